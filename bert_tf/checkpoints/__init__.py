@@ -1,0 +1,1 @@
+"""Pretrained and trained weights, in and out."""

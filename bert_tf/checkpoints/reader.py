@@ -1,0 +1,83 @@
+"""Reading and writing TensorFlow checkpoints by name, without a graph; formats V1 and V2."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.errors import CheckpointError
+
+CHECKPOINT_NAME = "bert_model.ckpt"
+
+
+class CheckpointReader:
+    """The entries of one checkpoint.
+
+    Attributes:
+      prefix: the name that TensorFlow knows the checkpoint by.
+      shapes: shape of every entry.
+    """
+
+    def __init__(self, prefix: str | os.PathLike[str]) -> None:
+        """Opens a checkpoint.
+
+        Raises:
+          CheckpointError: there is none, or its index is damaged.
+        """
+        self.prefix = os.fspath(prefix)
+        if not tf.io.gfile.glob(self.prefix + ".index") and not Path(self.prefix).is_file():
+            raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_neighbours(self.prefix)}")
+        try:
+            self._reader = tf.train.load_checkpoint(self.prefix)
+            self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"{self.prefix}: damaged checkpoint: {_first_line(error)}") from error
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Returns an entry; its checksum is verified.
+
+        Raises:
+          CheckpointError: the entry is missing, or damaged.
+        """
+        if name not in self.shapes:
+            raise CheckpointError(f"{self.prefix}: no entry {name}")
+        try:
+            return self._reader.get_tensor(name)
+        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+            raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
+
+
+def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, np.ndarray]) -> None:
+    """Writes a checkpoint in format V2.
+
+    Args:
+      prefix: folder/name, in a folder that a caller renames when it is whole.
+      entries: arrays by name.
+
+    Raises:
+      OSError: the folder cannot be written.
+    """
+    names = sorted(entries)
+    try:
+        with tf.device("/CPU:0"):
+            tf.raw_ops.SaveV2(
+                prefix=os.fspath(prefix),
+                tensor_names=names,
+                shape_and_slices=[""] * len(names),
+                tensors=[tf.constant(entries[name]) for name in names],
+            )
+    except tf.errors.OpError as error:
+        raise OSError(None, _first_line(error), os.fspath(prefix)) from error
+
+
+def _neighbours(prefix: str) -> str:
+    found = sorted(Path(prefix).parent.glob("*.index"))
+    return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else ""
+
+
+def _first_line(error: BaseException) -> str:
+    return str(getattr(error, "message", None) or error).strip().split("\n")[0][:200]

@@ -1,0 +1,99 @@
+"""What of a checkpoint goes into the model: decided and reported before the graph is built."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class RestorePlan:
+    """Every variable of model and checkpoint, in one of five lists.
+
+    Attributes:
+      prefix: the checkpoint.
+      loaded: taken from it.
+      missing: of the encoder, not in it.
+      misshaped: of both, with (shape in the checkpoint, shape in the model).
+      initialized: of the head, newly initialized.
+      unexpected: in it and of no known use.
+    """
+
+    prefix: str
+    loaded: tuple[str, ...]
+    missing: tuple[str, ...]
+    misshaped: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    initialized: tuple[str, ...]
+    unexpected: tuple[str, ...]
+
+    def problems(self) -> list[str]:
+        """Returns one line on each kind of misfit, with its likely cause; empty where the encoder is whole."""
+        lines = []
+        if self.misshaped:
+            name, (found, wanted) = next(iter(self.misshaped.items()))
+            cause = (
+                "the vocabulary size of the configuration is another model's"
+                if list(self.misshaped) == ["bert/embeddings/word_embeddings"]
+                else "is the configuration of another model size (Base with Large)?"
+            )
+            lines.append(
+                f"{self.prefix}: {len(self.misshaped)} variables have another shape than the configuration says:"
+                f" {name} is {list(found)}, expected {list(wanted)}; {cause}"
+            )
+        if self.missing:
+            cause = (
+                "is this a BERT checkpoint, and the right folder?"
+                if not self.loaded
+                else "has the configuration more layers than the checkpoint?"
+            )
+            lines.append(f"{self.prefix}: {len(self.missing)} encoder variables are missing, {self.missing[0]} first; {cause}")
+        return lines
+
+    def summary(self) -> str:
+        """Returns one line for the log."""
+        return (
+            f"{self.prefix}: {len(self.loaded)} loaded, {len(self.initialized)} newly initialized"
+            f" ({', '.join(self.initialized)}), {len(self.missing)} missing, {len(self.unexpected)} unexpected,"
+            f" {len(self.misshaped)} mis-shaped"
+        )
+
+
+def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+    """Compares a checkpoint with the encoder that a configuration describes.
+
+    Args:
+      reader: the checkpoint.
+      config: the encoder.
+      head_variables: names that are newly initialized.
+    """
+    wanted = encoder_shapes(config)
+    found = reader.shapes
+    misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
+    too_many_layers = [name for name in found if name.startswith("bert/") and name not in wanted]
+    return RestorePlan(
+        prefix=reader.prefix,
+        loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape),
+        missing=tuple(name for name in wanted if name not in found),
+        misshaped=misshaped,
+        initialized=head_variables,
+        unexpected=tuple(
+            sorted(name for name in found if name not in wanted and not is_expected_extra(name) or name in too_many_layers)
+        ),
+    )
+
+
+def initialize_from(plan: RestorePlan) -> None:
+    """Makes the variables of the current graph start from the checkpoint instead of random numbers.
+
+    Raises:
+      ValueError: a variable of the plan is not in the graph.
+    """
+    tf1.train.init_from_checkpoint(plan.prefix, {name: name for name in plan.loaded})

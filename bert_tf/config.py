@@ -1,0 +1,135 @@
+"""The architecture of a BERT model, as one frozen value."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import ConfigError
+
+# "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
+# approximation (google-research/bert modeling.py), Hugging Face's the exact form with erf (activations.py).
+_ACTIVATIONS = {
+    "published": {"gelu": "gelu_tanh"},
+    "huggingface": {"gelu": "gelu_erf", "gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh"},
+}
+ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
+
+# Keys that only Hugging Face's configurations carry.
+_HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_version", "layer_norm_eps"})
+
+_REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """Sizes and rates of a BERT encoder (Devlin et al., 2018); the defaults are BERT-Base.
+
+    Raises:
+      ConfigError: a size is not positive, a rate is outside [0, 1), the heads do not divide the hidden size, or the
+        activation is unknown.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu_tanh"  # one of ACTIVATIONS
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 2
+    initializer_range: float = 0.02  # standard deviation of the truncated normal
+    layer_norm_eps: float = 1e-12
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        for field in dataclasses.fields(self):
+            _check_value(field.name, getattr(self, field.name), str(field.type))
+        if self.hidden_size % self.num_attention_heads:
+            raise ConfigError(
+                f"hidden_size {self.hidden_size} is not a multiple of num_attention_heads {self.num_attention_heads}"
+            )
+
+    @property
+    def head_size(self) -> int:
+        """Width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def tiny(cls, vocab_size: int = 32) -> BertConfig:
+        """A model that takes a real training step in milliseconds."""
+        return cls(
+            vocab_size=vocab_size,
+            hidden_size=8,
+            num_hidden_layers=2,
+            num_attention_heads=2,
+            intermediate_size=16,
+            max_position_embeddings=64,
+        )
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BertConfig:
+        """Reads the keys of a published bert_config.json or of a Hugging Face config.json; other keys are ignored.
+
+        Raises:
+          ConfigError: a required key is missing, or the model is not a BERT encoder with absolute positions.
+        """
+        missing = [name for name in _REQUIRED if name not in values]
+        if missing:
+            raise ConfigError(f"missing {', '.join(missing)}; is this a BERT configuration?")
+        if values.get("model_type", "bert") != "bert":
+            raise ConfigError(f"model_type is {values['model_type']!r}, only 'bert' can be loaded")
+        if values.get("position_embedding_type", "absolute") != "absolute":
+            raise ConfigError("position_embedding_type must be 'absolute'")
+        names = {field.name for field in dataclasses.fields(cls)}
+        chosen = {name: value for name, value in values.items() if name in names}
+        source = "huggingface" if _HUGGINGFACE_KEYS & values.keys() else "published"
+        activation = chosen.get("hidden_act", "gelu")
+        if isinstance(activation, str):
+            chosen["hidden_act"] = _ACTIVATIONS[source].get(activation, activation)
+        return cls(**chosen)
+
+    @classmethod
+    def from_json_file(cls, path: str | os.PathLike[str]) -> BertConfig:
+        """Reads a configuration file.
+
+        Raises:
+          ConfigError: as `from_dict`, or the file cannot be read; the message begins with the path.
+        """
+        try:
+            values = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+        except OSError as error:
+            raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+        except ValueError as error:
+            raise ConfigError(f"{path}: not JSON: {error}") from error
+        if not isinstance(values, dict):
+            raise ConfigError(f"{path}: a JSON object is expected")
+        try:
+            return cls.from_dict(values)
+        except ConfigError as error:
+            raise ConfigError(f"{path}: {error}") from error
+
+    def to_json(self) -> str:
+        """Returns the configuration as text that `from_json_file` reads back unchanged."""
+        return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+
+
+def _check_value(name: str, value: object, kind: str) -> None:
+    if kind == "str":
+        if value not in ACTIVATIONS:
+            raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(ACTIVATIONS)} (or gelu)")
+        return
+    if isinstance(value, bool) or not isinstance(value, (int,) if kind == "int" else (int, float)):
+        raise ConfigError(f"{name} is {value!r}, expected a number")
+    if kind == "int" and value < 1:
+        raise ConfigError(f"{name} is {value}, expected at least 1")
+    if name.endswith("_prob") and not 0 <= value < 1:
+        raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
+    if value <= 0 and not name.endswith("_prob"):
+        raise ConfigError(f"{name} is {value}, expected a positive number")

@@ -1,0 +1,78 @@
+"""Errors that a user can mend. The commands print their message as one line, without a traceback.
+
+    BertError
+    ├── FlagError         a flag, or flags that contradict each other
+    ├── DataError         a file of examples: names file and line
+    ├── VocabularyError   a vocabulary file: names file and line
+    ├── ConfigError       a model configuration
+    ├── CheckpointError   pretrained or trained weights
+    ├── PreflightError    parts that do not fit each other: one line for each problem
+    ├── OutputError       the output folder: not writable, full, or of another run
+    └── TrainingError     the loss is no longer a number
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+
+class BertError(Exception):
+    """Base of all errors that end in one line for the user."""
+
+
+class FlagError(BertError):
+    """A flag has an unusable value."""
+
+
+class DataError(BertError):
+    """A file of examples cannot be read."""
+
+    def __init__(self, problem: str, path: object, line: int | None = None):
+        """Puts the place before the problem.
+
+        Args:
+          problem: what is wrong and what to do.
+          path: the file.
+          line: its line, counted from 1, where one line is to blame.
+        """
+        place = f"{path}" if line is None else f"{path}:{line}"
+        super().__init__(f"{place}: {problem}")
+
+
+class VocabularyError(DataError):
+    """A vocabulary file is damaged or is no BERT vocabulary."""
+
+
+class ConfigError(BertError):
+    """A model configuration is missing, unreadable or inconsistent."""
+
+
+class CheckpointError(BertError):
+    """Weights are missing, damaged or of another model."""
+
+
+class PreflightError(BertError):
+    """Configuration, checkpoint, vocabulary and data do not fit each other."""
+
+    def __init__(self, problems: Sequence[str]):
+        """Joins all problems, one a line."""
+        self.problems = tuple(problems)
+        super().__init__("\n".join(self.problems))
+
+
+class OutputError(BertError):
+    """The output folder cannot be used."""
+
+
+class TrainingError(BertError):
+    """Training cannot go on."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """Returns a message that lists what is known and names the nearest match."""
+    names = sorted(known)
+    folded = {n.lower(): n for n in names}
+    near = difflib.get_close_matches(name.lower(), folded, n=1)
+    hint = f"; did you mean {folded[near[0]]}?" if near else ""
+    return f"unknown {kind} {name!r}{hint} (known: {', '.join(names)})"

@@ -1,0 +1,1 @@
+"""Brings the rooms together; the only package that imports tf.estimator."""

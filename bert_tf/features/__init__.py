@@ -1,0 +1,1 @@
+"""Examples and a tokenizer become fixed-size features."""

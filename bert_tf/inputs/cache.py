@@ -1,0 +1,86 @@
+"""Features of a split on disk, so that a second run does not tokenize again."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from bert_tf import atomic
+from bert_tf.features.spec import SentenceFeatures
+
+FORMAT_VERSION = "1"
+
+
+@dataclasses.dataclass(frozen=True)
+class CacheKey:
+    """Everything that changes the bytes of the features."""
+
+    task: str
+    split: str
+    labels: tuple[str, ...]
+    file_digest: str
+    vocabulary: str  # fingerprint
+    lower_case: bool
+    max_seq_length: int
+
+    @property
+    def digest(self) -> str:
+        """Returns a name for the key, as hexadecimal digits."""
+        text = json.dumps([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def load_or_build(
+    folder: str | os.PathLike[str], key: CacheKey, build: Callable[[], SentenceFeatures]
+) -> tuple[SentenceFeatures, bool]:
+    """Returns the features of a key, built only where the folder does not hold them whole.
+
+    Args:
+      folder: where cache files are; made if need be.
+      key: names the features.
+      build: makes them.
+
+    Returns:
+      The features, and whether they came from the cache. A damaged or foreign file is built anew and replaced.
+
+    Raises:
+      OutputError: the cache cannot be written.
+    """
+    path = Path(folder) / f"{key.task}-{key.split}-{key.digest[:16]}.safetensors"
+    cached = _load(path, key.digest)
+    if cached is not None:
+        return cached, True
+    features = build()
+    columns = features.columns()
+    metadata = {"key": key.digest, "content": _content_digest(columns), "truncated": str(features.truncated)}
+    with atomic.replacing(path) as temporary:
+        temporary.write_bytes(safetensors.numpy.save(dict(columns), metadata=metadata))
+    return features, False
+
+
+def _load(path: Path, key_digest: str) -> SentenceFeatures | None:
+    try:
+        with safetensors.safe_open(path, framework="numpy") as file:
+            metadata = file.metadata() or {}
+            columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+        if metadata.get("key") != key_digest or metadata.get("content") != _content_digest(columns):
+            return None
+        return SentenceFeatures.from_columns(columns, truncated=int(metadata["truncated"]))
+    except (OSError, safetensors.SafetensorError, TypeError, ValueError, KeyError):
+        return None
+
+
+def _content_digest(columns: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256()
+    for name in sorted(columns):
+        digest.update(f"{name} {columns[name].dtype} {columns[name].shape}\n".encode())
+        digest.update(np.ascontiguousarray(columns[name]).tobytes())
+    return digest.hexdigest()

@@ -1,0 +1,1 @@
+"""Batches become logits."""

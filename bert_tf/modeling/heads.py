@@ -1,0 +1,41 @@
+"""Task heads: what the encoder's vectors become.
+
+Shapes: B batch, D hidden size, L labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.modeling import layers
+
+tf1 = tf.compat.v1
+
+_DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
+
+
+def classification(
+    pooled: tf.Tensor, num_labels: int, config: BertConfig, *, dropout: Callable[[tf.Tensor, float], tf.Tensor]
+) -> tf.Tensor:
+    """Scores the labels of each sequence; owns the variables `output_weights` and `output_bias`.
+
+    Args:
+      pooled: [B, D] one vector a sequence.
+      num_labels: L.
+      config: how to initialize.
+      dropout: `layers.Dropout`, or `layers.no_dropout`.
+
+    Returns:
+      [B, L] logits.
+    """
+    weights = tf1.get_variable("output_weights", [num_labels, config.hidden_size], initializer=layers.initializer(config))
+    bias = tf1.get_variable("output_bias", [num_labels], initializer=tf1.zeros_initializer())
+    return tf.nn.bias_add(tf.matmul(dropout(pooled, _DROPOUT_RATE), weights, transpose_b=True), bias)
+
+
+def classification_loss(logits: tf.Tensor, label_ids: tf.Tensor) -> tf.Tensor:
+    """Cross-entropy of each example in nats: [B, L] and [B] to [B]."""
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=label_ids, logits=logits)

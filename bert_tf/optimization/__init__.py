@@ -1,0 +1,1 @@
+"""A loss becomes an update."""

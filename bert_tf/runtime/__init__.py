@@ -1,0 +1,1 @@
+"""The machine: the only package that touches tf.config and ConfigProto."""

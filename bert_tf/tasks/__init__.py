@@ -1,0 +1,1 @@
+"""What is to be learned: examples, labels, head and metrics of each task."""

@@ -1,0 +1,97 @@
+"""The word-piece vocabulary: tokens to ids and back."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bert_tf.errors import VocabularyError
+
+PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
+SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+
+
+class Vocabulary:
+    """An ordered list of word pieces; the position of a piece is its id.
+
+    Attributes:
+      tokens: every piece, by id.
+      fingerprint: sha256 over the pieces in order; two files with the same pieces share it.
+      pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    """
+
+    def __init__(self, tokens: Sequence[str], *, path: object = "vocabulary") -> None:
+        """Checks the pieces.
+
+        Args:
+          tokens: every piece, by id.
+          path: named in error messages; line numbers count from 1.
+
+        Raises:
+          VocabularyError: a piece is blank or occurs twice, or a special token is missing.
+        """
+        self.tokens = tuple(tokens)
+        self._ids: dict[str, int] = {}
+        for line, token in enumerate(self.tokens, start=1):
+            if not token.strip():
+                raise VocabularyError("blank line in the vocabulary; remove it only if the ids of the model allow", path, line)
+            first = self._ids.setdefault(token, line - 1)
+            if first != line - 1:
+                raise VocabularyError(f"{token!r} stands in line {first + 1} already; every piece has one id", path, line)
+        missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
+        if missing:
+            raise VocabularyError(f"{', '.join(missing)} missing; is this a BERT vocabulary, one piece a line?", path)
+        self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
+        self.fingerprint = hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
+        """Reads a vocab.txt: UTF-8, one piece a line.
+
+        Raises:
+          VocabularyError: the file cannot be read, or its pieces are not usable.
+        """
+        try:
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise VocabularyError(f"cannot read the vocabulary: {error.strerror}", path) from error
+        # Only "\n" ends a line: multilingual vocabularies hold pieces that str.splitlines would cut.
+        lines = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n")
+        tokens = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                tokens.append(line.decode().strip())
+            except UnicodeDecodeError as error:
+                raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
+        return cls(tokens, path=path)
+
+    def __len__(self) -> int:
+        """Number of pieces."""
+        return len(self.tokens)
+
+    def __contains__(self, token: object) -> bool:
+        """Whether a piece is known."""
+        return token in self._ids
+
+    def id(self, token: str) -> int:
+        """Returns the id of a piece, that of [UNK] for an unknown one."""
+        return self._ids.get(token, self.unk_id)
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """Returns the ids of known pieces.
+
+        Raises:
+          KeyError: a piece is unknown.
+        """
+        return [self._ids[token] for token in tokens]
+
+    @property
+    def is_cased(self) -> bool:
+        """Whether a piece other than the bracketed ones has an upper-case letter."""
+        return any(token != token.lower() for token in self.tokens if not (token[0] == "[" and token[-1] == "]"))
+
+    def to_text(self) -> str:
+        """Returns the contents of a vocab.txt."""
+        return "\n".join(self.tokens) + "\n"

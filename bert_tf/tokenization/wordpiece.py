@@ -1,0 +1,167 @@
+"""WordPiece tokenization by the published rules (Devlin et al., 2018; google-research/bert tokenization.py).
+
+Text is cut at white space into chunks, and a chunk is cut on its own: characters are cleaned, ideographs stand alone,
+letters are lowered and lose their accents (uncased models), punctuation stands alone, and what is left is matched from
+the left against the longest known piece. Since no rule looks past a chunk, the pieces of a chunk are remembered.
+
+    >>> tokenizer = WordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]))
+    >>> [piece.token for piece in tokenizer.tokenize("Unaffable!")]
+    ['un', '##aff', '##able', '!']
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import unicodedata
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+
+MAX_WORD_CHARACTERS = 200  # a longer word becomes [UNK]
+
+# Where the published code splits: blanks of category Zs and the three below become blanks, and its final str.split also
+# ends a word at the line and paragraph separators. Other control characters are deleted and join what they divided.
+_CHUNK = re.compile("[^ \t\n\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+
+_IDEOGRAPHS = re.compile(
+    "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
+    "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f]"
+)
+
+_REMEMBERED_CHUNKS = 1 << 18
+
+
+class Piece(NamedTuple):
+    """One word piece and the characters of the text that it stands for."""
+
+    token: str
+    id: int
+    start: int
+    end: int
+
+
+class _Characters(NamedTuple):
+    """Characters and, for each, its position in the original chunk."""
+
+    text: str
+    positions: list[int]
+
+    def part(self, start: int, end: int) -> _Characters:
+        return _Characters(self.text[start:end], self.positions[start:end])
+
+
+class WordPieceTokenizer:
+    """Cuts text into the pieces of a vocabulary."""
+
+    def __init__(self, vocabulary: Vocabulary, *, lower_case: bool = True) -> None:
+        """Prepares a tokenizer.
+
+        Args:
+          vocabulary: the pieces.
+          lower_case: whether letters are lowered and accents stripped, as uncased models want it.
+        """
+        self.vocabulary = vocabulary
+        self.lower_case = lower_case
+        self._longest_piece = max(map(len, vocabulary.tokens))
+        self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
+
+    def tokenize(self, text: str) -> list[Piece]:
+        """Returns the pieces of a text, with offsets into it.
+
+        An offset pair covers the characters that a piece was made of, so text[start:end] is what a person reads there;
+        characters that the rules delete belong to no piece.
+        """
+        pieces = []
+        for match in _CHUNK.finditer(text):
+            shift = match.start()
+            pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in self._pieces_of(match.group())]
+        return pieces
+
+    def ids(self, text: str) -> list[int]:
+        """Returns the ids of the pieces of a text."""
+        return [piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group())]
+
+    def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
+        words = (_Characters(chunk, list(range(len(chunk)))),) if chunk.isascii() and chunk.isalnum() else _clean(chunk)
+        pieces: list[Piece] = []
+        for word in words:
+            normal = _strip_accents(_lower(word)) if self.lower_case else word
+            for part in _split_punctuation(normal):
+                pieces += self._match(part)
+        return tuple(pieces)
+
+    def _match(self, word: _Characters) -> list[Piece]:
+        """Takes the longest known piece from the left, again and again; a word with an unknown rest is [UNK]."""
+        text, positions = word
+        size = len(text)
+        unknown = [Piece(UNK, self.vocabulary.unk_id, positions[0], positions[-1] + 1)]
+        if size > MAX_WORD_CHARACTERS:
+            return unknown
+        pieces = []
+        start = 0
+        while start < size:
+            prefix = "##" if start else ""
+            for end in range(min(size, start + self._longest_piece), start, -1):
+                token = prefix + text[start:end]
+                if token in self.vocabulary:
+                    pieces.append(Piece(token, self.vocabulary.id(token), positions[start], positions[end - 1] + 1))
+                    start = end
+                    break
+            else:
+                return unknown
+        return pieces
+
+
+def _clean(chunk: str) -> Iterator[_Characters]:
+    """Deletes NUL, U+FFFD, control and format characters, and makes every ideograph a word of its own."""
+    kept = [(i, c) for i, c in enumerate(chunk) if c not in "\0\ufffd" and unicodedata.category(c) not in ("Cc", "Cf")]
+    word = _Characters("".join(c for _, c in kept), [i for i, _ in kept])
+    start = 0
+    for match in _IDEOGRAPHS.finditer(word.text):
+        yield word.part(start, match.start())
+        yield word.part(match.start(), match.end())
+        start = match.end()
+    yield word.part(start, len(word.text))
+
+
+def _lower(word: _Characters) -> _Characters:
+    # str.lower looks at the neighbours of a capital sigma, so the word is lowered whole; the lengths are by character.
+    positions = [p for c, p in zip(word.text, word.positions) for _ in c.lower()]
+    return _Characters(word.text.lower(), positions)
+
+
+def _strip_accents(word: _Characters) -> _Characters:
+    """Decomposes (NFD) and deletes the non-spacing marks."""
+    if word.text.isascii():
+        return word
+    kept = [
+        (part, p)
+        for c, p in zip(word.text, word.positions)
+        for part in unicodedata.normalize("NFD", c)
+        if unicodedata.category(part) != "Mn"
+    ]
+    text = "".join(c for c in unicodedata.normalize("NFD", word.text) if unicodedata.category(c) != "Mn")
+    # Normalizing a word can reorder the marks that stay, so its text is authoritative; positions hold up to that order.
+    return _Characters(text, [p for _, p in kept])
+
+
+def _split_punctuation(word: _Characters) -> Iterator[_Characters]:
+    start = 0
+    for i, c in enumerate(word.text):
+        if _is_punctuation(c):
+            if start < i:
+                yield word.part(start, i)
+            yield word.part(i, i + 1)
+            start = i + 1
+    if start < len(word.text):
+        yield word.part(start, len(word.text))
+
+
+@functools.lru_cache(maxsize=None)
+def _is_punctuation(c: str) -> bool:
+    """Every ASCII symbol counts, `$` and `^` too, as the published code has it; beyond ASCII, category P."""
+    if c.isascii():
+        return not c.isalnum() and c.isprintable() and c != " "
+    return unicodedata.category(c).startswith("P")
