@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -87,6 +88,23 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
         (temporary / VOCABULARY_NAME).write_bytes((source / VOCABULARY_NAME).read_bytes())
+
+
+def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
+    """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, converted on the first call.
+
+    Raises:
+      As `convert`.
+    """
+    source = Path(folder).resolve()
+    digest = hashlib.sha256()
+    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME):
+        if (source / name).is_file():
+            digest.update((source / name).read_bytes())
+    target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
+    if not target.is_dir():
+        convert(source, target)
+    return target
 
 
 def _check_header(path: Path) -> None:

@@ -14,6 +14,8 @@ from bert_tf.modeling import layers
 
 tf1 = tf.compat.v1
 
+CLASSIFICATION_VARIABLES = ("output_weights", "output_bias")
+
 _DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
 
 

@@ -1,0 +1,43 @@
+"""The classifier command: data, features, training, evaluation, prediction, results."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+
+from absl import logging
+
+from bert_tf.commands import flags
+from bert_tf.errors import BertError
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Returns:
+      Exit status: 0 done, 2 a problem that the user can mend, 130 stopped by Ctrl-C.
+    """
+    try:
+        settings = flags.parse(argv)
+        return 0 if settings is None else _run(settings)
+    except BertError as error:
+        for line in str(error).splitlines():
+            print(f"error: {line}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: stopped at once; the same command continues from the last checkpoint", file=sys.stderr)
+        return 130
+
+
+def _run(settings: flags.Settings) -> int:
+    from bert_tf.runtime import noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+
+    logging.set_verbosity(settings.job.verbosity)
+    logging.use_absl_handler()
+    if settings.job.verbosity < 1:
+        noise.quiet_before_import()
+        noise.quiet_python()
+    from bert_tf.commands import classifier_job
+
+    return classifier_job.run_job(settings, environment=os.environ)

@@ -1,0 +1,193 @@
+"""The flags of the classifier, as one table, and the frozen settings that they become.
+
+Names, types and defaults of the published script's flags are the published ones (google-research/bert run_classifier.py).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from absl import flags
+
+from bert_tf.errors import FlagError
+
+
+class Flag(NamedTuple):
+    """One row of the table."""
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    lowest: float | None = None
+
+
+GROUPS: dict[str, tuple[Flag, ...]] = {
+    "Task and data": (
+        Flag("task_name", str, None, "task to train: MRPC, RTE, SST-2, CoLA (required)"),
+        Flag("data_dir", str, None, "folder with train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the bundled sample"),
+        Flag("max_seq_length", int, 128, "longest input in word pieces; longer ones are truncated"),
+        Flag("do_lower_case", bool, True, "lower-case the text, as uncased models want it"),
+    ),
+    "Model": (
+        Flag("init_checkpoint", str, None, "pretrained weights: checkpoint name, or a folder (Hugging Face's layout too); else $BERT_BASE_DIR, the default checkpoint"),
+        Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
+        Flag("vocab_file", str, None, "word pieces of the model; else beside the checkpoint"),
+    ),
+    "What to do (train and evaluate where none is given)": (
+        Flag("do_train", bool, False, "train"),
+        Flag("do_eval", bool, False, "evaluate on the dev split"),
+        Flag("do_predict", bool, False, "predict the test split"),
+    ),
+    "Training": (
+        Flag("train_batch_size", int, 32, "examples of one step", 1),
+        Flag("learning_rate", float, 5e-5, "peak learning rate", 0.0),
+        Flag("num_train_epochs", float, 3.0, "how often to see every example", 0.0),
+        Flag("warmup_proportion", float, 0.1, "share of the steps in which the learning rate rises", 0.0),
+        Flag("adam_bias_correction", bool, False, "correct Adam's moments for their start at zero; off in the published BERT"),
+        Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
+        Flag("save_checkpoints_steps", int, 1000, "how often to save", 1),
+        Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
+        Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
+    ),
+    "Evaluation and prediction": (
+        Flag("eval_batch_size", int, 8, "examples at a time", 1),
+        Flag("predict_batch_size", int, 8, "examples at a time", 1),
+    ),
+    "Output": (
+        Flag("output_dir", str, None, "folder of checkpoints and results; else out/TASK"),
+        Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds"),
+        Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
+    ),
+}  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSettings:
+    """Task and data."""
+
+    task_name: str
+    data_dir: str | None
+    max_seq_length: int
+    do_lower_case: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSettings:
+    """Pretrained weights."""
+
+    init_checkpoint: str | None
+    bert_config_file: str | None
+    vocab_file: str | None
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainSettings:
+    """Optimization."""
+
+    train_batch_size: int
+    learning_rate: float
+    num_train_epochs: float
+    warmup_proportion: float
+    adam_bias_correction: bool
+    seed: int
+    save_checkpoints_steps: int
+    keep_optimizer_slots: bool
+    log_every_n_steps: int
+
+
+@dataclasses.dataclass(frozen=True)
+class JobSettings:
+    """What to do and where to write."""
+
+    do_train: bool
+    do_eval: bool
+    do_predict: bool
+    eval_batch_size: int
+    predict_batch_size: int
+    output_dir: str
+    overwrite_output_dir: bool
+    verbosity: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """All flags, by concern.
+
+    Attributes:
+      given: names of the flags that stand on the command line.
+    """
+
+    data: DataSettings
+    model: ModelSettings
+    train: TrainSettings
+    job: JobSettings
+    given: frozenset[str]
+
+
+def parse(argv: Sequence[str]) -> Settings | None:
+    """Reads a command line.
+
+    Args:
+      argv: program name and arguments.
+
+    Returns:
+      The settings; None where help was asked for and printed.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value.
+    """
+    values = _define()
+    try:
+        rest = values(list(argv))[1:]
+    except flags.Error as error:
+        raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+    if values["help"].value:
+        sys.stdout.write(help_text())
+        return None
+    if rest:
+        raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
+    if not values["task_name"].value:
+        raise FlagError("--task_name is required: MRPC, RTE, SST-2, CoLA")
+    return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Fine-tunes BERT on a sentence task: python run_classifier.py --task_name=MRPC", ""]
+    for group, rows in GROUPS.items():
+        lines.append(f"{group}:")
+        for row in rows:
+            default = "" if row.default is None else f" (default {str(row.default).lower()})"
+            spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
+            lines.append(f"  {spelling:<26} {row.help}{default}")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _define() -> flags.FlagValues:
+    values = flags.FlagValues()
+    for row in (row for rows in GROUPS.values() for row in rows):
+        if row.kind is bool:
+            flags.DEFINE_boolean(row.name, row.default, row.help, flag_values=values)
+        elif row.kind is str:
+            flags.DEFINE_string(row.name, row.default, row.help, flag_values=values)
+        else:
+            define = flags.DEFINE_integer if row.kind is int else flags.DEFINE_float
+            define(row.name, row.default, row.help, lower_bound=row.lowest, flag_values=values)
+    flags.DEFINE_boolean("help", False, "show this help", short_name="h", flag_values=values)
+    return values
+
+
+def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
+    if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
+        values["do_train"] = values["do_eval"] = True
+    values["output_dir"] = values["output_dir"] or f"out/{values['task_name']}"
+    parts = (
+        kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
+        for kind in (DataSettings, ModelSettings, TrainSettings, JobSettings)
+    )
+    return Settings(*parts, given=frozenset(name for name in values if parsed[name].present))

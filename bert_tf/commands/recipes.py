@@ -1,0 +1,35 @@
+"""Hyper-parameters for the default checkpoint, where the user gives none.
+
+The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters and wants a higher learning
+rate; the bundled sample has few examples and wants more epochs. A checkpoint that the user names gets the published ones.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bert_tf.commands.flags import Settings
+
+_ON_TASK_DATA = {"learning_rate": 1e-4}
+_ON_SAMPLE = {"learning_rate": 2e-4, "num_train_epochs": 10.0, "train_batch_size": 16, "max_seq_length": 64}
+
+
+def apply(settings: Settings, *, default_checkpoint: bool, sample_data: bool) -> tuple[Settings, dict[str, float]]:
+    """Fills in what the command line leaves open.
+
+    Returns:
+      The settings, and the values that came from the recipe.
+    """
+    recipe = (_ON_SAMPLE if sample_data else _ON_TASK_DATA) if default_checkpoint else {}
+    chosen = {name: value for name, value in recipe.items() if name not in settings.given}
+    return with_values(settings, chosen), chosen
+
+
+def with_values(settings: Settings, values: dict[str, float]) -> Settings:
+    """Returns the settings with some flags changed, whichever part they belong to."""
+    parts = {}
+    for name in ("data", "model", "train", "job"):
+        part = getattr(settings, name)
+        fields = {field.name for field in dataclasses.fields(part)}
+        parts[name] = dataclasses.replace(part, **{key: value for key, value in values.items() if key in fields})
+    return dataclasses.replace(settings, **parts)

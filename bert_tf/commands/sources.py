@@ -1,0 +1,101 @@
+"""Where data and weights come from, when a command line does not say."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from bert_tf.commands.flags import ModelSettings
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.tasks.base import Task
+
+PROJECT = Path(__file__).resolve().parents[2]
+SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """A folder of a task's files."""
+
+    folder: Path
+    origin: str
+    is_sample: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSource:
+    """The three files of a pretrained model."""
+
+    checkpoint: str
+    config: Path
+    vocabulary: Path
+    origin: str
+    is_default: bool = False
+
+
+def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path = PROJECT) -> DataSource:
+    """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample.
+
+    Raises:
+      DataError: there is no such folder, or no sample of the task.
+    """
+    if data_dir is not None:
+        if not Path(data_dir).is_dir():
+            raise DataError(f"no such folder; --data_dir must hold {task.file('', 'train')}", data_dir)
+        return DataSource(Path(data_dir), "--data_dir")
+    glue = environment.get("GLUE_DIR")
+    candidates = [DataSource(Path(glue) / task.name, "$GLUE_DIR")] if glue else []
+    candidates.append(DataSource(project / "data" / task.name, "data/"))
+    candidates.append(DataSource(project / "data" / "sample" / task.name, SAMPLE_NOTE, is_sample=True))
+    for source in candidates:
+        if source.folder.is_dir():
+            return source
+    raise DataError(f"no data for {task.name}; put its files there, set GLUE_DIR, or name their folder with --data_dir", candidates[-2].folder)
+
+
+def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path = PROJECT) -> ModelSource:
+    """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
+
+    Raises:
+      CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
+      FlagError: a configuration or vocabulary is named without a checkpoint.
+    """
+    from bert_tf.checkpoints import default, huggingface  # they import TensorFlow
+
+    named = settings.init_checkpoint
+    base = environment.get("BERT_BASE_DIR")
+    origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
+    if not named and not base:
+        if settings.bert_config_file or settings.vocab_file:
+            raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
+        folder = default.ensure(project / "checkpoints")
+        return _model(folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
+    path = Path(named or base or "")
+    if path.is_dir() and huggingface.is_huggingface_folder(path):
+        path = huggingface.converted(path, project / "checkpoints")
+    checkpoint = _checkpoint_in(path) if path.is_dir() else path.with_name(path.name.removesuffix(".index"))
+    folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
+    return _model(checkpoint, folders, settings, origin)
+
+
+def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False) -> ModelSource:
+    config = Path(settings.bert_config_file or folder / "bert_config.json")
+    vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
+    for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
+        if not path.is_file():
+            raise CheckpointError(f"{path}: no such file; name it with {flag}")
+    return ModelSource(str(checkpoint), config, vocabulary, origin, is_default)
+
+
+def _checkpoint_in(folder: Path) -> Path:
+    """Returns the checkpoint of a folder: the published name, else the newest of a run."""
+    import tensorflow as tf
+
+    if (folder / "bert_model.ckpt.index").is_file():
+        return folder / "bert_model.ckpt"
+    newest = tf.train.latest_checkpoint(os.fspath(folder))
+    if newest is None:
+        raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
+    return Path(newest)

@@ -1,0 +1,69 @@
+"""Do the parts of a run fit each other? Asked before the graph is built; every misfit is reported at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, PreflightError
+from bert_tf.tasks.base import SentenceExample
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+_SHORTEST = 5  # [CLS] a [SEP] b [SEP]
+# Some configurations round the vocabulary up for the hardware; a larger gap means another model's vocabulary.
+_LARGEST_ROUNDING = 128
+
+
+def check_model(config: BertConfig, vocabulary: Vocabulary, *, lower_case: bool, max_seq_length: int) -> list[str]:
+    """Returns one line for each misfit of configuration, vocabulary and sequence length."""
+    problems = []
+    if not 0 <= config.vocab_size - len(vocabulary) < _LARGEST_ROUNDING:
+        problems.append(
+            f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size};"
+            " take vocab.txt and bert_config.json from one folder"
+        )
+    if vocabulary.is_cased and lower_case:
+        problems.append("the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case")
+    if not vocabulary.is_cased and not lower_case:
+        problems.append("the vocabulary is uncased but --do_lower_case is off; drop --nodo_lower_case")
+    if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
+        problems.append(
+            f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"
+            " the positions that the model knows"
+        )
+    return problems
+
+
+def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
+    """Returns one line for each misfit of checkpoint and configuration; every entry to be loaded is read once."""
+    problems = plan.problems()
+    if not problems:
+        try:
+            for name in plan.loaded:
+                reader[name]
+        except CheckpointError as error:
+            problems.append(str(error))
+    return problems
+
+
+def check_training(examples: Sequence[SentenceExample], *, steps: int) -> list[str]:
+    """Returns one line for each reason why training could teach nothing."""
+    problems = []
+    found = {example.label for example in examples}
+    if len(found) == 1:
+        problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
+    if steps < 1:
+        problems.append(f"{len(examples)} training examples make no step; lower --train_batch_size or raise --num_train_epochs")
+    return problems
+
+
+def refuse(problems: Sequence[str]) -> None:
+    """Stops the run where there are problems.
+
+    Raises:
+      PreflightError: names all of them.
+    """
+    if problems:
+        raise PreflightError(problems)

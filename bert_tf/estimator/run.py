@@ -1,0 +1,203 @@
+"""Training, evaluation and prediction with one Estimator, and TensorFlow's failures as one line each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf import metrics as task_metrics
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, OutputError, TrainingError
+from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
+from bert_tf.estimator.model_fn import LABELS, NOT_FINITE, PROBABILITIES, Model, make_model_fn
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from bert_tf.runtime.devices import session_config
+
+tf1 = tf.compat.v1
+
+_CHECKPOINTS_KEPT = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Training:
+    """How to train, beside what the model knows."""
+
+    schedule: Schedule
+    save_checkpoints_steps: int = 1000
+    log_every_n_steps: int = 50
+    keep_optimizer_slots: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """How training ended."""
+
+    step: int
+    stopped_by: signal.Signals | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluation:
+    """What a checkpoint reaches on a split.
+
+    Attributes:
+      results: eval_<metric>, eval_loss, loss (both the mean over examples, in nats) and global_step.
+      probabilities: [N, L].
+    """
+
+    results: dict[str, float]
+    probabilities: np.ndarray
+
+
+def make_estimator(model: Model, output_dir: str | os.PathLike[str]) -> tf.estimator.Estimator:
+    """Returns an Estimator whose checkpoints and event files are in `output_dir`."""
+    config = tf.estimator.RunConfig(
+        model_dir=os.fspath(output_dir),
+        tf_random_seed=model.seed,
+        session_config=session_config(),
+        keep_checkpoint_max=_CHECKPOINTS_KEPT,
+        log_step_count_steps=None,
+    )
+    return tf.estimator.Estimator(make_model_fn(model), config=config)
+
+
+def train(estimator: tf.estimator.Estimator, features: SentenceFeatures, training: Training, *, seed: int) -> Outcome:
+    """Trains to the last step, from the newest checkpoint in the folder where there is one.
+
+    Raises:
+      TrainingError: loss or gradient are no longer finite, or memory is out.
+      CheckpointError: the newest checkpoint is damaged.
+      OutputError: a checkpoint cannot be written.
+    """
+    folder, schedule = estimator.model_dir, training.schedule
+    start = _last_step(folder)
+    if start >= schedule.steps:
+        logging.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
+        return Outcome(start)
+    if start:
+        logging.info("continuing from step %d of %d", start, schedule.steps)
+    stop = StopOnSignalHook()
+    progress = ProgressHook(
+        folder, batch_size=schedule.batch_size, total_steps=schedule.steps, every_n_steps=training.log_every_n_steps
+    )
+    saver = CheckpointHook(
+        folder,
+        every_n_steps=training.save_checkpoints_steps,
+        total_steps=schedule.steps,
+        keep_slots=training.keep_optimizer_slots,
+    )
+    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start)
+    try:
+        with _readable_errors(folder, progress):
+            estimator.train(input_fn, hooks=[saver, progress, stop], max_steps=schedule.steps)
+    finally:
+        stop.release()
+    return Outcome(_last_step(folder), stop.stopped_by)
+
+
+def evaluate(
+    estimator: tf.estimator.Estimator, features: SentenceFeatures, *, batch_size: int, metrics: tuple[str, ...]
+) -> Evaluation:
+    """Measures the newest checkpoint; every example counts once.
+
+    Raises:
+      CheckpointError: there is no checkpoint, or it is damaged.
+    """
+    checkpoint = require_checkpoint(estimator.model_dir)
+    collected = CollectHook(probabilities=PROBABILITIES, labels=LABELS)
+    with _readable_errors(estimator.model_dir):
+        streamed = estimator.evaluate(eval_input_fn(features, batch_size), hooks=[collected], checkpoint_path=checkpoint)
+    rows = collected.rows
+    scores = task_metrics.compute(metrics, rows["labels"], rows["probabilities"].argmax(axis=-1))
+    results = {
+        **{f"eval_{name}": score for name, score in scores.items()},
+        "eval_loss": float(streamed["eval_loss"]),
+        "global_step": int(streamed["global_step"]),
+        # The Estimator's own `loss` is a mean over batches, which counts a small last batch too much.
+        "loss": float(streamed["eval_loss"]),
+    }
+    return Evaluation(results, rows["probabilities"])
+
+
+def predict(estimator: tf.estimator.Estimator, features: SentenceFeatures, *, batch_size: int) -> np.ndarray:
+    """Returns the [N, L] probabilities of the labels by the newest checkpoint, in the order of the examples.
+
+    Raises:
+      CheckpointError: there is no checkpoint, or it is damaged.
+    """
+    checkpoint = require_checkpoint(estimator.model_dir)
+    with _readable_errors(estimator.model_dir):
+        batches = estimator.predict(
+            eval_input_fn(features, batch_size), checkpoint_path=checkpoint, yield_single_examples=False
+        )
+        return np.concatenate([batch["probabilities"] for batch in batches])
+
+
+def require_checkpoint(folder: str | os.PathLike[str]) -> str:
+    """Returns the newest checkpoint of a folder.
+
+    Raises:
+      CheckpointError: there is none.
+    """
+    checkpoint = tf.train.latest_checkpoint(os.fspath(folder))
+    if checkpoint is None:
+        raise CheckpointError(f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir")
+    return checkpoint
+
+
+def _last_step(folder: str) -> int:
+    checkpoint = tf.train.latest_checkpoint(folder)
+    if checkpoint is None:
+        return 0
+    reader = CheckpointReader(checkpoint)
+    try:
+        for name in reader.shapes:
+            reader[name]
+        return int(reader["global_step"])
+    except CheckpointError as error:
+        raise CheckpointError(
+            f"{error}; to go on from the checkpoint before it, delete {checkpoint}.* and its line in {folder}/checkpoint"
+        ) from error
+
+
+@contextlib.contextmanager
+def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Iterator[None]:
+    try:
+        yield
+    except tf.errors.OpError as error:
+        raise _readable(error, folder, progress) from error
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+            raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
+        raise
+    finally:
+        # What a save that failed leaves behind.
+        for rest in [*Path(folder).glob("*.tempstate*"), *Path(folder).glob("model.ckpt-*_temp")]:
+            shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
+
+
+def _readable(error: tf.errors.OpError, folder: str, progress: ProgressHook | None) -> Exception:
+    text = str(error.message)
+    if NOT_FINITE in text and progress is not None:
+        return TrainingError(
+            f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
+            " lower --learning_rate or look at the data"
+        )
+    if any(sign in text for sign in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
+        return OutputError(f"{folder}: cannot write: {text.splitlines()[0][:200]}; the last whole checkpoint is kept")
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return TrainingError("out of memory; lower --train_batch_size or --max_seq_length")
+    if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
+        return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
+    return error

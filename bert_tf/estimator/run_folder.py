@@ -1,0 +1,78 @@
+"""The record of a run in its output folder: what determined it, and whether a new command means the same run."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import atomic
+from bert_tf.errors import OutputError
+
+RECORD = "run_config.json"
+DETERMINING = "training"  # the part of the record that decides what is learned
+
+
+def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
+    """Returns the record of an earlier run in the folder, None where there is none.
+
+    Raises:
+      OutputError: the record is damaged.
+    """
+    path = Path(output_dir) / RECORD
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        record[DETERMINING].items()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OutputError(f"{path}: unreadable record of a run; name another folder or add --overwrite_output_dir") from error
+    return record  # type: ignore[no-any-return]
+
+
+def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, overwrite: bool) -> None:
+    """Makes the folder that of this run: new, or the same run again.
+
+    Args:
+      output_dir: the folder.
+      record: what determines the run, below the key `training`, and what else is worth knowing.
+      overwrite: whether another run that the folder holds is deleted first.
+
+    Raises:
+      OutputError: the folder holds another run, and all differences are named; or it cannot be written.
+    """
+    folder = atomic.make_folder(output_dir)
+    if overwrite:
+        _delete_run(folder)
+    earlier = load_record(folder)
+    if earlier is None:
+        if any(folder.glob("model.ckpt-*")):
+            raise OutputError(f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir")
+    else:
+        differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
+        if differences:
+            raise OutputError(
+                f"{folder}: holds another run ({'; '.join(differences)});"
+                " name another --output_dir, or add --overwrite_output_dir to delete it"
+            )
+    atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+
+
+def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    keys = sorted(earlier.keys() | now.keys())
+    return [f"{key} was {earlier.get(key)}, now {now.get(key)}" for key in keys if earlier.get(key) != now.get(key)]
+
+
+def _delete_run(folder: Path) -> None:
+    """Deletes what a run of this package writes, and nothing else."""
+    for pattern in (
+        "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl",
+        "eval_results.*", "predictions.tsv", "test_results.tsv", "vocab.txt", "bert_config.json",
+    ):  # fmt: skip
+        for path in folder.glob(pattern):
+            path.unlink()
+    for name in ("eval", "features"):
+        shutil.rmtree(folder / name, ignore_errors=True)
