@@ -11,7 +11,7 @@ __version__ = "0.1.0"
 _TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos", "tensorflow-intel")
 
 
-def _installed_tensorflow():
+def _installed_tensorflow() -> "str | None":
     for package in _TENSORFLOW_PACKAGES:
         try:
             return metadata.version(package)
@@ -20,7 +20,7 @@ def _installed_tensorflow():
     return None
 
 
-def _platform_problem(python, tensorflow):
+def _platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
     """Returns one line on why bert_tf cannot run with these versions, or None.
 
     Args:
@@ -32,7 +32,10 @@ def _platform_problem(python, tensorflow):
     if tensorflow is None:
         return "bert_tf needs TensorFlow 2.15, none is installed: pip install -r requirements.txt"
     if tensorflow.split(".")[:2] != ["2", "15"]:
-        return "bert_tf needs TensorFlow 2.15 (the last with Estimator), %s is installed: pip install -r requirements.txt" % tensorflow
+        return (
+            "bert_tf needs TensorFlow 2.15 (the last with Estimator), %s is installed: pip install -r requirements.txt"
+            % tensorflow
+        )
     return None
 
 

@@ -125,7 +125,7 @@ def _check_value(name: str, value: object, kind: str) -> None:
         if value not in ACTIVATIONS:
             raise ConfigError(f"{name} is {value!r}, expected one of {', '.join(ACTIVATIONS)} (or gelu)")
         return
-    if isinstance(value, bool) or not isinstance(value, (int,) if kind == "int" else (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or (kind == "int" and not isinstance(value, int)):
         raise ConfigError(f"{name} is {value!r}, expected a number")
     if kind == "int" and value < 1:
         raise ConfigError(f"{name} is {value}, expected at least 1")

@@ -1,14 +1,14 @@
 """Errors that a user can mend. The commands print their message as one line, without a traceback.
 
-    BertError
-    ├── FlagError         a flag, or flags that contradict each other
-    ├── DataError         a file of examples: names file and line
-    ├── VocabularyError   a vocabulary file: names file and line
-    ├── ConfigError       a model configuration
-    ├── CheckpointError   pretrained or trained weights
-    ├── PreflightError    parts that do not fit each other: one line for each problem
-    ├── OutputError       the output folder: not writable, full, or of another run
-    └── TrainingError     the loss is no longer a number
+BertError
+├── FlagError         a flag, or flags that contradict each other
+├── DataError         a file of examples: names file and line
+├── VocabularyError   a vocabulary file: names file and line
+├── ConfigError       a model configuration
+├── CheckpointError   pretrained or trained weights
+├── PreflightError    parts that do not fit each other: one line for each problem
+├── OutputError       the output folder: not writable, full, or of another run
+└── TrainingError     the loss is no longer a number
 """
 
 from __future__ import annotations

@@ -123,4 +123,6 @@ def _check_header(path: Path) -> None:
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise CheckpointError(f"{path}: damaged weights: unreadable header") from error
     if 8 + length + max(ends, default=0) != size:
-        raise CheckpointError(f"{path}: damaged weights: {size} bytes where {8 + length + max(ends, default=0)} are expected; fetch them again")
+        raise CheckpointError(
+            f"{path}: damaged weights: {size} bytes where {8 + length + max(ends, default=0)} are expected; fetch them again"
+        )

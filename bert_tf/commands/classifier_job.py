@@ -187,9 +187,7 @@ def _train(job: _Job, plan: RestorePlan) -> run.Outcome:
 def _evaluate(job: _Job, estimator: tf.estimator.Estimator) -> None:
     features = _features(job, DEV)
     logging.info("***** Running evaluation *****")
-    evaluation = run.evaluate(
-        estimator, features, batch_size=job.settings.job.eval_batch_size, metrics=job.task.metrics
-    )
+    evaluation = run.evaluate(estimator, features, batch_size=job.settings.job.eval_batch_size, metrics=job.task.metrics)
     note = {"note": SAMPLE_NOTE} if job.data.is_sample else {}
     results.write_evaluation(job.output_dir, {**evaluation.results, **note})
 

@@ -28,12 +28,12 @@ class Flag(NamedTuple):
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Task and data": (
         Flag("task_name", str, None, "task to train: MRPC, RTE, SST-2, CoLA (required)"),
-        Flag("data_dir", str, None, "folder with train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the bundled sample"),
+        Flag("data_dir", str, None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample"),
         Flag("max_seq_length", int, 128, "longest input in word pieces; longer ones are truncated"),
         Flag("do_lower_case", bool, True, "lower-case the text, as uncased models want it"),
     ),
     "Model": (
-        Flag("init_checkpoint", str, None, "pretrained weights: checkpoint name, or a folder (Hugging Face's layout too); else $BERT_BASE_DIR, the default checkpoint"),
+        Flag("init_checkpoint", str, None, "checkpoint, or a folder (Hugging Face's too); else $BERT_BASE_DIR, the default"),
         Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
         Flag("vocab_file", str, None, "word pieces of the model; else beside the checkpoint"),
     ),

@@ -52,7 +52,10 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     for source in candidates:
         if source.folder.is_dir():
             return source
-    raise DataError(f"no data for {task.name}; put its files there, set GLUE_DIR, or name their folder with --data_dir", candidates[-2].folder)
+    raise DataError(
+        f"no data for {task.name}; put its files there, set GLUE_DIR, or name their folder with --data_dir",
+        candidates[-2].folder,
+    )
 
 
 def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path = PROJECT) -> ModelSource:
@@ -71,7 +74,9 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
         folder = default.ensure(project / "checkpoints")
-        return _model(folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
+        return _model(
+            folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
+        )
     path = Path(named or base or "")
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")

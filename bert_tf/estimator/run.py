@@ -152,7 +152,9 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     """
     checkpoint = tf.train.latest_checkpoint(os.fspath(folder))
     if checkpoint is None:
-        raise CheckpointError(f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir")
+        raise CheckpointError(
+            f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"
+        )
     return checkpoint
 
 

@@ -50,7 +50,9 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     earlier = load_record(folder)
     if earlier is None:
         if any(folder.glob("model.ckpt-*")):
-            raise OutputError(f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir")
+            raise OutputError(
+                f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
+            )
     else:
         differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
         if differences:

@@ -37,7 +37,9 @@ def read_rows(path: str | os.PathLike[str]) -> Iterator[Row]:
         try:
             yield Row(number, line.removesuffix(b"\r").decode().split("\t"))
         except UnicodeDecodeError as error:
-            raise DataError(f"not UTF-8: byte {error.start + 1} of the line is {line[error.start]:#04x}", path, number) from error
+            raise DataError(
+                f"not UTF-8: byte {error.start + 1} of the line is {line[error.start]:#04x}", path, number
+            ) from error
 
 
 def read_table(path: str | os.PathLike[str], columns: Sequence[str], *, header: Sequence[str] | None = None) -> Iterator[Row]:
@@ -58,9 +60,13 @@ def read_table(path: str | os.PathLike[str], columns: Sequence[str], *, header: 
     names = list(header) if header is not None else next(rows).cells
     missing = [name for name in columns if name not in names]
     if missing:
-        raise DataError(f"no column {', '.join(map(repr, missing))} in the header line; it reads {' | '.join(names)[:200]}", path, 1)
+        raise DataError(
+            f"no column {', '.join(map(repr, missing))} in the header line; it reads {' | '.join(names)[:200]}", path, 1
+        )
     where = [names.index(name) for name in columns]
     for row in rows:
         if len(row.cells) != len(names):
-            raise DataError(f"{len(row.cells)} cells where {len(names)} are expected; cells are divided by tabs", path, row.line)
+            raise DataError(
+                f"{len(row.cells)} cells where {len(names)} are expected; cells are divided by tabs", path, row.line
+            )
         yield Row(row.line, [row.cells[i] for i in where])

@@ -159,7 +159,7 @@ def _split_punctuation(word: _Characters) -> Iterator[_Characters]:
         yield word.part(start, len(word.text))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _is_punctuation(c: str) -> bool:
     """Every ASCII symbol counts, `$` and `^` too, as the published code has it; beyond ASCII, category P."""
     if c.isascii():

@@ -1,0 +1,96 @@
+"""Imports go only downward; read off the syntax trees."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "bert_tf"
+
+# Rooms from the bottom up. A room imports from rows above it in this table; rooms of one row do not see each other.
+# Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
+LAYERS = (
+    ("errors",),
+    ("config", "atomic"),
+    ("metrics", "tokenization"),
+    ("features",),
+    ("tasks",),
+    ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
+    ("estimator",),
+    ("commands",),
+    ("__main__",),
+)
+RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
+# What only these rooms may import or touch.
+WITHOUT_TENSORFLOW = {"errors", "config", "atomic", "metrics", "tokenization", "features", "tasks"}
+TOUCHES_MACHINE = {"runtime"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for path in PACKAGE.rglob("*.py") if path != PACKAGE / "__init__.py")
+
+
+def room(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imports(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """Yields line and full name of everything imported, inside functions too."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def violations(path: Path, tree: ast.AST) -> Iterator[str]:
+    own = room(path)
+    for line, name in imports(tree):
+        parts = name.split(".")
+        where = f"{path.relative_to(ROOT)}:{line}"
+        if parts[0] == "bert_tf" and len(parts) > 1 and parts[1] in RANK:
+            other = parts[1]
+            if other != own and RANK[other] >= RANK[own]:
+                yield f"{where}: {own} imports {other}"
+        if parts[0] in ("tensorflow", "tensorflow_text") and own in WITHOUT_TENSORFLOW and path.name != "graph.py":
+            yield f"{where}: {own} imports TensorFlow"
+        if name.startswith("absl.flags") and own != "commands":
+            yield f"{where}: {own} reads flags"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute):
+            text = ast.unparse(node)
+            where = f"{path.relative_to(ROOT)}:{node.lineno}"
+            if text in ("tf.config", "tf1.ConfigProto") and own not in TOUCHES_MACHINE:
+                yield f"{where}: {own} touches {text}"
+            if text == "tf.estimator" and own not in ("estimator", "commands"):
+                yield f"{where}: {own} uses {text}"
+
+
+@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_downward(path):
+    assert not list(violations(path, ast.parse(path.read_text())))
+
+
+def test_every_room_has_a_rank():
+    assert {room(path) for path in modules()} <= set(RANK)
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("modeling/x.py", "from bert_tf.tasks import glue\nfrom bert_tf.inputs import cache", "modeling imports inputs"),
+        ("tasks/x.py", "import tensorflow as tf", "tasks imports TensorFlow"),
+        ("estimator/x.py", "tf.config.list_physical_devices()", "estimator touches tf.config"),
+        ("inputs/x.py", "from absl import flags", "inputs reads flags"),
+        ("features/x.py", "from bert_tf.tasks import base", "features imports tasks"),
+    ],
+)
+def test_names_file_line_and_rule(path, code, message):
+    found = list(violations(PACKAGE / path, ast.parse(code)))
+    assert len(found) == 1
+    assert found[0].startswith(f"bert_tf/{path}:")
+    assert message in found[0]
