@@ -1,17 +1,11 @@
-.PHONY: install run check test test-slow
+.PHONY: run install check test test-slow
 PYTHON ?= python3
-VENV := .venv
-BIN := $(VENV)/bin
+BIN := .venv/bin
 
-install: $(VENV)/ready
-
-$(VENV)/ready: requirements.txt requirements-dev.txt
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet -r requirements-dev.txt
-	touch $@
-
-run: install
+run: .venv/runs
 	$(BIN)/python run_classifier.py --task_name=MRPC
+
+install: .venv/develops
 
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
@@ -19,6 +13,15 @@ check: install
 test: install
 	$(BIN)/pytest -m "not slow" -n 2 --cov --cov-report=term
 
+# BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt.
 test-slow: install
-	$(BIN)/pip install --quiet -r requirements-peers.txt
 	$(BIN)/pytest -m slow
+
+.venv/runs: requirements.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --quiet -r requirements.txt
+	touch $@
+
+.venv/develops: .venv/runs requirements-dev.txt
+	$(BIN)/pip install --quiet -r requirements-dev.txt
+	touch $@

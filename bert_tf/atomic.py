@@ -21,20 +21,25 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
       OutputError: the operating system refuses: no space, no permission, a file where a folder should be.
     """
     target = Path(path)
-    temporary = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    temporary = _beside(target, "tmp")
     try:
         with _readable_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            if temporary.is_dir() and target.is_dir():
-                shutil.rmtree(target)
+            if temporary.is_dir() and target.is_dir():  # a folder cannot be renamed over another
+                os.replace(target, _beside(target, "old"))
             os.replace(temporary, target)
+            shutil.rmtree(_beside(target, "old"), ignore_errors=True)
     finally:
         if temporary.is_dir():
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _beside(target: Path, purpose: str) -> Path:
+    return target.with_name(f".{target.name}.{os.getpid()}.{purpose}")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

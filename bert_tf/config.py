@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -131,5 +132,6 @@ def _check_value(name: str, value: object, kind: str) -> None:
         raise ConfigError(f"{name} is {value}, expected at least 1")
     if name.endswith("_prob") and not 0 <= value < 1:
         raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
-    if value <= 0 and not name.endswith("_prob"):
+    # JSON as Python reads it knows NaN and Infinity, and NaN compares as false.
+    if not 0 < value < math.inf and not name.endswith("_prob"):
         raise ConfigError(f"{name} is {value}, expected a positive number")

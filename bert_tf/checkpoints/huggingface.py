@@ -47,18 +47,18 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
-            names = set(file.keys())
+            names = {_modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
             for pair in tqdm(name_pairs(config.num_hidden_layers), desc="converting", unit="variables", disable=None):
                 name = prefix + pair.huggingface
                 if name not in names:
                     problems.append(f"{name} is missing")
                     continue
-                array = file.get_tensor(name).astype(np.float32)
+                array = file.get_tensor(names[name]).astype(np.float32)
                 weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
                 if weights[pair.published].shape != shapes[pair.published]:
                     problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
-    except (OSError, safetensors.SafetensorError, TypeError) as error:
+    except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
         raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
@@ -107,6 +107,11 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
     return target
 
 
+def _modern(name: str) -> str:
+    """Returns today's name of a tensor: files converted from the first PyTorch BERT call LayerNorm's parts as Google did."""
+    return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
+
+
 def _check_header(path: Path) -> None:
     """Refuses a header that does not fit the file, before a parser allocates what it asks for."""
     try:
@@ -118,11 +123,10 @@ def _check_header(path: Path) -> None:
                 raise CheckpointError(f"{path}: damaged weights: the header claims {length} bytes, the file has {size}")
             entries = json.loads(file.read(length))
             ends = [v["data_offsets"][1] for k, v in entries.items() if k != "__metadata__"]
+            expected = 8 + length + max(ends, default=0)
     except OSError as error:
         raise CheckpointError(f"{path}: cannot read the weights: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
         raise CheckpointError(f"{path}: damaged weights: unreadable header") from error
-    if 8 + length + max(ends, default=0) != size:
-        raise CheckpointError(
-            f"{path}: damaged weights: {size} bytes where {8 + length + max(ends, default=0)} are expected; fetch them again"
-        )
+    if expected != size:
+        raise CheckpointError(f"{path}: damaged weights: {size} bytes where {expected} are expected; fetch them again")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -34,7 +35,7 @@ class CheckpointReader:
         try:
             self._reader = tf.train.load_checkpoint(self.prefix)
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.prefix}: damaged checkpoint: {_first_line(error)}") from error
 
     def __getitem__(self, name: str) -> np.ndarray:
@@ -47,7 +48,7 @@ class CheckpointReader:
             raise CheckpointError(f"{self.prefix}: no entry {name}")
         try:
             return self._reader.get_tensor(name)
-        except (tf.errors.OpError, RuntimeError, ValueError) as error:
+        except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
 
 
@@ -80,4 +81,5 @@ def _neighbours(prefix: str) -> str:
 
 
 def _first_line(error: BaseException) -> str:
-    return str(getattr(error, "message", None) or error).strip().split("\n")[0][:200]
+    message = str(getattr(error, "message", None) or error).strip().split("\n")[0]
+    return re.sub(r"^\{\{function_node [^}]*\}\} ", "", message)[:200]  # without the name of TensorFlow's own wrapper

@@ -77,16 +77,13 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
     wanted = encoder_shapes(config)
     found = reader.shapes
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
-    too_many_layers = [name for name in found if name.startswith("bert/") and name not in wanted]
     return RestorePlan(
         prefix=reader.prefix,
         loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape),
         missing=tuple(name for name in wanted if name not in found),
         misshaped=misshaped,
         initialized=head_variables,
-        unexpected=tuple(
-            sorted(name for name in found if name not in wanted and not is_expected_extra(name) or name in too_many_layers)
-        ),
+        unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
     )
 
 

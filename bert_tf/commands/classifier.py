@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert_tf.commands import flags
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, PreflightError
 
 
 def main(argv: Sequence[str]) -> int:
@@ -22,8 +22,8 @@ def main(argv: Sequence[str]) -> int:
         settings = flags.parse(argv)
         return 0 if settings is None else _run(settings)
     except BertError as error:
-        for line in str(error).splitlines():
-            print(f"error: {line}", file=sys.stderr)
+        for problem in error.problems if isinstance(error, PreflightError) else (str(error),):
+            print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)  # a file that is quoted may hold line ends
         return 2
     except KeyboardInterrupt:
         print("error: stopped at once; the same command continues from the last checkpoint", file=sys.stderr)

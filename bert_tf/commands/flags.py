@@ -14,6 +14,8 @@ from absl import flags
 
 from bert_tf.errors import FlagError
 
+_LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
+
 
 class Flag(NamedTuple):
     """One row of the table."""
@@ -58,7 +60,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("predict_batch_size", int, 8, "examples at a time", 1),
     ),
     "Output": (
-        Flag("output_dir", str, None, "folder of checkpoints and results; else out/TASK"),
+        Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
         Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds"),
         Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
     ),
@@ -143,13 +145,16 @@ def parse(argv: Sequence[str]) -> Settings | None:
     values = _define()
     try:
         rest = values(list(argv))[1:]
-    except flags.Error as error:
+    except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
     if values["help"].value:
         sys.stdout.write(help_text())
         return None
     if rest:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
+    for name, value in values.flag_values_dict().items():
+        if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
+            raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
     if not values["task_name"].value:
         raise FlagError("--task_name is required: MRPC, RTE, SST-2, CoLA")
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
@@ -185,7 +190,7 @@ def _define() -> flags.FlagValues:
 def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
         values["do_train"] = values["do_eval"] = True
-    values["output_dir"] = values["output_dir"] or f"out/{values['task_name']}"
+    values["output_dir"] = values["output_dir"] or f"out/{values['task_name'].lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
         for kind in (DataSettings, ModelSettings, TrainSettings, JobSettings)

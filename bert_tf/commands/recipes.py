@@ -1,7 +1,9 @@
 """Hyper-parameters for the default checkpoint, where the user gives none.
 
-The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters and wants a higher learning
-rate; the bundled sample has few examples and wants more epochs. A checkpoint that the user names gets the published ones.
+The published defaults suit BERT-Base and Large. On MRPC the default checkpoint, with its 22 M parameters, does better with
+small batches and bias correction (README, "Measured"); without correction a rate of 1e-4 does not train it at all. The
+bundled sample has few examples and wants a higher rate and more epochs. A checkpoint that the user names gets the published
+defaults.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import dataclasses
 
 from bert_tf.commands.flags import Settings
 
-_ON_TASK_DATA = {"learning_rate": 1e-4}
-_ON_SAMPLE = {"learning_rate": 2e-4, "num_train_epochs": 10.0, "train_batch_size": 16, "max_seq_length": 64}
+_ON_TASK_DATA = {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
+_ON_SAMPLE = {**_ON_TASK_DATA, "learning_rate": 1e-4, "train_batch_size": 16, "num_train_epochs": 5.0, "max_seq_length": 64}
 
 
 def apply(settings: Settings, *, default_checkpoint: bool, sample_data: bool) -> tuple[Settings, dict[str, float]]:

@@ -80,6 +80,9 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     path = Path(named or base or "")
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")
+    alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
+    if alone and not any(path.parent.glob(f"{path.name}*")):
+        raise CheckpointError(f"{path}: no checkpoint and no folder of this name ({origin})")
     checkpoint = _checkpoint_in(path) if path.is_dir() else path.with_name(path.name.removesuffix(".index"))
     folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)

@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 import tensorflow as tf
@@ -46,6 +46,8 @@ class ProgressHook(tf1.train.SessionRunHook):
         self._batch_size = batch_size
         self._total = total_steps
         self._every = every_n_steps
+        self._bar: tqdm[Any] | None = None
+        self._lines: TextIO | None = None
         self.step = 0
 
     def begin(self) -> None:
@@ -93,8 +95,13 @@ class ProgressHook(tf1.train.SessionRunHook):
     def end(self, session: tf1.Session) -> None:
         """Closes bar and file."""
         del session
-        self._bar.close()
-        self._lines.close()
+        self.close()
+
+    def close(self) -> None:
+        """Closes bar and file where they are open; a run that fails has no `end`."""
+        for opened in (self._bar, self._lines):
+            if opened is not None:
+                opened.close()
 
 
 class CheckpointHook(tf1.train.CheckpointSaverHook):

@@ -8,6 +8,7 @@ import errno
 import os
 import shutil
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -26,7 +27,10 @@ from bert_tf.runtime.devices import session_config
 
 tf1 = tf.compat.v1
 
+Estimator = tf.estimator.Estimator
+
 _CHECKPOINTS_KEPT = 5
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,7 +64,7 @@ class Evaluation:
     probabilities: np.ndarray
 
 
-def make_estimator(model: Model, output_dir: str | os.PathLike[str]) -> tf.estimator.Estimator:
+def make_estimator(model: Model, output_dir: str | os.PathLike[str]) -> Estimator:
     """Returns an Estimator whose checkpoints and event files are in `output_dir`."""
     config = tf.estimator.RunConfig(
         model_dir=os.fspath(output_dir),
@@ -69,10 +73,10 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str]) -> tf.estim
         keep_checkpoint_max=_CHECKPOINTS_KEPT,
         log_step_count_steps=None,
     )
-    return tf.estimator.Estimator(make_model_fn(model), config=config)
+    return Estimator(make_model_fn(model), config=config)
 
 
-def train(estimator: tf.estimator.Estimator, features: SentenceFeatures, training: Training, *, seed: int) -> Outcome:
+def train(estimator: Estimator, features: SentenceFeatures, training: Training, *, seed: int) -> Outcome:
     """Trains to the last step, from the newest checkpoint in the folder where there is one.
 
     Raises:
@@ -99,16 +103,14 @@ def train(estimator: tf.estimator.Estimator, features: SentenceFeatures, trainin
     )
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start)
     try:
-        with _readable_errors(folder, progress):
+        with _readable_errors(folder, progress), contextlib.closing(progress):
             estimator.train(input_fn, hooks=[saver, progress, stop], max_steps=schedule.steps)
     finally:
         stop.release()
     return Outcome(_last_step(folder), stop.stopped_by)
 
 
-def evaluate(
-    estimator: tf.estimator.Estimator, features: SentenceFeatures, *, batch_size: int, metrics: tuple[str, ...]
-) -> Evaluation:
+def evaluate(estimator: Estimator, features: SentenceFeatures, *, batch_size: int, metrics: tuple[str, ...]) -> Evaluation:
     """Measures the newest checkpoint; every example counts once.
 
     Raises:
@@ -130,7 +132,7 @@ def evaluate(
     return Evaluation(results, rows["probabilities"])
 
 
-def predict(estimator: tf.estimator.Estimator, features: SentenceFeatures, *, batch_size: int) -> np.ndarray:
+def predict(estimator: Estimator, features: SentenceFeatures, *, batch_size: int) -> np.ndarray:
     """Returns the [N, L] probabilities of the labels by the newest checkpoint, in the order of the examples.
 
     Raises:
@@ -160,27 +162,30 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
 
 def _last_step(folder: str) -> int:
     checkpoint = tf.train.latest_checkpoint(folder)
+    listed = Path(folder) / "checkpoint"
+    mend = f"to go on from an earlier checkpoint, name it in the first line of {listed}; to start anew, --overwrite_output_dir"
     if checkpoint is None:
+        if listed.exists():  # it is written after the checkpoint that it names
+            raise CheckpointError(f"{listed}: names no checkpoint that exists; {mend}")
         return 0
-    reader = CheckpointReader(checkpoint)
     try:
+        reader = CheckpointReader(checkpoint)
         for name in reader.shapes:
             reader[name]
         return int(reader["global_step"])
     except CheckpointError as error:
-        raise CheckpointError(
-            f"{error}; to go on from the checkpoint before it, delete {checkpoint}.* and its line in {folder}/checkpoint"
-        ) from error
+        raise CheckpointError(f"{error}; {mend}") from error
 
 
 @contextlib.contextmanager
 def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Iterator[None]:
     try:
-        yield
-    except tf.errors.OpError as error:
+        with _quiet_event_writer():
+            yield
+    except (tf.errors.OpError, IndexError) as error:  # the writer of event files raises IndexError
         raise _readable(error, folder, progress) from error
     except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS):
+        if error.errno in _UNWRITABLE:
             raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
         raise
     finally:
@@ -189,14 +194,30 @@ def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Itera
             shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
 
 
-def _readable(error: tf.errors.OpError, folder: str, progress: ProgressHook | None) -> Exception:
-    text = str(error.message)
+@contextlib.contextmanager
+def _quiet_event_writer() -> Iterator[None]:
+    """Keeps the traceback of the thread that writes event files off the screen; its error comes out of `flush` as well."""
+    earlier = threading.excepthook
+
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        if type(failure.thread).__name__ != "_EventLoggerThread":
+            earlier(failure)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = earlier
+
+
+def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: ProgressHook | None) -> Exception:
+    text = str(getattr(error, "message", error))
     if NOT_FINITE in text and progress is not None:
         return TrainingError(
             f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
             " lower --learning_rate or look at the data"
         )
-    if any(sign in text for sign in ("No space left", "Permission denied", "Read-only file system", "Disk quota")):
+    if any(os.strerror(number) in text for number in _UNWRITABLE):
         return OutputError(f"{folder}: cannot write: {text.splitlines()[0][:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         return TrainingError("out of memory; lower --train_batch_size or --max_seq_length")

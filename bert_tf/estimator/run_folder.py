@@ -33,6 +33,19 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     return record  # type: ignore[no-any-return]
 
 
+def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
+    """Returns one line for each part in which the run of a folder was trained otherwise than it is used now.
+
+    Raises:
+      OutputError: as `load_record`.
+    """
+    record = load_record(output_dir)
+    if record is None:
+        return []
+    earlier = {key: record[DETERMINING].get(key) for key in now}
+    return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, now)]
+
+
 def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, overwrite: bool) -> None:
     """Makes the folder that of this run: new, or the same run again.
 

@@ -20,7 +20,12 @@ def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Variable]) -> list[t
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:
         return gradients
-    return replica.all_reduce(tf.distribute.ReduceOp.SUM, gradients)
+    return replica.merge_call(_add_up, args=(gradients,))
+
+
+def _add_up(strategy: tf.distribute.Strategy, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Sums over replicas; `ReplicaContext.all_reduce` cannot, in a graph it looks in vain for each replica's variables."""
+    return strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, [(gradient, gradient) for gradient in gradients])
 
 
 def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[list[tf.Tensor], tf.Tensor]:

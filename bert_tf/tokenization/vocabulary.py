@@ -12,6 +12,9 @@ from bert_tf.errors import VocabularyError
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
 
+# What is taken off a line. Not all that str.strip knows: U+2028 is a piece of the published Chinese vocabulary.
+_BLANKS = " \t\r\n"
+
 
 class Vocabulary:
     """An ordered list of word pieces; the position of a piece is its id.
@@ -35,7 +38,7 @@ class Vocabulary:
         self.tokens = tuple(tokens)
         self._ids: dict[str, int] = {}
         for line, token in enumerate(self.tokens, start=1):
-            if not token.strip():
+            if not token.strip(_BLANKS):
                 raise VocabularyError("blank line in the vocabulary; remove it only if the ids of the model allow", path, line)
             first = self._ids.setdefault(token, line - 1)
             if first != line - 1:
@@ -57,12 +60,12 @@ class Vocabulary:
             data = Path(path).read_bytes()
         except OSError as error:
             raise VocabularyError(f"cannot read the vocabulary: {error.strerror}", path) from error
-        # Only "\n" ends a line: multilingual vocabularies hold pieces that str.splitlines would cut.
+        # Only "\n" ends a line: str.splitlines would cut at U+2028 too.
         lines = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n")
         tokens = []
         for number, line in enumerate(lines, start=1):
             try:
-                tokens.append(line.decode().strip())
+                tokens.append(line.decode().strip(_BLANKS))
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
         return cls(tokens, path=path)

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+import re
+import struct
+
+import ml_dtypes
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_tf.checkpoints import huggingface
+from bert_tf.checkpoints.names import name_pairs
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, ConfigError
+from tests.huggingface import write_folder
+from tests.tiny import TOKENS, random_weights
+
+CONFIG = BertConfig.tiny(vocab_size=len(TOKENS))
+NAMES = {pair.huggingface: pair.published for pair in name_pairs(CONFIG.num_hidden_layers)}
+BIAS = "pooler.dense.bias"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_folder(tmp_path / "hf")
+
+
+def rewrite(folder, change):
+    """Saves the tensors that `change` makes of name and array of each; None drops one."""
+    path = folder / "model.safetensors"
+    tensors = filter(None, (change(name, array) for name, array in safetensors.numpy.load_file(path).items()))
+    safetensors.numpy.save_file(dict(tensors), path)
+
+
+def read(folder):
+    return huggingface.read_weights(folder / "model.safetensors", CONFIG)
+
+
+def assert_original(weights):
+    for name, value in random_weights(CONFIG).items():
+        np.testing.assert_array_equal(weights[name], value, err_msg=name)
+
+
+def with_header(content, header):
+    """Returns a file with another header before the same data: bytes, or something to be written as JSON."""
+    length = struct.unpack("<Q", content[:8])[0]
+    header = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(header)) + header + content[8 + length :]
+
+
+def with_entry(content, **fields):
+    """Returns a file whose header says something else of one tensor."""
+    header = json.loads(content[8 : 8 + struct.unpack("<Q", content[:8])[0]])
+    return with_header(content, {**header, BIAS: {**header[BIAS], **fields}})
+
+
+DAMAGES = {
+    "empty": (lambda c: c[:0], "the header claims 0 bytes, the file has 0"),
+    "cut in the length": (lambda c: c[:7], "the header claims 7 bytes, the file has 7"),
+    "cut in the header": (lambda c: c[:50], r"the header claims \d+ bytes, the file has 50"),
+    "cut in the data": (lambda c: c[:-1], r"\d+ bytes where \d+ are expected; fetch them again"),
+    "longer": (lambda c: c + b"x", r"\d+ bytes where \d+ are expected; fetch them again"),
+    "header longer than the file": (
+        lambda c: struct.pack("<Q", len(c)) + c[8:],
+        r"the header claims (\d+) bytes, the file has \1",
+    ),
+    "huge header": (lambda c: struct.pack("<Q", 2**60) + c[8:], f"the header claims {2**60} bytes"),
+    "no JSON": (lambda c: with_header(c, b"weights"), "unreadable header"),
+    "no UTF-8": (lambda c: with_header(c, b"\xff{}"), "unreadable header"),
+    "no object": (lambda c: with_header(c, [1]), "unreadable header"),
+    "nested too deep": (lambda c: with_header(c, b"[" * 100_000), "unreadable header"),
+    "no offsets": (lambda c: with_entry(c, data_offsets=None), "unreadable header"),
+    "offsets of text": (lambda c: with_entry(c, data_offsets=["0", "32"]), "unreadable header"),
+    "offsets beyond the file": (lambda c: with_entry(c, data_offsets=[0, 10**9]), r"\d+ bytes where \d+ are expected"),
+    "negative offsets": (lambda c: with_entry(c, data_offsets=[-32, 0]), "invalid value: integer `-32`"),
+    "overlapping tensors": (lambda c: with_entry(c, data_offsets=[0, 32]), "invalid offset for tensor"),
+    "shape larger than the data": (lambda c: with_entry(c, shape=[2**40]), "invalid|overflow|shape"),
+    "unknown type": (lambda c: with_entry(c, dtype="F99"), "unknown variant `F99`"),
+    "type that NumPy lacks": (lambda c: with_entry(c, dtype="F8_E4M3", shape=[32]), "float8"),
+}
+
+
+@pytest.mark.parametrize("name", [*DAMAGES])
+def test_a_damaged_file_ends_in_one_line(folder, name):
+    damage, message = DAMAGES[name]
+    path = folder / "model.safetensors"
+    path.write_bytes(damage(path.read_bytes()))
+    with pytest.raises(CheckpointError, match=rf"\A{re.escape(str(path))}: damaged weights: [^\n]*{message}[^\n]*\Z"):
+        read(folder)
+
+
+def test_a_missing_file(folder):
+    (folder / "model.safetensors").unlink()
+    with pytest.raises(CheckpointError, match=r"model\.safetensors: cannot read the weights: No such file or directory$"):
+        read(folder)
+
+
+@pytest.mark.parametrize("prefix", ["", "bert."])
+def test_reads_names_with_and_without_the_prefix(folder, prefix):
+    rewrite(folder, lambda name, array: (prefix + name, array))
+    assert_original(read(folder))
+
+
+def test_a_head_beside_the_encoder_is_left_out(folder):
+    rewrite(folder, lambda name, array: (f"bert.{name}", array))
+    path = folder / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    safetensors.numpy.save_file({**tensors, "classifier.weight": np.ones([2, 8], np.float32)}, path)
+    assert read(folder).keys() == set(NAMES.values())
+
+
+def test_reads_the_names_of_the_first_pytorch_files(folder):
+    old = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"}
+    rewrite(folder, lambda name, array: (re.sub("|".join(old), lambda match: old[match[0]], name), array))
+    assert_original(read(folder))
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float64, ml_dtypes.bfloat16], ids=lambda kind: kind.__name__)
+def test_other_float_types_become_float32(folder, kind):
+    rewrite(folder, lambda name, array: (name, array.astype(kind)))
+    value = read(folder)["bert/pooler/dense/kernel"]
+    assert value.dtype == np.float32
+    np.testing.assert_allclose(value, random_weights(CONFIG)["bert/pooler/dense/kernel"], rtol=0.01)
+
+
+def test_a_missing_tensor_is_named(folder):
+    rewrite(folder, lambda name, array: (name, array) if name != BIAS else None)
+    message = rf"safetensors: not the encoder that its configuration describes: {BIAS} is missing$"
+    with pytest.raises(CheckpointError, match=message):
+        read(folder)
+
+
+def test_many_missing_tensors_are_counted(folder):
+    rewrite(folder, lambda name, array: (name, array) if name == BIAS else None)
+    with pytest.raises(CheckpointError, match=r"(\S+ is missing; ){2}\S+ is missing and 35 more$"):
+        read(folder)
+
+
+def test_a_tensor_of_another_shape_is_named(folder):
+    rewrite(folder, lambda name, array: (name, array[:5] if name == BIAS else array))
+    with pytest.raises(CheckpointError, match=rf"describes: {BIAS} gives \(5,\), not \(8,\)$"):
+        read(folder)
+
+
+@pytest.fixture
+def target(folder, tmp_path):
+    huggingface.convert(folder, tmp_path / "tf")
+    return tmp_path / "tf"
+
+
+def test_a_converted_checkpoint_holds_the_same_weights_by_published_names(target):
+    reader = CheckpointReader(target / "bert_model.ckpt")
+    assert reader.shapes.keys() == set(NAMES.values())
+    assert_original(reader)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name.endswith("intermediate.dense.weight")])
+def test_kernels_are_transposed(folder, target, name):
+    there = safetensors.numpy.load_file(folder / "model.safetensors")[name]
+    np.testing.assert_array_equal(CheckpointReader(target / "bert_model.ckpt")[NAMES[name]], there.T)
+
+
+def test_the_converted_configuration_says_the_same(folder, target):
+    assert BertConfig.from_json_file(target / "bert_config.json") == BertConfig.from_json_file(folder / "config.json")
+
+
+def test_the_vocabulary_is_copied_byte_by_byte(folder, target):
+    assert (target / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
+
+
+def test_converting_again_replaces_the_folder(folder, target):
+    (target / "old").touch()
+    huggingface.convert(folder, target)
+    assert {path.name.split(".")[0] for path in target.iterdir()} == {"bert_model", "bert_config", "vocab"}
+
+
+@pytest.mark.parametrize(
+    ("missing", "error", "message"),
+    [
+        ("config.json", ConfigError, r"config\.json: cannot read the configuration: No such file or directory"),
+        ("vocab.txt", CheckpointError, r"hf: no vocab\.txt beside the weights"),
+        ("model.safetensors", CheckpointError, r"model\.safetensors: cannot read the weights: No such file or directory"),
+    ],
+)
+def test_a_failed_conversion_leaves_nothing(folder, tmp_path, missing, error, message):
+    (folder / missing).unlink()
+    with pytest.raises(error, match=message):
+        huggingface.convert(folder, tmp_path / "out" / "tf")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_conversion_that_fails_while_writing_leaves_nothing(folder, tmp_path, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("while writing")
+
+    monkeypatch.setattr(huggingface, "write_checkpoint", fail)
+    with pytest.raises(RuntimeError, match="while writing"):
+        huggingface.convert(folder, tmp_path / "out" / "tf")
+    assert list((tmp_path / "out").iterdir()) == []
+
+
+def test_converts_once(folder, tmp_path, monkeypatch):
+    first = huggingface.converted(folder, tmp_path / "out")
+    monkeypatch.setattr(huggingface, "convert", None)
+    assert huggingface.converted(folder, tmp_path / "out") == first
+
+
+def test_a_folder_with_other_content_is_converted_anew(folder, tmp_path):
+    first = huggingface.converted(folder, tmp_path / "out")
+    rewrite(folder, lambda name, array: (name, array + 1))
+    second = huggingface.converted(folder, tmp_path / "out")
+    assert (first.parent, first.name[:3]) == (second.parent, "hf-")
+    assert first != second
+
+
+@pytest.mark.parametrize(("path", "expected"), [("hf", True), (".", False), ("hf/model.safetensors", False), ("none", False)])
+def test_knows_a_folder_of_weights(folder, path, expected):
+    assert huggingface.is_huggingface_folder(folder.parent / path) is expected

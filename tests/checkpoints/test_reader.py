@@ -1,0 +1,115 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.errors import CheckpointError
+
+tf1 = tf.compat.v1
+ENTRIES = {"scope/large": np.arange(1000, dtype=np.float32).reshape(10, 100), "small": np.array([7, 8], np.int64)}
+
+
+def write_v1(prefix: Path) -> None:
+    """Writes with a Saver in the format of the first published checkpoints: one file, without a suffix."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        variables = {name: tf1.get_variable(name, initializer=value) for name, value in ENTRIES.items()}
+        session.run(tf1.global_variables_initializer())
+        tf1.train.Saver(variables, write_version=tf1.train.SaverDef.V1).save(session, str(prefix), write_meta_graph=False)
+
+
+WRITERS = {"V1": write_v1, "V2": lambda prefix: write_checkpoint(prefix, ENTRIES)}
+FILES = {"V1": "model.ckpt", "V2": "model.ckpt.data-00000-of-00001", "V2 index": "model.ckpt.index"}
+
+
+def read_all(prefix: Path) -> dict[str, np.ndarray]:
+    reader = CheckpointReader(prefix)
+    return {name: reader[name] for name in reader.shapes}
+
+
+@pytest.fixture(params=WRITERS)
+def prefix(request, tmp_path):
+    WRITERS[request.param](tmp_path / "model.ckpt")
+    return tmp_path / "model.ckpt"
+
+
+def test_knows_the_shapes(prefix):
+    assert CheckpointReader(prefix).shapes == {"scope/large": (10, 100), "small": (2,)}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_reads_what_was_written(prefix, name):
+    value = CheckpointReader(prefix)[name]
+    assert value.dtype == ENTRIES[name].dtype
+    np.testing.assert_array_equal(value, ENTRIES[name])
+
+
+def test_an_entry_that_is_not_there(prefix):
+    with pytest.raises(CheckpointError, match=f"^{re.escape(str(prefix))}: no entry bias$"):
+        CheckpointReader(prefix)["bias"]
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.01, 0.5, 0.99])
+@pytest.mark.parametrize("file", FILES)
+def test_a_file_cut_short(tmp_path, file, kept):
+    WRITERS[file[:2]](tmp_path / "model.ckpt")
+    damaged = tmp_path / FILES[file]
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[: int(kept * len(whole))])
+    with pytest.raises(CheckpointError, match=r"^\S+model\.ckpt: damaged [^\n]+$"):
+        read_all(tmp_path / "model.ckpt")
+
+
+@pytest.mark.parametrize("file", FILES)
+def test_a_flipped_bit(tmp_path, file):
+    WRITERS[file[:2]](tmp_path / "model.ckpt")
+    damaged = tmp_path / FILES[file]
+    content = bytearray(damaged.read_bytes())
+    content[20] ^= 4
+    damaged.write_bytes(content)
+    with pytest.raises(CheckpointError, match=r"^\S+model\.ckpt: damaged [^\n]+$"):
+        read_all(tmp_path / "model.ckpt")
+
+
+def test_names_the_entry_that_is_damaged(tmp_path):
+    write_checkpoint(tmp_path / "model.ckpt", ENTRIES)
+    data = tmp_path / FILES["V2"]
+    data.write_bytes(data.read_bytes()[:-1])
+    with pytest.raises(CheckpointError, match="damaged at small: Read less bytes than requested; fetch it again$"):
+        read_all(tmp_path / "model.ckpt")
+
+
+def test_the_data_file_is_not_there(tmp_path):
+    write_checkpoint(tmp_path / "model.ckpt", ENTRIES)
+    (tmp_path / FILES["V2"]).unlink()
+    with pytest.raises(CheckpointError, match="damaged at small: .*No such file or directory"):
+        CheckpointReader(tmp_path / "model.ckpt")["small"]
+
+
+def test_some_other_file(tmp_path):
+    (tmp_path / "vocab.txt").write_text("[PAD]\n" * 100)
+    with pytest.raises(CheckpointError, match=r"vocab\.txt: damaged checkpoint: .*not an sstable"):
+        CheckpointReader(tmp_path / "vocab.txt")
+
+
+def test_a_missing_prefix_lists_its_neighbours(tmp_path):
+    for name in ("b.ckpt-2", "a.ckpt-1"):
+        write_checkpoint(tmp_path / name, ENTRIES)
+    with pytest.raises(CheckpointError, match=r"/b\.ckpt: no checkpoint of this name; the folder holds a\.ckpt-1, b\.ckpt-2$"):
+        CheckpointReader(tmp_path / "b.ckpt")
+
+
+@pytest.mark.parametrize("path", ["model.ckpt", "no/such/folder/model.ckpt", "."])
+def test_a_missing_prefix_without_neighbours(tmp_path, path):
+    with pytest.raises(CheckpointError, match=r": no checkpoint of this name$"):
+        CheckpointReader(tmp_path / path)
+
+
+def test_writing_where_a_file_is_in_the_way(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match=r"^\[Errno None\] /\S+/file/\S+; Not a directory"):
+        write_checkpoint(tmp_path / "file" / "model.ckpt", ENTRIES)

@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.names import encoder_shapes, name_pairs
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.restore import initialize_from, plan_restore
+from bert_tf.config import BertConfig
+from tests.tiny import random_weights
+
+tf1 = tf.compat.v1
+CONFIG = BertConfig.tiny()
+HEAD = ("output_weights", "output_bias")
+WORDS = "bert/embeddings/word_embeddings"
+
+
+@pytest.fixture
+def plan(tmp_path):
+    """Returns a function that plans to restore a checkpoint of `entries` into a model."""
+
+    def make(entries=None, config=CONFIG):
+        write_checkpoint(tmp_path / "model.ckpt", random_weights(CONFIG) if entries is None else entries)
+        return plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, HEAD)
+
+    return make
+
+
+def resized(**sizes):
+    return dataclasses.replace(CONFIG, **sizes)
+
+
+def test_a_fitting_checkpoint_is_loaded_whole(plan):
+    found = plan()
+    assert set(found.loaded) == set(encoder_shapes(CONFIG))
+    assert (found.missing, found.misshaped, found.unexpected) == ((), {}, ())
+    assert found.problems() == []
+
+
+def test_the_head_is_newly_initialized(plan):
+    assert plan().initialized == HEAD
+
+
+def test_what_pretraining_and_fine_tuning_leave_is_expected(plan):
+    extras = ("cls/predictions/output_bias", "global_step", "output_weights", f"{WORDS}/adam_m", f"{WORDS}/adam_v")
+    assert plan({**random_weights(CONFIG), **{name: np.zeros(1) for name in extras}}).unexpected == ()
+
+
+def test_entries_of_no_known_use_are_unexpected(plan):
+    assert plan({**random_weights(CONFIG), "zebra": np.zeros(1), "gpt/kernel": np.zeros(1)}).unexpected == (
+        "gpt/kernel",
+        "zebra",
+    )
+
+
+def test_missing_variables_are_counted_and_the_first_named(plan):
+    entries = random_weights(CONFIG)
+    for name in ("bert/pooler/dense/kernel", "bert/pooler/dense/bias"):
+        del entries[name]
+    found = plan(entries)
+    assert found.missing == ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
+    assert "model.ckpt: 2 encoder variables are missing, bert/pooler/dense/kernel first" in found.problems()[0]
+
+
+def test_a_checkpoint_that_is_no_bert(plan):
+    (line,) = plan({"kernel": np.zeros(1)}).problems()
+    assert re.search(r"39 encoder variables are missing, .* first; is this a BERT checkpoint, and the right folder\?$", line)
+
+
+def test_a_large_checkpoint_with_a_base_configuration_names_the_cause(plan):
+    found = plan(random_weights(resized(hidden_size=16, num_hidden_layers=4, intermediate_size=32)))
+    assert set(found.misshaped) == set(encoder_shapes(CONFIG))
+    assert found.misshaped[WORDS] == ((32, 16), (32, 8))
+    (line,) = found.problems()
+    assert re.search(
+        r"39 variables .*word_embeddings is \[32, 16\], expected \[32, 8\]; .*another model size \(Base with Large\)", line
+    )
+
+
+def test_another_vocabulary_size_names_the_cause(plan):
+    found = plan(config=resized(vocab_size=40))
+    assert list(found.misshaped) == [WORDS]
+    (line,) = found.problems()
+    assert re.search(
+        r"1 variables .*is \[32, 8\], expected \[40, 8\]; the vocabulary size of the configuration is another", line
+    )
+
+
+def test_a_configuration_with_more_layers_names_the_cause(plan):
+    found = plan(config=resized(num_hidden_layers=3))
+    assert all(name.startswith("bert/encoder/layer_2/") for name in found.missing)
+    (line,) = found.problems()
+    assert re.search(r"16 encoder variables are missing, .*; has the configuration more layers than the checkpoint\?", line)
+
+
+def test_a_checkpoint_with_more_layers_has_the_rest_unexpected(plan):
+    found = plan(config=resized(num_hidden_layers=1))
+    assert set(found.unexpected) == set(encoder_shapes(CONFIG)) - {pair.published for pair in name_pairs(1)}
+
+
+def test_all_kinds_of_misfit_are_reported_at_once(plan):
+    assert len(plan(config=resized(num_hidden_layers=3, vocab_size=40)).problems()) == 2
+
+
+def test_the_summary_counts_every_kind(plan):
+    entries = {**random_weights(CONFIG), "zebra": np.zeros(1)}
+    del entries["bert/pooler/dense/bias"]
+    assert (
+        plan(entries, resized(vocab_size=40))
+        .summary()
+        .endswith(
+            "model.ckpt: 37 loaded, 2 newly initialized (output_weights, output_bias), 1 missing, 1 unexpected, 1 mis-shaped"
+        )
+    )
+
+
+def test_variables_start_with_the_values_of_the_checkpoint(plan):
+    found = plan()
+    with tf.Graph().as_default(), tf1.Session() as session:
+        variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
+        initialize_from(found)
+        session.run(tf1.global_variables_initializer())
+        values = session.run(variables)
+    for name, value in random_weights(CONFIG).items():
+        np.testing.assert_array_equal(values[name], value, err_msg=name)
+
+
+def test_the_head_starts_from_its_own_initializer(plan):
+    found = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
+    with tf.Graph().as_default(), tf1.Session() as session:
+        for name, shape in encoder_shapes(CONFIG).items():
+            tf1.get_variable(name, shape)
+        bias = tf1.get_variable("output_bias", [2], initializer=tf1.zeros_initializer())
+        initialize_from(found)
+        session.run(tf1.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(bias), [0, 0])
+
+
+def test_a_plan_for_another_graph_is_refused(plan):
+    found = plan()
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="bert/embeddings/LayerNorm/beta"):
+        initialize_from(found)

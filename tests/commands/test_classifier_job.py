@@ -1,0 +1,226 @@
+"""Whole jobs with a tiny model: what they write, what they take from an earlier run, which data they put up with."""
+
+from __future__ import annotations
+
+import functools
+import json
+import shlex
+import shutil
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.commands import classifier, classifier_job, flags, job, sources
+from bert_tf.config import BertConfig
+from bert_tf.estimator.run import Outcome
+from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
+
+
+class Trained(NamedTuple):
+    project: TinyProject
+    folder: Path
+
+
+def run(*arguments: str) -> int:
+    return classifier.main(["run_classifier.py", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch, caplog):
+    for name in ("GLUE_DIR", "BERT_BASE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    caplog.set_level("INFO", logger="absl")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Trained:
+    """A run that trained, evaluated and predicted, in a folder with a blank in its name; not to be changed."""
+    folder = tmp_path_factory.mktemp("job") / "a project"
+    project = write_project(folder)
+    tasks = {"do_train": True, "do_eval": True, "do_predict": True}
+    assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
+    return Trained(project, folder / "out")
+
+
+@pytest.fixture
+def copied(trained, tmp_path) -> Trained:
+    """The same run, to be changed."""
+    return Trained(trained.project, shutil.copytree(trained.folder, tmp_path / "out"))
+
+
+def stopped(*_, **__) -> Outcome:
+    """Takes the place of training that a signal ends."""
+    return Outcome(3, signal.SIGTERM)
+
+
+def evaluation(folder: Path) -> dict[str, str]:
+    return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
+
+
+def test_evaluation_has_the_metrics_of_the_task_in_order(trained):
+    assert list(evaluation(trained.folder)) == ["eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"]
+    assert evaluation(trained.folder)["global_step"] == "5"
+
+
+def test_predictions_have_one_row_for_each_example_in_order(trained):
+    lines = (trained.folder / "predictions.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["id", "label", "probability_0", "probability_1"]
+    assert [line.split("\t")[0] for line in lines[1:]] == [f"test-{n}" for n in range(1, SIZES["test"] + 1)]
+
+
+def test_test_results_are_probabilities_of_every_example(trained):
+    rows = np.loadtxt(trained.folder / "test_results.tsv", delimiter="\t")
+    assert rows.shape == (SIZES["test"], 2)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "bert_config.json"])
+def test_the_folder_can_be_used_without_the_files_it_began_with(trained, name):
+    assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
+
+
+def test_the_record_holds_a_command_that_repeats_the_run(trained):
+    record = json.loads((trained.folder / "run_config.json").read_text())
+    python, *arguments = shlex.split(record["command"])
+    settings = flags.parse(arguments)
+    assert (python, arguments[0]) == ("python", "run_classifier.py")
+    assert settings.data.data_dir == str(trained.project.data_dir)
+    assert settings.model.init_checkpoint == trained.project.init_checkpoint
+    assert (settings.train.num_train_epochs, settings.data.max_seq_length) == (1.0, 24)
+
+
+def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
+    training = json.loads((trained.folder / "run_config.json").read_text())["training"]
+    assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps"}
+    assert training.keys() >= {"seed", "learning_rate", "train_file_sha256", "vocabulary_sha256", "checkpoint_sha256"}
+
+
+def test_results_of_other_data_than_the_sample_have_no_note(trained):
+    assert "note" not in evaluation(trained.folder)
+    assert json.loads((trained.folder / "run_config.json").read_text())["data_note"] == ""
+
+
+def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
+    shutil.copytree(copied.project.data_dir, tmp_path / "data" / "sample" / "MRPC")
+    monkeypatch.setattr(job, "find_data", functools.partial(sources.find_data, project=tmp_path))
+    assert run("--task_name=MRPC", "--do_eval", f"--output_dir={copied.folder}") == 0
+    assert evaluation(copied.folder)["note"] == "bundled sample, written for this project: not comparable with GLUE"
+    assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
+
+
+def test_the_log_says_where_everything_came_from(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert f"task MRPC, data from {copied.project.data_dir} (--data_dir)" in caplog.messages
+    assert f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)" in caplog.messages
+    assert f"output to {copied.folder} (--output_dir)" in caplog.messages
+
+
+def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
+    before = evaluation(copied.folder)
+    data = f"--data_dir={copied.project.data_dir}"
+    assert run("--task_name=MRPC", data, "--do_eval", f"--output_dir={copied.folder}") == 0
+    assert evaluation(copied.folder) == before
+    assert any("truncated to 24" in message for message in caplog.messages)  # its max_seq_length, not the default
+
+
+def test_evaluating_alone_follows_a_flag_that_is_given(copied, caplog):
+    data = f"--data_dir={copied.project.data_dir}"
+    assert run("--task_name=MRPC", data, "--do_eval", "--max_seq_length=12", f"--output_dir={copied.folder}") == 0
+    assert any("truncated to 12" in message for message in caplog.messages)
+
+
+def test_evaluating_alone_works_without_a_record(copied):
+    before = evaluation(copied.folder)
+    (copied.folder / "run_config.json").unlink()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert evaluation(copied.folder) == before
+
+
+def test_evaluating_the_run_of_another_task_is_refused(copied, capsys):
+    record = json.loads((copied.folder / "run_config.json").read_text())
+    record["training"]["task_name"] = "RTE"
+    (copied.folder / "run_config.json").write_text(json.dumps(record))
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
+    error = f"error: {copied.folder}: task_name was RTE, now MRPC; use the run as it was trained"
+    assert capsys.readouterr().err.splitlines()[-1] == error
+
+
+def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):
+    config = BertConfig(len(TOKENS), 16, 2, 2, 16)
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    write_checkpoint(tmp_path / "bert_model.ckpt", random_weights(config))
+    other = {"init_checkpoint": tmp_path / "bert_model.ckpt", "bert_config_file": tmp_path / "bert_config.json"}
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1, **other)) == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"error: {copied.folder}/model.ckpt-5: ")
+    assert "variables have another shape than the configuration says" in line
+
+
+def test_a_trained_folder_can_be_trained_further_elsewhere(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(classifier_job.run, "train", stopped)  # the first step is far enough
+    settings = ("--max_seq_length=24", f"--data_dir={trained.project.data_dir}", f"--output_dir={tmp_path}")
+    assert run("--task_name=MRPC", f"--init_checkpoint={trained.folder}", *settings) == 130
+    record = json.loads((tmp_path / "run_config.json").read_text())
+    assert f"--init_checkpoint={trained.folder / 'model.ckpt-5'}" in shlex.split(record["command"])
+
+
+def test_a_stopped_training_ends_with_130_and_without_results(trained, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(classifier_job.run, "train", stopped)
+    assert run(*trained.project.flags(tmp_path / "out")) == 130
+    assert not (tmp_path / "out" / "eval_results.txt").exists()
+    assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
+
+
+def test_verbosity_below_0_logs_warnings_only(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 0
+    assert [record.message for record in caplog.records if record.name == "absl" and record.levelname == "INFO"] == []
+
+
+def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
+    model = trained.project.vocab_file.parent
+    monkeypatch.setattr("bert_tf.checkpoints.default.ensure", lambda _: model)
+    arguments = ("--do_train", "--num_train_epochs=0", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
+    assert run("--task_name=MRPC", f"--data_dir={trained.project.data_dir}", *arguments) == 2  # no step
+    assert "--learning_rate=0.0001 from the recipe for the default checkpoint" in caplog.messages
+
+
+def predict(copied: Trained, data: bytes) -> list[list[str]]:
+    """Returns the rows of predictions.tsv for a test.tsv."""
+    folder = copied.folder.parent / "data"
+    folder.mkdir()
+    (folder / "test.tsv").write_bytes(data)
+    assert run("--task_name=MRPC", f"--data_dir={folder}", "--do_predict", f"--output_dir={copied.folder}") == 0
+    return [line.split("\t") for line in (copied.folder / "predictions.tsv").read_bytes().decode().split("\n")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n") + b"\r\n",
+        lambda data: data.rstrip(b"\n"),
+    ],
+    ids=["byte order mark, CRLF, a blank line at the end", "no last line end"],
+)
+def test_how_a_file_was_saved_changes_no_prediction(change, copied):
+    expected = (copied.folder / "test_results.tsv").read_bytes()
+    predict(copied, change((copied.project.data_dir / "test.tsv").read_bytes()))
+    assert (copied.folder / "test_results.tsv").read_bytes() == expected
+
+
+def test_no_text_breaks_a_row_or_a_cell(copied):
+    texts = ('"rain', 'a " b', "'", "rain\u2028salt", "rain\x85\x0b\x0csalt", "\x00", "\U0001f327", "\u0663 \u96e8")
+    lines = ["index\t#1 ID\t#2 ID\t#1 String\t#2 String", *(f"0\t1\t2\t{text}\t{text}" for text in texts)]
+    rows = predict(copied, "\n".join(lines).encode())
+    assert [row[0] for row in rows] == ["id", *(f"test-{n}" for n in range(1, len(texts) + 1)), ""]
+    assert {len(row) for row in rows[:-1]} == {4}
+
+
+def test_text_far_over_the_limit_is_truncated_and_counted(copied, caplog):
+    header = "index\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    long = "rain " * 20_000
+    predict(copied, f"{header}\n0\t1\t2\t{long}\tsalt\n1\t1\t2\tsalt\tsalt\n".encode())
+    assert "test: 2 examples, 14.5 tokens on average, 1 truncated to 24" in caplog.messages

@@ -1,0 +1,200 @@
+"""Names, types, defaults and refusals of the classifier's flags."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bert_tf.commands import flags
+from bert_tf.errors import FlagError
+from bert_tf.tasks.glue import TASKS
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def parse(*arguments: str):
+    return flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments])
+
+
+def values(settings) -> dict[str, object]:
+    """All settings by flag name, whichever part they are in."""
+    parts = (settings.data, settings.model, settings.train, settings.job)
+    return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
+
+
+@pytest.mark.parametrize(
+    ("name", "default"),
+    [
+        ("data_dir", None),
+        ("bert_config_file", None),
+        ("vocab_file", None),
+        ("init_checkpoint", None),
+        ("do_lower_case", True),
+        ("max_seq_length", 128),
+        ("do_predict", False),
+        ("train_batch_size", 32),
+        ("eval_batch_size", 8),
+        ("predict_batch_size", 8),
+        ("learning_rate", 5e-5),
+        ("num_train_epochs", 3.0),
+        ("warmup_proportion", 0.1),
+        ("save_checkpoints_steps", 1000),
+    ],
+)
+def test_published_defaults(name, default):
+    found = values(parse())[name]
+    assert found == default
+    assert type(found) is type(default)
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "value"),
+    [
+        ("--max_seq_length=64", "max_seq_length", 64),
+        ("--max_seq_length 64", "max_seq_length", 64),
+        ("--learning_rate=2e-5", "learning_rate", 2e-5),
+        ("--num_train_epochs=2", "num_train_epochs", 2.0),
+        ("--do_lower_case=false", "do_lower_case", False),
+        ("--do_lower_case=False", "do_lower_case", False),
+        ("--nodo_lower_case", "do_lower_case", False),
+        ("--do_predict", "do_predict", True),
+        ("--verbosity=-1", "verbosity", -1),
+    ],
+)
+def test_reads_every_spelling(argument, name, value):
+    found = values(parse(*argument.split()))[name]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_parses_the_published_gtx_1060_run():
+    line = (
+        "--task_name=MRPC --do_train=true --do_eval=true --data_dir=glue/MRPC --vocab_file=base/vocab.txt"
+        " --bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt --max_seq_length=64"
+        " --train_batch_size=12 --learning_rate=2e-5 --num_train_epochs=3.0 --output_dir=./out/"
+    )
+    settings = flags.parse(["run_classifier.py", *line.split()])
+    assert settings.data == flags.DataSettings("MRPC", "glue/MRPC", 64, do_lower_case=True)
+    assert settings.model == flags.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
+    assert (settings.train.train_batch_size, settings.train.learning_rate, settings.train.num_train_epochs) == (12, 2e-5, 3.0)
+    assert (settings.job.do_train, settings.job.do_eval, settings.job.do_predict) == (True, True, False)
+    assert settings.job.output_dir == "./out/"
+
+
+@pytest.mark.parametrize("wanted", ["do_train", "do_eval", "do_predict"])
+def test_does_only_what_is_asked_for(wanted):
+    job = parse(f"--{wanted}").job
+    assert [name for name in ("do_train", "do_eval", "do_predict") if getattr(job, name)] == [wanted]
+
+
+@pytest.mark.parametrize("arguments", [(), ("--do_train=false",)])
+def test_trains_and_evaluates_where_nothing_is_asked_for(arguments):
+    job = parse(*arguments).job
+    assert (job.do_train, job.do_eval, job.do_predict) == (True, True, False)
+
+
+def test_given_names_the_flags_of_the_command_line():
+    assert parse("--learning_rate=5e-5", "--nodo_eval").given == {"task_name", "learning_rate", "do_eval"}
+
+
+def test_output_folder_is_named_after_the_task():
+    assert parse().job.output_dir == "out/mrpc"
+
+
+def test_a_flag_given_twice_takes_the_last_value():
+    assert parse("--seed=1", "--seed=2").train.seed == 2
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--learning_rte=1", "Unknown command line flag 'learning_rte'. Did you mean: learning_rate ?"),
+        ("--do-train", "Did you mean: do_train ?"),
+        ("--use_tpu=true", "Unknown command line flag 'use_tpu'"),
+        ("--nouse_tpu", "Unknown command line flag 'nouse_tpu'"),
+        ("--learning_rate=fast", "flag --learning_rate=fast: could not convert string to float"),
+        ("--train_batch_size=1.5", "flag --train_batch_size=1.5: invalid literal"),
+        ("--train_batch_size=0", "flag --train_batch_size=0: 0 is not a positive integer"),
+        ("--eval_batch_size=-8", "flag --eval_batch_size=-8: -8 is not a positive integer"),
+        ("--predict_batch_size=0", "is not a positive integer"),
+        ("--save_checkpoints_steps=0", "is not a positive integer"),
+        ("--log_every_n_steps=0", "is not a positive integer"),
+        ("--learning_rate=-1e-5", "flag --learning_rate=-1e-5: -1e-05 is not a non-negative number"),
+        ("--num_train_epochs=-3", "is not a non-negative number"),
+        ("--warmup_proportion=-0.1", "is not a non-negative number"),
+        ("--seed=-1", "is not a non-negative integer"),
+        ("--learning_rate=nan", "flag --learning_rate=nan: not a number up to 2147483647"),
+        ("--num_train_epochs=inf", "flag --num_train_epochs=inf: not a number up to"),
+        ("--num_train_epochs=1e300", "flag --num_train_epochs=1e+300: not a number up to"),
+        ("--warmup_proportion=nan", "flag --warmup_proportion=nan: not a number up to"),
+        ("--seed=99999999999999999999", "flag --seed=99999999999999999999: not a number up to"),
+        ("--do_train=perhaps", "flag --do_train=perhaps"),
+        ("--nodo_train=1", "--nodo_train=1 does not take an argument"),
+        ("--flagfile=/no/such/file", "Unable to open flagfile"),
+        ("--vocab_file", "Missing value for flag --vocab_file"),
+    ],
+)
+def test_refuses(argument, message):
+    with pytest.raises(FlagError) as caught:
+        parse(argument)
+    assert message in str(caught.value)
+    assert str(caught.value).count("\n") == 0
+
+
+def test_refusal_points_to_help():
+    with pytest.raises(FlagError, match=r"\(--help lists all flags\)$"):
+        parse("--colour=blue")
+
+
+@pytest.mark.parametrize("argument", ["MRPC", "--"])
+def test_refuses_an_argument_without_a_name(argument):
+    with pytest.raises(FlagError, match="^unexpected argument '(MRPC|glue)'; flags are written --name=value$"):
+        parse(argument, "glue")
+
+
+@pytest.mark.parametrize("arguments", [[], ["--task_name="]])
+def test_task_is_required_and_every_task_is_listed(arguments):
+    with pytest.raises(FlagError, match="^--task_name is required") as caught:
+        flags.parse(["run_classifier.py", *arguments])
+    assert all(name in str(caught.value) for name in TASKS)
+
+
+@pytest.mark.parametrize("argument", ["--help", "-h", "-help"])
+def test_help_is_printed_in_place_of_settings(argument, capsys):
+    assert flags.parse(["run_classifier.py", argument]) is None
+    assert capsys.readouterr().out == flags.help_text()
+
+
+@pytest.mark.parametrize("row", [row for rows in flags.GROUPS.values() for row in rows], ids=lambda row: row.name)
+def test_help_explains_every_flag(row):
+    name = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
+    [line] = [line for line in flags.help_text().splitlines() if line.split()[:1] == [name]]
+    assert row.help in line
+    assert (row.default is None) == ("(default " not in line)
+
+
+def test_help_lines_fit_a_terminal_of_132_columns():
+    assert max(map(len, flags.help_text().splitlines())) <= 132
+
+
+def test_help_lists_every_task():
+    [line] = [line for line in flags.help_text().splitlines() if "--task_name " in line]
+    assert all(name in line for name in TASKS)
+
+
+def test_help_is_quick_and_leaves_tensorflow_out():
+    code = (
+        "import sys, time; sys.argv = ['run_classifier.py', '--help']\n"
+        "from bert_tf.commands.classifier import main\n"
+        "status = main(sys.argv)\n"
+        "print('tensorflow' in sys.modules, time.process_time(), file=sys.stderr)\n"
+        "sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    imported, seconds = done.stderr.split()
+    assert imported == "False"
+    assert float(seconds) < 1.0

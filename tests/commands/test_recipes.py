@@ -1,0 +1,59 @@
+"""Hyper-parameters of the default checkpoint."""
+
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.commands import flags, recipes
+
+
+def settings(*arguments: str):
+    return flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments])
+
+
+@pytest.mark.parametrize("sample_data", [True, False])
+def test_another_checkpoint_keeps_the_published_values(sample_data):
+    before = settings()
+    assert recipes.apply(before, default_checkpoint=False, sample_data=sample_data) == (before, {})
+
+
+def test_task_data_gets_small_batches_and_bias_correction():
+    after, chosen = recipes.apply(settings(), default_checkpoint=True, sample_data=False)
+    assert chosen == {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
+    assert (after.train.num_train_epochs, after.data.max_seq_length) == (3.0, 128)
+
+
+def test_sample_gets_more_epochs_at_a_higher_rate():
+    after, _ = recipes.apply(settings(), default_checkpoint=True, sample_data=True)
+    assert (after.train.num_train_epochs, after.train.train_batch_size) == (5.0, 16)
+    assert (after.train.learning_rate, after.data.max_seq_length) == (1e-4, 64)
+    assert after.train.adam_bias_correction
+
+
+@pytest.mark.parametrize("sample_data", [True, False])
+def test_never_over_a_flag_that_is_given(sample_data):
+    before = settings(
+        "--learning_rate=5e-5",
+        "--num_train_epochs=1",
+        "--train_batch_size=4",
+        "--max_seq_length=32",
+        "--noadam_bias_correction",
+    )
+    assert recipes.apply(before, default_checkpoint=True, sample_data=sample_data) == (before, {})
+
+
+def test_one_given_flag_leaves_the_rest_of_the_recipe():
+    after, chosen = recipes.apply(settings("--learning_rate=5e-5"), default_checkpoint=True, sample_data=True)
+    assert "learning_rate" not in chosen
+    assert (after.train.learning_rate, after.train.num_train_epochs) == (5e-5, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "part"),
+    [("max_seq_length", "data"), ("init_checkpoint", "model"), ("seed", "train"), ("eval_batch_size", "job")],
+)
+def test_with_values_finds_the_part_of_a_flag(name, part):
+    before = settings()
+    after = recipes.with_values(before, {name: 77})
+    assert getattr(getattr(after, part), name) == 77
+    assert recipes.with_values(after, {name: getattr(getattr(before, part), name)}) == before

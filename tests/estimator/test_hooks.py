@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import json
+import os
+import signal
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
+from bert_tf.estimator.model_fn import GRADIENT_NORM, LEARNING_RATE, LOSS
+from tests.estimator import toy
+
+tf1 = tf.compat.v1
+
+
+class FailAfter(tf1.train.SessionRunHook):
+    """Fails after some steps."""
+
+    def __init__(self, steps):
+        self.left = steps
+
+    def after_run(self, run_context, run_values):
+        del run_context, run_values
+        self.left -= 1
+        if not self.left:
+            raise RuntimeError("as if the machine had failed")
+
+
+def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None):
+    """Counts in a graph with what the hooks look for: the loss at step n is 1 / n."""
+    with tf.Graph().as_default():
+        step = tf1.train.get_or_create_global_step()
+        weight = tf1.get_variable("weight", initializer=1.0)
+        moments = [tf1.get_variable(f"weight/{name}", initializer=0.0) for name in ("adam_m", "adam_v")]
+        jump = step.assign(start)
+        update = step.assign_add(1)
+        tf.divide(1.0, tf.cast(update, tf.float32), name=LOSS)
+        tf.constant(0.25, name=LEARNING_RATE)
+        tf.constant(2.0, name=GRADIENT_NORM)
+        train = tf.group(update, weight.assign_add(1.0), *(m.assign_add(1.0) for m in moments))
+        init = tf1.train.Scaffold(init_fn=lambda _, session: session.run(jump))
+        with tf1.train.MonitoredSession(tf1.train.ChiefSessionCreator(init), hooks=hooks) as session:
+            taken = start
+            while taken < until and not session.should_stop():
+                session.run(train)
+                taken += 1
+                on_step(taken)
+    return taken
+
+
+def progress(folder, *, every=1, total=6):
+    return ProgressHook(folder, batch_size=4, total_steps=total, every_n_steps=every)
+
+
+def saver(folder, *, every=2, total=6, keep_slots=False):
+    return CheckpointHook(folder, every_n_steps=every, total_steps=total, keep_slots=keep_slots)
+
+
+def steps_on_disk(folder):
+    return sorted(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index"))
+
+
+def steps_reported(folder):
+    return [line["step"] for line in toy.metrics_lines(folder)]
+
+
+def test_a_report_has_what_was_watched(tmp_path):
+    take_steps([progress(tmp_path)])
+    line = toy.metrics_lines(tmp_path)[3]
+    assert line.pop("examples_per_second") > 0
+    assert line == {"step": 4, "loss": 0.25, "learning_rate": 0.25, "gradient_norm": 2.0}
+
+
+def test_reports_come_at_multiples_and_at_the_end(tmp_path):
+    take_steps([progress(tmp_path, every=4)])
+    assert steps_reported(tmp_path) == [4, 6]
+
+
+def test_a_report_is_on_disk_at_once(tmp_path):
+    seen = []
+    take_steps([progress(tmp_path)], on_step=lambda _: seen.append(len(toy.metrics_lines(tmp_path))))
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
+    ticks = iter(np.arange(0.0, 100.0, 2.0))
+    monkeypatch.setattr("bert_tf.estimator.hooks.time.perf_counter", lambda: next(ticks))
+    take_steps([progress(tmp_path, every=3)])
+    # 3 steps of 4 examples in 2 seconds; the start and each report look at the clock once.
+    assert [line["examples_per_second"] for line in toy.metrics_lines(tmp_path)] == [6.0, 6.0]
+
+
+def test_the_log_says_how_far_it_is(tmp_path, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        take_steps([progress(tmp_path, every=6)])
+    assert "step 6 of 6: loss = 0.1667, learning rate = 0.25, examples/s = " in caplog.text
+
+
+def test_tensorboard_gets_the_rate(tmp_path):
+    take_steps([progress(tmp_path)])
+    tf1.summary.FileWriterCache.get(str(tmp_path)).flush()
+    assert toy.summary_tags(tmp_path) == {"examples_per_second"}
+
+
+def test_the_step_counts_earlier_runs(tmp_path):
+    hook = progress(tmp_path)
+    take_steps([hook], start=3)
+    assert hook.step == 6
+    assert steps_reported(tmp_path) == [4, 5, 6]
+
+
+def test_lines_of_steps_that_are_taken_again_are_dropped(tmp_path):
+    take_steps([progress(tmp_path)], until=5)
+    take_steps([progress(tmp_path)], start=3)
+    assert steps_reported(tmp_path) == [1, 2, 3, 4, 5, 6]
+
+
+def test_a_line_that_was_cut_off_is_dropped(tmp_path):
+    (tmp_path / "metrics.jsonl").write_text('{"step": 1, "loss": 1.0}\n{"step": 2, "lo')
+    take_steps([progress(tmp_path)], start=2)
+    assert steps_reported(tmp_path) == [1, 3, 4, 5, 6]
+
+
+def test_no_bar_where_the_standard_error_is_no_terminal(tmp_path, capsys):
+    take_steps([progress(tmp_path)])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_bar_on_a_terminal(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    take_steps([progress(tmp_path)])
+    assert "6/6" in capsys.readouterr().err
+
+
+def test_close_ends_the_line_of_the_bar_of_a_failed_run(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    hook = progress(tmp_path)
+    with pytest.raises(RuntimeError):
+        take_steps([hook, FailAfter(2)])
+    hook.close()
+    assert capsys.readouterr().err.endswith("\n")
+
+
+def test_close_is_harmless_before_the_first_step_and_twice(tmp_path):
+    hook = progress(tmp_path)
+    hook.close()
+    take_steps([hook])
+    hook.close()
+    assert len(steps_reported(tmp_path)) == 6
+
+
+def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path):
+    take_steps([saver(tmp_path, total=5)], until=5)
+    assert steps_on_disk(tmp_path) == [2, 4, 5]
+
+
+def test_nothing_is_saved_before_the_first_step(tmp_path):
+    take_steps([saver(tmp_path, every=100)], until=3)
+    assert steps_on_disk(tmp_path) == [3]
+
+
+@pytest.mark.parametrize(("step", "slots"), [(2, True), (4, True), (6, False)])
+def test_only_the_last_checkpoint_is_without_moments(tmp_path, step, slots):
+    take_steps([saver(tmp_path)])
+    assert {"weight/adam_m", "weight/adam_v"}.issubset(toy.entries(tmp_path, step)) == slots
+
+
+def test_the_last_checkpoint_keeps_the_moments_on_request(tmp_path):
+    take_steps([saver(tmp_path, keep_slots=True)])
+    assert {"weight/adam_m", "weight/adam_v"} <= toy.entries(tmp_path, 6).keys()
+
+
+def test_a_checkpoint_of_an_early_stop_keeps_the_moments(tmp_path):
+    take_steps([saver(tmp_path, every=100)], until=3)
+    assert toy.entries(tmp_path, 3)["weight/adam_m"] == 3.0
+
+
+def test_the_last_checkpoint_holds_weights_and_step(tmp_path):
+    take_steps([saver(tmp_path)])
+    assert toy.entries(tmp_path, 6) == {"weight": 7.0, "global_step": 6}
+
+
+def test_the_list_of_checkpoints_names_all_that_are_there(tmp_path):
+    take_steps([saver(tmp_path)])
+    state = tf.train.get_checkpoint_state(str(tmp_path))
+    assert [os.path.basename(path) for path in state.all_model_checkpoint_paths] == [f"model.ckpt-{n}" for n in (2, 4, 6)]
+
+
+def test_the_list_of_checkpoints_survives_a_move_of_the_folder(tmp_path):
+    take_steps([saver(tmp_path / "here")])
+    (tmp_path / "here").rename(tmp_path / "there")
+    assert tf.train.latest_checkpoint(str(tmp_path / "there")) == str(tmp_path / "there" / "model.ckpt-6")
+
+
+def test_a_failed_run_saves_nothing_more(tmp_path):
+    with pytest.raises(RuntimeError, match="as if the machine had failed"):
+        take_steps([saver(tmp_path), FailAfter(3)])
+    assert steps_on_disk(tmp_path) == [2]
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_training_after_the_step(number):
+    hook = StopOnSignalHook()
+    send = {3: lambda: os.kill(os.getpid(), number)}
+    # The signal comes between two steps; the next step still ends.
+    assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
+    assert hook.stopped_by is number
+
+
+def test_without_a_signal_nothing_stops():
+    hook = StopOnSignalHook()
+    assert take_steps([hook]) == 6
+    assert hook.stopped_by is None
+
+
+def test_a_second_interrupt_is_not_caught():
+    def interrupt(step):
+        if step == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        take_steps([StopOnSignalHook()], on_step=interrupt)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_handlers_are_given_back_at_the_end(number):
+    before = signal.getsignal(number)
+    take_steps([StopOnSignalHook()], on_step=lambda _: None)
+    assert signal.getsignal(number) is before
+
+
+def test_release_gives_the_handlers_of_a_failed_run_back():
+    before, hook = signal.getsignal(signal.SIGINT), StopOnSignalHook()
+    with pytest.raises(RuntimeError):
+        take_steps([hook, FailAfter(1)])
+    hook.release()
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_collected_batches_are_joined_in_order():
+    hook = CollectHook(numbers="twice/numbers")
+    with tf.Graph().as_default():
+        rows = tf1.placeholder(tf.int32, [None])
+        tf.multiply(rows, 2, name="twice/numbers")
+        with tf1.train.MonitoredSession(hooks=[hook]) as session:
+            for batch in ([1, 2], [3], [4, 5]):
+                session.run(rows, {rows: batch})
+    assert {key: value.tolist() for key, value in hook.rows.items()} == {"numbers": [2, 4, 6, 8, 10]}
+
+
+def test_reports_are_one_json_object_a_line(tmp_path):
+    take_steps([progress(tmp_path)])
+    text = (tmp_path / "metrics.jsonl").read_text()
+    assert text.endswith("\n")
+    assert all(isinstance(json.loads(line), dict) for line in text.splitlines())

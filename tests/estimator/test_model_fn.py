@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import inspect
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.estimator.model_fn import (
+    EVAL,
+    GRADIENT_NORM,
+    LABELS,
+    LEARNING_RATE,
+    LOSS,
+    PREDICT,
+    PROBABILITIES,
+    TRAIN,
+    Model,
+    Optimization,
+    make_model_fn,
+)
+from bert_tf.tasks.base import HeadSpec
+from tests.estimator import toy
+
+tf1 = tf.compat.v1
+
+
+def build(mode, *, labels=2, with_labels=True, **model):
+    """Builds the graph of a mode in the current graph."""
+    optimization = Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10)
+    settings = {"seed": 1, "optimization": optimization, **model}
+    batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
+    if not with_labels:
+        del batch["label_ids"]
+    tf1.train.get_or_create_global_step()
+    tf1.set_random_seed(1)
+    return make_model_fn(Model(toy.CONFIG, HeadSpec(labels), **settings))(batch, mode)
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(autouse=True)
+def graph():
+    with tf.Graph().as_default() as graph:
+        yield graph
+
+
+def session():
+    """A session with initialized variables, those of metrics too."""
+    opened = tf1.Session()
+    opened.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+    return opened
+
+
+def losses_at(spec, *steps):
+    """The losses of the same weights at some steps."""
+    step, losses = tf1.train.get_global_step(), []
+    with session() as opened:
+        for number in steps:
+            opened.run(step.assign(number))
+            losses.append(float(opened.run(spec.loss)))
+    return losses
+
+
+def test_the_function_fits_on_a_screen():
+    lines, _ = inspect.getsourcelines(make_model_fn(Model(toy.CONFIG, HeadSpec(2))))
+    assert lines[0].strip().startswith("def model_fn(")
+    assert len(lines) <= 50
+
+
+@pytest.mark.parametrize("mode", [TRAIN, EVAL, PREDICT])
+def test_the_variables_are_the_encoder_s_and_the_head_s(mode):
+    build(mode)
+    shapes = {variable.op.name: tuple(variable.shape) for variable in tf1.trainable_variables()}
+    assert shapes == {**encoder_shapes(toy.CONFIG), "output_weights": (2, 8), "output_bias": (2,)}
+
+
+@pytest.mark.parametrize("mode", [EVAL, PREDICT])
+def test_only_training_has_moments(mode):
+    build(mode)
+    assert not [variable.op.name for variable in tf1.global_variables() if "adam" in variable.op.name]
+
+
+@pytest.mark.parametrize("labels", [2, 3])
+def test_predictions_are_one_probability_for_each_label(labels):
+    spec = build(PREDICT, labels=labels, with_labels=False)
+    with session() as opened:
+        probabilities = opened.run(spec.predictions)["probabilities"]
+    assert probabilities.shape == (8, labels)
+    np.testing.assert_allclose(probabilities.sum(axis=-1), 1.0, rtol=1e-6)
+
+
+def test_the_loss_is_the_mean_cross_entropy():
+    spec = build(EVAL)
+    with session() as opened:
+        loss, probabilities = opened.run([spec.loss, spec.predictions["probabilities"]])
+    expected = -np.log(probabilities[np.arange(8), toy.features(8).label_ids]).mean()
+    assert loss == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("mode", "names"),
+    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (PROBABILITIES, LABELS)), (PREDICT, (PROBABILITIES,))],
+)
+def test_what_hooks_fetch_has_its_name(graph, mode, names):
+    build(mode)
+    assert [graph.get_tensor_by_name(f"{name}:0").op.name for name in names] == list(names)
+
+
+@pytest.mark.parametrize(("mode", "losses"), [(EVAL, 1), (TRAIN, 3)])
+def test_only_training_drops(mode, losses):
+    spec = build(mode)
+    found = losses_at(spec, 0, 1, 2)
+    assert len(set(found)) == losses
+
+
+def test_an_update_counts_the_step_and_changes_every_weight():
+    spec = build(TRAIN)
+    with session() as opened:
+        before = opened.run(tf1.trainable_variables())
+        opened.run(spec.train_op)
+        after = opened.run(tf1.trainable_variables())
+        assert opened.run(tf1.train.get_global_step()) == 1
+    unchanged = [v.op.name for v, old, new in zip(tf1.trainable_variables(), before, after) if np.array_equal(old, new)]
+    assert unchanged == []
+
+
+def test_an_update_with_a_loss_that_is_no_number_changes_no_weight():
+    spec = build(TRAIN)
+    poison = tf1.trainable_variables()[-1].assign([np.nan, 0.0])
+    with session() as opened:
+        opened.run(poison)
+        state = tf1.global_variables()
+        before = opened.run(state)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="the loss or its gradient is not a finite number"):
+            opened.run(spec.train_op)
+        after = opened.run(state)
+    assert all(old.tobytes() == new.tobytes() for old, new in zip(before, after))
+
+
+def test_pretrained_weights_are_where_training_starts(pretrained):
+    build(TRAIN, restore=pretrained)
+    with session() as opened:
+        started = opened.run({v.op.name: v for v in tf1.trainable_variables() if v.op.name in pretrained.loaded})
+    expected = toy.random_weights(toy.CONFIG)
+    assert started.keys() == expected.keys()
+    assert all(np.array_equal(started[name], expected[name]) for name in expected)
+
+
+def test_dropout_depends_on_seed_and_step_alone():
+    spec = build(TRAIN)
+    found = losses_at(spec, 4, 9, 4)
+    assert found[0] == found[2] != found[1]
+
+
+def test_another_seed_drops_others():
+    losses = []
+    for seed in (1, 2):
+        with tf.Graph().as_default():
+            spec = build(TRAIN, seed=seed)
+            with session() as opened:  # with the same weights: `build` sets the seed of the graph
+                losses.append(float(opened.run(spec.loss)))
+    assert losses[0] != losses[1]

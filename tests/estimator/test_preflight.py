@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.restore import plan_restore
+from bert_tf.config import BertConfig
+from bert_tf.errors import PreflightError
+from bert_tf.estimator import preflight
+from bert_tf.tasks.base import SentenceExample
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from tests.tiny import random_weights
+
+UNCASED = Vocabulary([*SPECIAL_TOKENS, "the", "##s"])  # 7 pieces
+CASED = Vocabulary([*SPECIAL_TOKENS, "The", "##s"])
+
+
+def check_model(vocab_size=7, vocabulary=UNCASED, lower_case=True, max_seq_length=16):
+    config = BertConfig.tiny(vocab_size=vocab_size)  # 64 positions
+    return preflight.check_model(config, vocabulary, lower_case=lower_case, max_seq_length=max_seq_length)
+
+
+def check_checkpoint(folder, config, *, size=None):
+    """Compares a checkpoint of the tiny model, of `size` bytes where given, with a configuration."""
+    write_checkpoint(folder / "bert_model.ckpt", random_weights(BertConfig.tiny()))
+    if size is not None:
+        data = folder / "bert_model.ckpt.data-00000-of-00001"
+        data.write_bytes(data.read_bytes()[:size])
+    reader = CheckpointReader(folder / "bert_model.ckpt")
+    return preflight.check_checkpoint(reader, plan_restore(reader, config, ()))
+
+
+def examples(*labels):
+    return [SentenceExample(f"train-{i}", "a", label=label) for i, label in enumerate(labels)]
+
+
+@pytest.mark.parametrize("vocab_size", [7, 8, 134])  # up to 127 more, for the hardware
+def test_a_configuration_may_round_the_vocabulary_up(vocab_size):
+    assert check_model(vocab_size) == []
+
+
+@pytest.mark.parametrize("vocab_size", [6, 135, 30522])
+def test_the_vocabulary_of_another_model_is_named(vocab_size):
+    (problem,) = check_model(vocab_size)
+    assert problem.startswith(f"the vocabulary has 7 pieces, the configuration says {vocab_size}; take vocab.txt and")
+
+
+def test_a_cased_vocabulary_with_lower_case_is_named():
+    (problem,) = check_model(vocabulary=CASED)
+    assert problem == "the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case"
+
+
+def test_an_uncased_vocabulary_without_lower_case_is_named():
+    (problem,) = check_model(lower_case=False)
+    assert problem == "the vocabulary is uncased but --do_lower_case is off; drop --nodo_lower_case"
+
+
+def test_a_cased_vocabulary_without_lower_case_fits():
+    assert check_model(vocabulary=CASED, lower_case=False) == []
+
+
+@pytest.mark.parametrize("length", [5, 64])
+def test_the_shortest_and_the_longest_sequence_fit(length):
+    assert check_model(max_seq_length=length) == []
+
+
+@pytest.mark.parametrize("length", [4, 65, 0, -1])
+def test_a_sequence_that_the_model_does_not_know_is_named(length):
+    (problem,) = check_model(max_seq_length=length)
+    assert problem == f"--max_seq_length={length} is outside 5 to 64, the positions that the model knows"
+
+
+def test_every_misfit_is_named_at_once():
+    assert len(check_model(vocab_size=6, vocabulary=CASED, max_seq_length=65)) == 3
+
+
+def test_a_checkpoint_that_fits_has_no_problems(tmp_path):
+    assert check_checkpoint(tmp_path, BertConfig.tiny()) == []
+
+
+def test_a_checkpoint_of_another_size_is_named(tmp_path):
+    wider = dataclasses.replace(BertConfig.tiny(), hidden_size=16)
+    (problem,) = check_checkpoint(tmp_path, wider)
+    assert "have another shape than the configuration says" in problem
+
+
+def test_a_checkpoint_with_too_few_layers_is_named(tmp_path):
+    deeper = dataclasses.replace(BertConfig.tiny(), num_hidden_layers=3)
+    (problem,) = check_checkpoint(tmp_path, deeper)
+    assert "16 encoder variables are missing, bert/encoder/layer_2/" in problem
+
+
+@pytest.mark.parametrize("size", [0, 100, 2000])
+def test_a_torn_checkpoint_is_named(tmp_path, size):
+    (problem,) = check_checkpoint(tmp_path, BertConfig.tiny(), size=size)
+    assert problem.startswith(f"{tmp_path}/bert_model.ckpt: damaged at ")
+
+
+def test_one_label_only_is_named():
+    (problem,) = preflight.check_training(examples("1", "1", "1"), steps=5)
+    assert problem == "all 3 training examples have the label '1'; nothing can be learned"
+
+
+def test_no_step_is_named():
+    (problem,) = preflight.check_training(examples("0", "1"), steps=0)
+    assert problem == "2 training examples make no step; lower --train_batch_size or raise --num_train_epochs"
+
+
+def test_two_labels_and_a_step_are_enough():
+    assert preflight.check_training(examples("0", "1"), steps=1) == []
+
+
+def test_refuse_raises_every_problem_on_its_line():
+    with pytest.raises(PreflightError, match=r"^first\nsecond$") as caught:
+        preflight.refuse(["first", "second"])
+    assert caught.value.problems == ("first", "second")
+
+
+def test_refuse_lets_a_run_without_problems_pass():
+    assert preflight.refuse([]) is None

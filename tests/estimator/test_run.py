@@ -1,0 +1,358 @@
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import CheckpointError, OutputError, TrainingError
+from bert_tf.estimator import hooks, run
+from bert_tf.inputs.pipeline import Schedule
+from tests.estimator import toy
+
+LAST = toy.SCHEDULE.steps
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, pretrained):
+    """A run of 18 steps, never interrupted; tests that change it take a `copy`."""
+    folder = tmp_path_factory.mktemp("finished")
+    toy.train(folder, restore=pretrained)
+    return folder
+
+
+@pytest.fixture
+def copy(tmp_path, finished):
+    return shutil.copytree(finished, tmp_path / "copy")
+
+
+@pytest.fixture
+def at_step(monkeypatch):
+    """Does something in the middle of a step."""
+
+    def arrange(step, action):
+        class Hook(hooks.ProgressHook):
+            def after_run(self, run_context, run_values):
+                super().after_run(run_context, run_values)
+                if self.step == step:
+                    action()
+
+        monkeypatch.setattr(run, "ProgressHook", Hook)
+
+    return arrange
+
+
+def assert_same(first, second):
+    """Bit for bit."""
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        assert value.tobytes() == second[name].tobytes(), name
+
+
+def tear(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_training_lowers_the_loss_of_a_task_that_can_be_learned(tmp_path, pretrained):
+    toy.train(tmp_path, schedule=Schedule(24, 4, 25), restore=pretrained, training={"save_checkpoints_steps": 1000})
+    losses = [line["loss"] for line in toy.metrics_lines(tmp_path)]
+    assert np.mean(losses[:12]) > 0.6
+    assert np.mean(losses[-12:]) < 0.2
+
+
+def test_the_same_seed_gives_the_same_weights(tmp_path, finished, pretrained):
+    toy.train(tmp_path, restore=pretrained)
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
+
+
+def test_another_seed_gives_other_weights(tmp_path, finished, pretrained):
+    toy.train(tmp_path, seed=toy.SEED + 1, restore=pretrained)
+    ours, theirs = toy.entries(tmp_path), toy.entries(finished)
+    assert not np.array_equal(ours["output_weights"], theirs["output_weights"])
+    assert not np.array_equal(ours["bert/pooler/dense/kernel"], theirs["bert/pooler/dense/kernel"])
+
+
+def test_saving_and_reporting_more_often_changes_no_weight(tmp_path, finished, pretrained):
+    toy.train(tmp_path, restore=pretrained, training={"save_checkpoints_steps": 7, "log_every_n_steps": 50})
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
+
+
+# The first step, the end of an epoch, the last step but one.
+@pytest.mark.parametrize("step", [1, 6, LAST - 1])
+def test_a_run_that_was_stopped_continues_as_if_it_had_not(tmp_path, finished, pretrained, at_step, step):
+    at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert toy.train(tmp_path, restore=pretrained) == run.Outcome(step, signal.SIGTERM)
+    at_step(None, lambda: None)
+    assert toy.train(tmp_path, restore=pretrained) == run.Outcome(LAST)
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
+
+
+def test_a_run_that_failed_continues_from_its_checkpoint(tmp_path, finished, pretrained, at_step):
+    def fail():
+        raise RuntimeError("as if the machine had failed")
+
+    at_step(13, fail)
+    with pytest.raises(RuntimeError, match="as if the machine had failed"):
+        toy.train(tmp_path, restore=pretrained)
+    at_step(None, fail)
+    toy.train(tmp_path, restore=pretrained)
+    assert [line["step"] for line in toy.metrics_lines(tmp_path)] == list(range(1, LAST + 1))
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
+
+
+def test_signals_are_given_back_after_a_failure(tmp_path, at_step):
+    before = signal.getsignal(signal.SIGTERM)
+    at_step(1, lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        toy.train(tmp_path)
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_finished_run_is_not_trained_again(copy):
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    assert toy.train(copy) == run.Outcome(LAST)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_the_outcome_of_a_whole_run_is_its_last_step(tmp_path):
+    assert toy.train(tmp_path, schedule=Schedule(8, 4, 1)) == run.Outcome(2, None)
+
+
+def test_the_last_checkpoint_has_no_moments(finished):
+    assert [name for name in toy.entries(finished) if "adam" in name] == []
+
+
+@pytest.mark.parametrize("step", [5, 10, 15])
+def test_a_checkpoint_on_the_way_has_both_moments_of_every_weight(finished, step):
+    names = set(toy.entries(finished, step)) - {"global_step"}
+    weights = {name for name in names if "adam" not in name}
+    assert names - weights == {f"{name}/{moment}" for name in weights for moment in ("adam_m", "adam_v")}
+
+
+def test_the_last_checkpoint_keeps_the_moments_on_request(tmp_path):
+    toy.train(tmp_path, schedule=Schedule(8, 4, 1), training={"keep_optimizer_slots": True})
+    assert {"output_weights/adam_m", "output_weights/adam_v"} <= toy.entries(tmp_path, 2).keys()
+
+
+def test_at_most_five_checkpoints_are_kept(tmp_path):
+    toy.train(tmp_path, training={"save_checkpoints_steps": 2})
+    assert sorted(path.stem for path in tmp_path.glob("*.index")) == [f"model.ckpt-{n}" for n in (10, 12, 14, 16, 18)]
+
+
+def test_every_step_is_reported_once(finished):
+    lines = toy.metrics_lines(finished)
+    assert [line["step"] for line in lines] == list(range(1, LAST + 1))
+    assert lines[0].keys() == {"step", "loss", "learning_rate", "gradient_norm", "examples_per_second"}
+
+
+def test_the_reported_rate_warms_up_and_falls(finished):
+    rates = [line["learning_rate"] for line in toy.metrics_lines(finished)]
+    # Step n is taken with the rate of step n - 1: 2 warm-up steps, then down the line from step 0 to step 18.
+    expected = [0.0, 0.0015, *(0.003 * (1 - done / LAST) for done in range(2, LAST))]
+    np.testing.assert_allclose(rates, expected, rtol=1e-5)
+
+
+def test_tensorboard_gets_every_number_of_a_report(finished):
+    assert {"loss", "learning_rate", "gradient_norm", "examples_per_second"} <= toy.summary_tags(finished)
+
+
+def test_training_leaves_no_temporary_files(finished):
+    kinds = {path.name.split(".tfevents")[0].split("-")[0] for path in finished.iterdir()}
+    assert kinds == {"checkpoint", "events.out", "metrics.jsonl", "model.ckpt"}
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 13])
+def test_evaluation_counts_every_example_once(finished, batch_size):
+    estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
+    probabilities = run.predict(estimator, features, batch_size=5)
+    expected = -np.log(probabilities[np.arange(13), features.label_ids]).mean()
+    results = run.evaluate(estimator, features, batch_size=batch_size, metrics=("accuracy",)).results
+    assert results["eval_loss"] == pytest.approx(expected, rel=1e-5)
+    assert results["loss"] == results["eval_loss"]
+    assert results["eval_accuracy"] == np.mean(probabilities.argmax(axis=-1) == features.label_ids)
+
+
+def test_evaluation_names_metrics_and_step(finished):
+    results = run.evaluate(toy.make_estimator(finished), toy.features(4), batch_size=4, metrics=("accuracy", "f1")).results
+    assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "loss", "global_step"}
+    assert results["global_step"] == LAST
+
+
+def test_evaluation_returns_what_prediction_returns(finished):
+    estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
+    evaluation = run.evaluate(estimator, features, batch_size=4, metrics=())
+    np.testing.assert_allclose(evaluation.probabilities, run.predict(estimator, features, batch_size=4), rtol=1e-6)
+
+
+def test_predictions_are_probabilities_in_the_order_of_the_examples(finished):
+    estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
+    together = run.predict(estimator, features, batch_size=4)
+    np.testing.assert_allclose(together.sum(axis=-1), 1.0, rtol=1e-6)
+    np.testing.assert_allclose(together, run.predict(estimator, features, batch_size=1), rtol=1e-5)
+    assert len({tuple(row) for row in together.round(6)}) > 6
+
+
+@pytest.mark.parametrize("do", [run.predict, lambda *args, **kwargs: run.evaluate(*args, metrics=(), **kwargs)])
+def test_without_a_checkpoint_nothing_is_measured(tmp_path, do):
+    with pytest.raises(CheckpointError, match=r"no trained checkpoint; train first \(--do_train\)"):
+        do(toy.make_estimator(tmp_path), toy.features(4), batch_size=4)
+
+
+def test_a_damaged_checkpoint_is_not_evaluated(copy):
+    tear(copy / f"model.ckpt-{LAST}.data-00000-of-00001")
+    with pytest.raises(CheckpointError, match="damaged checkpoint"):
+        run.predict(toy.make_estimator(copy), toy.features(4), batch_size=4)
+
+
+@pytest.mark.parametrize("part", ["index", "data-00000-of-00001"])
+def test_a_damaged_newest_checkpoint_says_what_to_do(copy, part):
+    tear(copy / f"model.ckpt-{LAST}.{part}")
+    with pytest.raises(CheckpointError) as caught:
+        toy.train(copy)
+    assert str(caught.value).startswith(f"{copy}/model.ckpt-{LAST}: damaged")
+    assert f"to go on from an earlier checkpoint, name it in the first line of {copy}/checkpoint" in str(caught.value)
+
+
+def test_what_the_message_about_a_damaged_checkpoint_says_works(copy, finished, pretrained):
+    tear(copy / f"model.ckpt-{LAST}.data-00000-of-00001")
+    _, *rest = (copy / "checkpoint").read_text().splitlines()
+    (copy / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-15"', *rest]) + "\n")
+    toy.train(copy, restore=pretrained)
+    assert_same(toy.entries(copy), toy.entries(finished))
+
+
+@pytest.mark.parametrize("damage", ["missing checkpoint", "unreadable list"])
+def test_a_list_that_leads_to_no_checkpoint_does_not_mean_a_new_run(copy, damage):
+    if damage == "unreadable list":
+        (copy / "checkpoint").write_text("\x00\x01")
+    else:
+        (copy / f"model.ckpt-{LAST}.index").unlink()
+    with pytest.raises(CheckpointError, match="names no checkpoint that exists; .* name it in the first line"):
+        toy.train(copy)
+
+
+def test_poisoned_weights_stop_at_the_first_step(tmp_path):
+    restore = toy.restore_plan(tmp_path / "model", poison="bert/pooler/dense/bias")
+    with pytest.raises(TrainingError, match=r"^step 1: the loss or its gradient is not a finite number"):
+        toy.train(tmp_path / "out", restore=restore)
+    assert list((tmp_path / "out").glob("model.ckpt-*")) == []
+
+
+@pytest.fixture(scope="module")
+def diverged(tmp_path_factory):
+    """A run with a learning rate under which the second loss overflows, and its error."""
+    folder = tmp_path_factory.mktemp("diverged")
+    with pytest.raises(TrainingError) as caught:
+        toy.train(folder, learning_rate=1e37, warmup_steps=0, training={"save_checkpoints_steps": 1})
+    return folder, caught.value
+
+
+def test_a_run_that_diverges_names_the_step_and_what_to_do(diverged):
+    folder, error = diverged
+    failed = len(toy.metrics_lines(folder)) + 1
+    assert str(error).startswith(f"step {failed}: the loss or its gradient is not a finite number")
+    assert str(error).endswith("the last checkpoint is kept; lower --learning_rate or look at the data")
+
+
+def test_a_run_that_diverges_keeps_its_last_checkpoint_finite(diverged):
+    folder, _ = diverged
+    newest = max(int(path.stem.rpartition("-")[2]) for path in folder.glob("model.ckpt-*.index"))
+    assert newest == len(toy.metrics_lines(folder))
+    assert all(np.isfinite(value).all() for value in toy.entries(folder, newest).values())
+
+
+def test_a_run_that_diverges_reports_only_finite_losses(diverged):
+    folder, _ = diverged
+    losses = [line["loss"] for line in toy.metrics_lines(folder)]
+    assert losses
+    assert np.isfinite(losses).all()
+
+
+class FailingEstimator:
+    """Fails where TensorFlow would."""
+
+    def __init__(self, model_dir, error):
+        self.model_dir = str(model_dir)
+        self.error = error
+
+    def train(self, *_, **__):
+        Path(self.model_dir, "model.ckpt-1_temp").mkdir()
+        Path(self.model_dir, "model.ckpt-1_temp", "part-00000.data").touch()
+        Path(self.model_dir, "model.ckpt-1.index.tempstate42").touch()
+        raise self.error
+
+
+def fail_with(folder, error):
+    run.train(FailingEstimator(folder, error), toy.features(24), run.Training(toy.SCHEDULE), seed=1)
+
+
+def op_error(kind, message):
+    return kind(None, None, message)
+
+
+@pytest.mark.parametrize(
+    ("error", "expected", "text"),
+    [
+        (op_error(tf.errors.ResourceExhaustedError, "OOM when allocating"), TrainingError, "lower --train_batch_size or"),
+        (op_error(tf.errors.ResourceExhaustedError, "x; No space left on device"), OutputError, "cannot write: x; No space"),
+        (op_error(tf.errors.PermissionDeniedError, "x; Permission denied"), OutputError, "last whole checkpoint is kept"),
+        (op_error(tf.errors.FailedPreconditionError, "x; Read-only file system"), OutputError, "Read-only file system"),
+        (op_error(tf.errors.UnknownError, "x; Disk quota exceeded"), OutputError, "Disk quota exceeded"),
+        (op_error(tf.errors.DataLossError, "checksum\nmore"), CheckpointError, "damaged checkpoint: checksum$"),
+        (
+            IndexError("events.out; No space left on device\n\tFailed to flush"),
+            OutputError,
+            "out; No space left on device; the",
+        ),
+        (op_error(tf.errors.UnknownError, "x; File too large"), OutputError, "cannot write: x; File too large"),
+        (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; the last whole"),
+        (OSError(30, "Read-only file system"), OutputError, "cannot write: Read-only file system"),
+    ],
+)
+def test_failures_of_training_are_said_in_words_of_the_user(tmp_path, error, expected, text):
+    with pytest.raises(expected, match=text):
+        fail_with(tmp_path, error)
+
+
+@pytest.mark.parametrize(
+    "error", [op_error(tf.errors.InternalError, "a bug"), FileNotFoundError(2, "a bug"), KeyError("a bug")]
+)
+def test_other_failures_are_left_as_they_are(tmp_path, error):
+    with pytest.raises(type(error)) as caught:
+        fail_with(tmp_path, error)
+    assert caught.value is error
+
+
+def test_what_a_save_that_failed_left_is_deleted(tmp_path):
+    with pytest.raises(OutputError):
+        fail_with(tmp_path, OSError(28, "No space left on device"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def raise_bug():
+    raise RuntimeError("a bug")
+
+
+@pytest.mark.parametrize(("name", "shown"), [("_EventLoggerThread", []), ("Thread", ["a bug"])])
+def test_only_the_thread_that_writes_event_files_fails_in_silence(tmp_path, monkeypatch, name, shown):
+    seen = []
+    monkeypatch.setattr(threading, "excepthook", lambda failure: seen.append(str(failure.exc_value)))
+
+    class Estimator(FailingEstimator):
+        def train(self, *_, **__):
+            thread = type(name, (threading.Thread,), {"run": lambda _: raise_bug()})()
+            thread.start()
+            thread.join()
+
+    run.train(Estimator(tmp_path, None), toy.features(24), run.Training(toy.SCHEDULE), seed=1)
+    assert seen == shown

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.errors import OutputError
+from bert_tf.estimator.run_folder import claim, load_record
+
+RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
+
+
+def other(**training):
+    return {**RECORD, "training": {**RECORD["training"], **training}}
+
+
+@pytest.fixture
+def claimed(tmp_path):
+    claim(tmp_path / "out", RECORD, overwrite=False)
+    return tmp_path / "out"
+
+
+def test_a_new_folder_is_made_with_its_parents(tmp_path):
+    claim(tmp_path / "a" / "b", RECORD, overwrite=False)
+    assert [path.name for path in (tmp_path / "a" / "b").iterdir()] == ["run_config.json"]
+
+
+def test_the_record_is_read_back(claimed):
+    assert load_record(claimed) == json.loads(json.dumps(RECORD))
+
+
+def test_the_record_is_for_people_too(claimed):
+    assert '  "command": "python run_classifier.py",\n' in (claimed / "run_config.json").read_text()
+
+
+def test_a_folder_without_a_run_has_no_record(tmp_path):
+    assert load_record(tmp_path) is None
+    assert load_record(tmp_path / "missing") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"training": 3}', b"\xff\xfe", b"null"])
+def test_a_damaged_record_is_named(claimed, content):
+    (claimed / "run_config.json").write_bytes(content)
+    with pytest.raises(OutputError, match=r"run_config.json: unreadable record of a run; name another folder or add --over"):
+        load_record(claimed)
+
+
+def test_the_same_run_may_come_again(claimed):
+    (claimed / "model.ckpt-5.index").touch()
+    claim(claimed, RECORD, overwrite=False)
+    assert (claimed / "model.ckpt-5.index").exists()
+
+
+def test_what_does_not_determine_the_run_may_change(claimed):
+    claim(claimed, {**RECORD, "command": "another"}, overwrite=False)
+    assert load_record(claimed)["command"] == "another"
+
+
+def test_every_difference_is_named(claimed):
+    with pytest.raises(OutputError) as caught:
+        claim(claimed, other(seed=2, learning_rate=3e-5), overwrite=False)
+    assert "holds another run (learning_rate was 2e-05, now 3e-05; seed was 1, now 2);" in str(caught.value)
+    assert str(caught.value).endswith("name another --output_dir, or add --overwrite_output_dir to delete it")
+
+
+@pytest.mark.parametrize("earlier", [True, False])
+def test_a_setting_that_one_of_two_runs_lacks_is_a_difference(tmp_path, earlier):
+    runs = [RECORD, other(new="x")]
+    claim(tmp_path, runs[earlier], overwrite=False)
+    with pytest.raises(OutputError, match="new was x, now None" if earlier else "new was None, now x"):
+        claim(tmp_path, runs[not earlier], overwrite=False)
+
+
+def test_a_refused_run_leaves_the_folder_as_it_was(claimed):
+    before = (claimed / "run_config.json").read_bytes()
+    with pytest.raises(OutputError):
+        claim(claimed, other(seed=2), overwrite=False)
+    assert [(path.name, path.read_bytes()) for path in claimed.iterdir()] == [("run_config.json", before)]
+
+
+def test_checkpoints_of_an_unknown_run_are_not_touched(tmp_path):
+    (tmp_path / "model.ckpt-5.index").touch()
+    with pytest.raises(OutputError, match="holds checkpoints of an unknown run; name another folder or add --overwrite"):
+        claim(tmp_path, RECORD, overwrite=False)
+    assert (tmp_path / "model.ckpt-5.index").exists()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("checkpoint", "model.ckpt-5.index", "model.ckpt-5.data-00000-of-00001", "graph.pbtxt", "metrics.jsonl"),
+        *("events.out.tfevents.1.host", "eval_results.txt", "eval_results.json", "predictions.tsv", "test_results.tsv"),
+        *("vocab.txt", "bert_config.json", "eval/events.out.tfevents.1.host", "features/MRPC-train-1.safetensors"),
+    ],
+)
+def test_overwriting_deletes_what_a_run_writes(claimed, name):
+    (claimed / name).parent.mkdir(exist_ok=True)
+    (claimed / name).touch()
+    claim(claimed, other(seed=2), overwrite=True)
+    assert [path.name for path in claimed.iterdir()] == ["run_config.json"]
+    assert load_record(claimed)["training"]["seed"] == 2
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "model.txt", "data/train.tsv", "bert_model.ckpt.index"])
+def test_overwriting_keeps_what_people_put_there(claimed, name):
+    (claimed / name).parent.mkdir(exist_ok=True)
+    (claimed / name).write_text("mine")
+    claim(claimed, other(seed=2), overwrite=True)
+    assert (claimed / name).read_text() == "mine"
+
+
+def test_overwriting_mends_a_damaged_record(claimed):
+    (claimed / "run_config.json").write_text("{")
+    claim(claimed, RECORD, overwrite=True)
+    assert load_record(claimed)["training"]["seed"] == 1
+
+
+def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
+    (tmp_path / "out").touch()
+    with pytest.raises(OutputError, match="out: cannot write: File exists"):
+        claim(tmp_path / "out", RECORD, overwrite=False)

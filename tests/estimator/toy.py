@@ -1,0 +1,81 @@
+"""A classifier that trains in a second: the label of an example is told by one of its pieces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.config import BertConfig
+from bert_tf.estimator import run
+from bert_tf.estimator.model_fn import Model, Optimization
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.tasks.base import HeadSpec
+from tests.tiny import random_weights
+
+CONFIG = BertConfig(
+    vocab_size=20,
+    hidden_size=8,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=16,
+    max_position_embeddings=16,
+)
+SCHEDULE = Schedule(examples=24, batch_size=4, epochs=3)  # 18 steps, 6 an epoch
+SEED = 11
+
+
+def features(examples: int, seed: int = 0) -> SentenceFeatures:
+    """[CLS] marker words [SEP] words [SEP], lengths of 6 to 12; the marker is 5 or 6, the label 0 or 1."""
+    rng = np.random.default_rng(seed)
+    lengths = rng.integers(6, 13, examples).astype(np.int32)
+    labels = (np.arange(examples) % 2).astype(np.int32)
+    ids = []
+    for length, label in zip(lengths, labels):
+        ids += [2, 5 + label, 7, 3, *rng.integers(7, 20, length - 5), 3]
+    return SentenceFeatures(np.array(ids, np.int32), lengths, np.full(examples, 4, np.int32), labels)
+
+
+def restore_plan(folder: Path, poison: str | None = None) -> RestorePlan:
+    """A pretrained encoder; the variable named by `poison` is not a number."""
+    weights = random_weights(CONFIG)
+    if poison:
+        weights[poison] = np.full_like(weights[poison], np.nan)
+    folder.mkdir(parents=True, exist_ok=True)
+    write_checkpoint(folder / "bert_model.ckpt", weights)
+    return plan_restore(CheckpointReader(folder / "bert_model.ckpt"), CONFIG, CLASSIFICATION_VARIABLES)
+
+
+def make_estimator(folder: Path, *, seed: int = SEED, schedule: Schedule = SCHEDULE, **optimization):
+    """An Estimator of the toy's model; a `restore` among the optimization goes to the model."""
+    restore = optimization.pop("restore", None)
+    settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": schedule.steps, **optimization}
+    return run.make_estimator(Model(CONFIG, HeadSpec(2), seed, Optimization(**settings), restore), folder)
+
+
+def train(folder: Path, *, seed: int = SEED, schedule: Schedule = SCHEDULE, training: dict | None = None, **optimization):
+    """Trains, from the newest checkpoint in the folder where there is one, saving every 5 steps."""
+    settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
+    estimator = make_estimator(folder, seed=seed, schedule=schedule, **optimization)
+    return run.train(estimator, features(schedule.examples), settings, seed=seed)
+
+
+def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:
+    reader = CheckpointReader(folder / f"model.ckpt-{step}")
+    return {name: reader[name] for name in reader.shapes}
+
+
+def metrics_lines(folder: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def summary_tags(folder: Path) -> set[str]:
+    files = folder.glob("events.out.tfevents.*")
+    events = (event for file in files for event in tf.compat.v1.train.summary_iterator(str(file)))
+    return {value.tag for event in events for value in event.summary.value}

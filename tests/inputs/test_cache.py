@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import struct
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_tf.errors import OutputError
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.cache import CacheKey, load_or_build
+
+KEY = CacheKey(
+    task="MRPC",
+    split="dev",
+    labels=("0", "1"),
+    file_digest="a" * 64,
+    vocabulary="b" * 64,
+    lower_case=True,
+    max_seq_length=32,
+)
+OTHER = {
+    "task": "RTE",
+    "split": "train",
+    "labels": ("1", "0"),
+    "file_digest": "c" * 64,
+    "vocabulary": "d" * 64,
+    "lower_case": False,
+    "max_seq_length": 31,
+}
+
+
+def features(label=1):
+    return SentenceFeatures(
+        token_ids=np.array([2, 7, 3, 2, 3], np.int32),
+        lengths=np.array([3, 2], np.int32),
+        first_lengths=np.array([3, 2], np.int32),
+        label_ids=np.array([0, label], np.int32),
+        truncated=4,
+    )
+
+
+def never():
+    pytest.fail("the cache was not used")
+
+
+@pytest.fixture
+def stored(tmp_path):
+    """A file of the cache, in a folder of its own."""
+    load_or_build(tmp_path, KEY, features)
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def rewrite(path, *, change=lambda _: None, **metadata):
+    """Saves a valid file again, with other columns or metadata."""
+    with safetensors.safe_open(path, framework="numpy") as file:
+        kept = file.metadata()
+        columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
+    change(columns)
+    path.write_bytes(safetensors.numpy.save(columns, metadata={**kept, **metadata}))
+
+
+def assert_rebuilt(path):
+    """The file is not used, and what replaces it is."""
+    found, cached = load_or_build(path.parent, KEY, lambda: features(label=0))
+    assert not cached
+    assert found.label_ids.tolist() == [0, 0]
+    again, cached = load_or_build(path.parent, KEY, never)
+    assert cached
+    assert again.label_ids.tolist() == [0, 0]
+
+
+def test_the_first_call_builds(tmp_path):
+    found, cached = load_or_build(tmp_path / "new" / "folder", KEY, features)
+    assert not cached
+    assert found.token_ids.tolist() == [2, 7, 3, 2, 3]
+
+
+def test_the_second_call_reads_the_same_features(stored):
+    found, cached = load_or_build(stored.parent, KEY, never)
+    assert cached
+    for name, column in features().columns().items():
+        np.testing.assert_array_equal(getattr(found, name), column)
+        assert getattr(found, name).dtype == np.int32
+
+
+def test_the_number_of_truncated_examples_is_kept(stored):
+    assert load_or_build(stored.parent, KEY, never)[0].truncated == 4
+
+
+def test_every_field_of_the_key_is_tried():
+    assert OTHER.keys() == {field.name for field in dataclasses.fields(CacheKey)}
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_another_value_of_any_field_is_a_miss(stored, field):
+    key = dataclasses.replace(KEY, **{field: OTHER[field]})
+    assert not load_or_build(stored.parent, key, features)[1]
+
+
+@pytest.mark.parametrize("field", OTHER)
+def test_features_of_another_key_do_not_replace_the_first(stored, field):
+    load_or_build(stored.parent, dataclasses.replace(KEY, **{field: OTHER[field]}), features)
+    assert load_or_build(stored.parent, KEY, never)[1]
+
+
+def test_another_format_version_is_a_miss(stored, monkeypatch):
+    monkeypatch.setattr("bert_tf.inputs.cache.FORMAT_VERSION", "0")
+    assert not load_or_build(stored.parent, KEY, features)[1]
+
+
+@pytest.mark.parametrize("size", [0, 7, 8, 100, -1])
+def test_a_truncated_file_is_rebuilt(stored, size):
+    stored.write_bytes(stored.read_bytes()[:size])
+    assert_rebuilt(stored)
+
+
+@pytest.mark.parametrize("content", [b"\xff" * 500, b"{}", struct.pack("<Q", 2) + b"{}", b"\x00" * 64])
+def test_a_foreign_file_is_rebuilt(stored, content):
+    stored.write_bytes(content)
+    assert_rebuilt(stored)
+
+
+@pytest.mark.parametrize("position", [-1, -10, -40])
+def test_a_flipped_bit_in_the_numbers_is_noticed(stored, position):
+    data = bytearray(stored.read_bytes())
+    data[position] ^= 1
+    stored.write_bytes(bytes(data))
+    assert_rebuilt(stored)
+
+
+def test_a_file_of_another_key_under_this_name_is_rebuilt(stored):
+    rewrite(stored, key="0" * 64)
+    assert_rebuilt(stored)
+
+
+def test_a_missing_column_is_noticed(stored):
+    rewrite(stored, change=lambda columns: columns.pop("lengths"))
+    assert_rebuilt(stored)
+
+
+def test_an_additional_column_is_noticed(stored):
+    rewrite(stored, change=lambda columns: columns.update(more=np.zeros(2, np.int32)))
+    assert_rebuilt(stored)
+
+
+@pytest.mark.parametrize("truncated", ["", "many"])
+def test_an_unreadable_count_is_rebuilt(stored, truncated):
+    rewrite(stored, truncated=truncated)
+    assert_rebuilt(stored)
+
+
+def test_a_file_without_metadata_is_rebuilt(stored):
+    stored.write_bytes(safetensors.numpy.save(features().columns()))
+    assert_rebuilt(stored)
+
+
+def test_a_folder_in_the_place_of_the_file_is_an_output_error(stored):
+    stored.unlink()
+    stored.mkdir()
+    with pytest.raises(OutputError, match="cannot write: Is a directory"):
+        load_or_build(stored.parent, KEY, features)
+
+
+def test_a_failing_build_leaves_nothing(tmp_path):
+    with pytest.raises(KeyError, match="no such label"):
+        load_or_build(tmp_path, KEY, lambda: {}["no such label"])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_write_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("pathlib.Path.write_bytes", fail)
+    with pytest.raises(OutputError, match="cannot write: No space left on device; nothing was changed"):
+        load_or_build(tmp_path, KEY, features)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failing_rename_keeps_the_old_file_and_nothing_else(stored, monkeypatch):
+    old = b"foreign, to be replaced"
+    stored.write_bytes(old)
+
+    def fail(*_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OutputError, match="Permission denied"):
+        load_or_build(stored.parent, KEY, features)
+    assert [(path, path.read_bytes()) for path in stored.parent.iterdir()] == [(stored, old)]
+
+
+def test_a_file_where_the_folder_should_be_is_named(tmp_path):
+    (tmp_path / "features").write_text("")
+    with pytest.raises(OutputError, match=r"features/MRPC-dev-.*: cannot write: (Not a directory|File exists)"):
+        load_or_build(tmp_path / "features", KEY, features)
+
+
+def test_digests_do_not_depend_on_the_run():
+    text = json.dumps(["1", dataclasses.asdict(KEY)], sort_keys=True)
+    assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()

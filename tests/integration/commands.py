@@ -1,0 +1,72 @@
+"""Runs the whole command as a user does, in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.checkpoints.reader import CheckpointReader
+
+PROJECT = Path(__file__).resolve().parents[2]
+_LIMIT = 120  # seconds
+
+
+def start(arguments: list[str], **settings) -> subprocess.Popen:
+    """Starts run_classifier.py with its output in pipes."""
+    environment = {k: v for k, v in os.environ.items() if k not in ("GLUE_DIR", "BERT_BASE_DIR", "TF_CPP_MIN_LOG_LEVEL")}
+    return subprocess.Popen(
+        [sys.executable, PROJECT / "run_classifier.py", *map(str, arguments)],
+        cwd=PROJECT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        **settings,
+    )
+
+
+def finish(process: subprocess.Popen) -> subprocess.CompletedProcess:
+    """Waits for the end; a process that hangs fails the test."""
+    with process:
+        try:
+            output, errors = process.communicate(timeout=_LIMIT)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+
+
+def run(arguments: list[str], **settings) -> subprocess.CompletedProcess:
+    """Runs a command line to its end."""
+    return finish(start(arguments, **settings))
+
+
+def wait_for_step(folder: Path, step: int, process: subprocess.Popen) -> None:
+    """Returns when metrics.jsonl has the line of a step."""
+    metrics, limit = folder / "metrics.jsonl", time.monotonic() + _LIMIT
+    while not metrics.exists() or metrics.read_text().count("\n") < step:
+        if process.poll() is not None or time.monotonic() > limit:
+            process.kill()
+            raise AssertionError(f"no step {step}: {process.communicate()[1][-2000:]}")
+        time.sleep(0.002)
+
+
+def weights(folder: Path, step: int) -> dict[str, np.ndarray]:
+    """Returns the entries of a checkpoint."""
+    reader = CheckpointReader(folder / f"model.ckpt-{step}")
+    return {name: reader[name] for name in reader.shapes}
+
+
+def same_bits(first: dict[str, np.ndarray], second: dict[str, np.ndarray]) -> bool:
+    """Whether two checkpoints hold the same names and bytes."""
+    return first.keys() == second.keys() and all(first[name].tobytes() == second[name].tobytes() for name in first)
+
+
+def errors(result: subprocess.CompletedProcess) -> list[str]:
+    """Returns the lines for the user at the end of a failed command."""
+    return [line for line in result.stderr.splitlines() if line.startswith("error: ")]

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+from tests.integration import commands
+from tests.tiny import write_project
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("project") / "tiny")
+
+
+@pytest.fixture(scope="session")
+def train_flags(project):
+    """Flags of a run of 60 steps that saves every third."""
+
+    def flags(output_dir, **extra):
+        settings = {"num_train_epochs": 12, "learning_rate": 0.003, "save_checkpoints_steps": 3, "log_every_n_steps": 1}
+        return project.flags(output_dir, do_train=True, **{**settings, **extra})
+
+    return flags
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory, train_flags):
+    """The folder of a run that was trained, evaluated and used, and what the command said."""
+    folder = tmp_path_factory.mktemp("finished") / "out"
+    result = commands.run(train_flags(folder, do_eval=True, do_predict=True))
+    assert result.returncode == 0, result.stderr
+    return folder, result
+
+
+@pytest.fixture
+def copy(tmp_path, finished):
+    return shutil.copytree(finished[0], tmp_path / "copy")

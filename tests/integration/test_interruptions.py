@@ -1,0 +1,134 @@
+"""Runs that are killed, stopped or refused, and what is left of them."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+
+import pytest
+
+from tests.integration import commands
+
+LAST = 60
+
+
+def steps_reported(folder):
+    return [json.loads(line)["step"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_a_killed_run_continues_as_if_it_had_not_been(tmp_path, train_flags, finished):
+    step = random.Random().randint(1, LAST - 5)
+    process = commands.start(train_flags(tmp_path / "out"))
+    commands.wait_for_step(tmp_path / "out", step, process)
+    process.send_signal(signal.SIGKILL)
+    assert commands.finish(process).returncode == -signal.SIGKILL, f"killed after step {step}"
+    result = commands.run(train_flags(tmp_path / "out"))
+    assert result.returncode == 0, f"killed after step {step}: {result.stderr}"
+    ours, theirs = (commands.weights(folder, LAST) for folder in (tmp_path / "out", finished[0]))
+    assert commands.same_bits(ours, theirs), f"killed after step {step}"
+    assert steps_reported(tmp_path / "out") == list(range(1, LAST + 1))
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory, train_flags):
+    """A run that Ctrl-C stopped, and what it said; more steps than can be taken meanwhile."""
+    folder = tmp_path_factory.mktemp("interrupted") / "out"
+    process = commands.start(train_flags(folder, num_train_epochs=1200, save_checkpoints_steps=100000))
+    commands.wait_for_step(folder, 4, process)
+    process.send_signal(signal.SIGINT)
+    return folder, commands.finish(process)
+
+
+def test_an_interrupt_says_how_to_continue(interrupted):
+    _, result = interrupted
+    assert result.returncode == 130
+    assert re.search(r"stopped by SIGINT at step \d+; the same command continues there", result.stderr)
+    assert "Traceback" not in result.stderr
+
+
+def test_an_interrupt_keeps_the_step_that_it_names(interrupted):
+    folder, result = interrupted
+    step = int(re.search(r"at step (\d+);", result.stderr)[1])
+    assert "output_weights/adam_m" in commands.weights(folder, step)
+    assert steps_reported(folder)[-1] == step
+
+
+def test_an_interrupted_run_goes_on_where_it_stopped(interrupted, train_flags):
+    folder, first = interrupted
+    step = int(re.search(r"at step (\d+);", first.stderr)[1])
+    process = commands.start(train_flags(folder, num_train_epochs=1200, save_checkpoints_steps=100000))
+    commands.wait_for_step(folder, step + 3, process)
+    process.send_signal(signal.SIGTERM)
+    result = commands.finish(process)
+    assert result.returncode == 130
+    assert f"continuing from step {step} of 6000" in result.stderr
+    assert "stopped by SIGTERM at step " in result.stderr
+
+
+def test_another_run_in_the_folder_is_refused(copy, train_flags):
+    before = {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()}
+    result = commands.run(train_flags(copy, learning_rate=0.004, seed=2))
+    (error,) = commands.errors(result)
+    assert result.returncode == 2
+    assert "holds another run (learning_rate was 0.003, now 0.004; seed was 1, now 2)" in error
+    assert {path: path.read_bytes() for path in copy.rglob("*") if path.is_file()} == before
+
+
+def test_another_run_replaces_the_first_on_request(copy, train_flags):
+    result = commands.run(train_flags(copy, seed=2, num_train_epochs=1, overwrite_output_dir=True))
+    assert result.returncode == 0, result.stderr
+    assert sorted(path.stem for path in copy.glob("*.index")) == ["model.ckpt-3", "model.ckpt-5"]
+    assert not (copy / "predictions.tsv").exists()
+    assert steps_reported(copy) == [1, 2, 3, 4, 5]
+
+
+@contextlib.contextmanager
+def small_disk(folder, size):
+    folder.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], capture_output=True, check=False)
+    if mounted.returncode:
+        pytest.skip("no permission to mount a file system")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_a_full_disk_is_one_line_for_the_user(tmp_path, train_flags):
+    with small_disk(tmp_path / "disk", "64k"):
+        result = commands.run(train_flags(tmp_path / "disk" / "out", save_checkpoints_steps=100000))
+        left = [path.name for path in (tmp_path / "disk" / "out").glob("*temp*")]
+    (error,) = commands.errors(result)
+    assert result.returncode == 2
+    assert error.startswith(f"error: {tmp_path}/disk/out: cannot write: ")
+    assert "No space left on device" in error
+    assert "Traceback" not in result.stderr
+    assert left == []
+
+
+def test_a_limit_on_file_sizes_is_one_line_for_the_user(tmp_path, train_flags):
+    # The first file beyond the limit is a checkpoint or the event file, which a thread writes.
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+
+    result = commands.run(train_flags(tmp_path / "out", log_every_n_steps=60), preexec_fn=limit)
+    assert result.returncode == 2, result.stderr
+    (error,) = commands.errors(result)
+    assert error.startswith(f"error: {tmp_path}/out: cannot write: ")
+    assert "Traceback" not in result.stderr
+
+
+def test_an_output_folder_that_cannot_be_made_is_one_line_for_the_user(tmp_path, train_flags):
+    (tmp_path / "file").touch()
+    result = commands.run(train_flags(tmp_path / "file" / "out"))
+    assert result.returncode == 2
+    assert commands.errors(result) == [f"error: {tmp_path}/file/out: cannot write: Not a directory; nothing was changed"]
+    assert result.stdout == ""
+    assert os.listdir(tmp_path) == ["file"]

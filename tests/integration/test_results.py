@@ -1,0 +1,101 @@
+"""What a command leaves and says when all goes well."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+
+import numpy as np
+import pytest
+
+from tests.integration import commands
+from tests.tiny import SIZES
+
+LAST = 60
+
+
+def test_results_are_written_in_both_forms(finished):
+    folder, _ = finished
+    results = json.loads((folder / "eval_results.json").read_text())
+    lines = (folder / "eval_results.txt").read_text().splitlines()
+    assert lines == [f"{key} = {results[key]}" for key in sorted(results)]
+    assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"}
+    assert results["global_step"] == LAST
+
+
+def test_nothing_but_results_is_in_the_folder(finished):
+    folder, _ = finished
+    names = {re.sub(r"ckpt-\d+.*|tfevents.*", "*", path.name) for path in folder.iterdir()}
+    assert names == {
+        *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "features"),
+        *("metrics.jsonl", "model.*", "predictions.tsv", "run_config.json", "test_results.tsv", "vocab.txt"),
+    }
+
+
+def test_predictions_name_example_label_and_probabilities(finished):
+    header, *rows = (line.split("\t") for line in (finished[0] / "predictions.tsv").read_text().splitlines())
+    assert header == ["id", "label", "probability_0", "probability_1"]
+    assert [row[0] for row in rows] == [f"test-{number}" for number in range(1, SIZES["test"] + 1)]
+    assert all(row[1] == str(np.argmax([float(p) for p in row[2:]])) for row in rows)
+
+
+def test_test_results_are_the_probabilities_in_the_published_form(finished):
+    folder, _ = finished
+    rows = [line.split("\t") for line in (folder / "test_results.tsv").read_text().splitlines()]
+    predictions = [line.split("\t")[2:] for line in (folder / "predictions.tsv").read_text().splitlines()[1:]]
+    assert rows == predictions
+    np.testing.assert_allclose(np.array(rows, float).sum(axis=-1), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("*** Example ***", "guid: train-1", "tokens: [CLS] ", "input_ids: 2 ", "*** Features ***"),
+        *(
+            "**** Trainable Variables ****",
+            "embeddings:0, shape = (34, 8), *INIT_FROM_CKPT*",
+            "***** Running training *****",
+        ),
+        *("  Num examples = 40", "  Batch size = 8", "  Num steps = 60", "***** Running evaluation *****"),
+        *("***** Eval results *****", "  eval_accuracy = ", "***** Running prediction *****", "step 60 of 60: loss = "),
+    ],
+)
+def test_the_log_has_the_published_lines(finished, line):
+    assert line in finished[1].stderr
+
+
+def test_every_line_of_the_log_is_this_package_s(finished):
+    modules = "|".join(path.stem for path in (commands.PROJECT / "bert_tf").rglob("*.py"))
+    ours = rf"[IW]\d{{4}} [\d:.]+ +\d+ ({modules})\.py:\d+\]"
+    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(ours, line)]
+    assert [line for line in strangers if line != "WARNING: Logging before flag parsing goes to stderr."] == []
+
+
+def test_the_recorded_command_repeats_the_run(finished, tmp_path):
+    program, script, *flags = shlex.split(json.loads((finished[0] / "run_config.json").read_text())["command"])
+    assert (program, script) == ("python", "run_classifier.py")
+    result = commands.run([*flags, "--do_train", "--do_eval", f"--output_dir={tmp_path / 'again'}"])
+    assert result.returncode == 0, result.stderr
+    assert commands.same_bits(commands.weights(tmp_path / "again", LAST), commands.weights(finished[0], LAST))
+    assert (tmp_path / "again" / "eval_results.txt").read_text() == (finished[0] / "eval_results.txt").read_text()
+
+
+def test_a_trained_folder_is_enough_to_evaluate_and_predict(copy, project):
+    kept = {name: (copy / name).read_text() for name in ("eval_results.txt", "predictions.tsv", "test_results.tsv")}
+    for name in kept:
+        (copy / name).unlink()
+    flags = ["--task_name=MRPC", f"--data_dir={project.data_dir}", f"--output_dir={copy}", "--do_eval", "--do_predict"]
+    result = commands.run(flags)
+    assert result.returncode == 0, result.stderr
+    assert {name: (copy / name).read_text() for name in kept} == kept
+
+
+@pytest.mark.parametrize("do", ["do_eval", "do_predict"])
+def test_without_a_checkpoint_there_are_no_results(tmp_path, project, do):
+    result = commands.run(project.flags(tmp_path / "out", **{do: True}))
+    assert result.returncode == 2
+    assert commands.errors(result) == [
+        f"error: {tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"
+    ]
+    assert not (tmp_path / "out" / "eval_results.txt").exists()

@@ -1,0 +1,143 @@
+"""Files are written whole or not at all."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+import pytest
+
+from bert_tf.atomic import make_folder, replacing, write_text
+from bert_tf.errors import OutputError
+
+
+def names(folder) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def fail_halfway(path, error, *, folder=False) -> None:
+    with replacing(path) as temporary:
+        if folder:
+            temporary.mkdir()
+        (temporary / "weights" if folder else temporary).write_text("half of the ne")
+        raise error
+
+
+def test_file_takes_the_place_of_the_old_one(tmp_path):
+    path = tmp_path / "results.txt"
+    path.write_text("old")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+
+
+def test_old_file_stands_until_the_block_ends(tmp_path):
+    path = tmp_path / "results.txt"
+    path.write_text("old")
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+        assert path.read_text() == "old"
+
+
+def test_temporary_name_is_hidden_and_in_the_same_folder(tmp_path):
+    # A rename is atomic within one file system only.
+    with replacing(tmp_path / "results.txt") as temporary:
+        temporary.write_text("new")
+    assert temporary.parent == tmp_path
+    assert temporary.name.startswith(".results.txt.")
+
+
+def test_nothing_else_is_left_in_the_folder(tmp_path):
+    with replacing(tmp_path / "results.txt") as temporary:
+        temporary.write_text("new")
+    assert names(tmp_path) == ["results.txt"]
+
+
+def test_missing_parents_are_made(tmp_path):
+    path = tmp_path / "a" / "b" / "results.txt"
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert path.read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_failing_block_leaves_the_old_file_alone(tmp_path, error):
+    path = tmp_path / "results.txt"
+    path.write_text("old")
+    with pytest.raises(error):
+        fail_halfway(path, error)
+    assert path.read_text() == "old"
+    assert names(tmp_path) == ["results.txt"]
+
+
+def test_failing_block_deletes_the_folder_it_filled(tmp_path):
+    with pytest.raises(RuntimeError):
+        fail_halfway(tmp_path / "model", RuntimeError, folder=True)
+    assert names(tmp_path) == []
+
+
+def test_folder_takes_the_place_of_the_old_one(tmp_path):
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "old").touch()
+    with replacing(folder) as temporary:
+        temporary.mkdir()
+        (temporary / "new").touch()
+    assert names(folder) == ["new"]
+    assert names(tmp_path) == ["model"]
+
+
+def test_full_disk_names_the_file_and_the_reason(tmp_path):
+    path = tmp_path / "results.txt"
+    with pytest.raises(OutputError) as caught, replacing(path):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    assert str(caught.value) == f"{path}: cannot write: No space left on device; nothing was changed"
+
+
+def test_file_where_a_folder_should_be_is_reported(tmp_path):
+    (tmp_path / "file").touch()
+    path = tmp_path / "file" / "results.txt"
+    with pytest.raises(OutputError) as caught:
+        write_text(path, "text")
+    assert str(caught.value).startswith(f"{path}: cannot write: ")
+
+
+def test_folder_in_the_place_of_the_file_is_kept(tmp_path):
+    path = tmp_path / "results.txt"
+    path.mkdir()
+    with pytest.raises(OutputError, match="Is a directory"):
+        write_text(path, "text")
+    assert path.is_dir()
+    assert names(tmp_path) == ["results.txt"]
+
+
+def test_text_is_written_as_utf8_with_its_line_ends_kept(tmp_path):
+    write_text(tmp_path / "results.txt", "caf\u00e9\n\r\n")
+    assert (tmp_path / "results.txt").read_bytes() == b"caf\xc3\xa9\n\r\n"
+
+
+def test_make_folder_makes_the_parents_too(tmp_path):
+    assert make_folder(str(tmp_path / "a" / "b")) == tmp_path / "a" / "b"
+    assert (tmp_path / "a" / "b").is_dir()
+
+
+def test_make_folder_keeps_what_is_there(tmp_path):
+    (tmp_path / "results.txt").touch()
+    make_folder(tmp_path)
+    assert names(tmp_path) == ["results.txt"]
+
+
+def test_make_folder_reports_a_file_of_that_name(tmp_path):
+    path = tmp_path / "out"
+    path.touch()
+    with pytest.raises(OutputError) as caught:
+        make_folder(path)
+    assert str(caught.value) == f"{path}: cannot write: File exists; nothing was changed"
+
+
+def test_make_folder_reports_missing_permission(tmp_path, monkeypatch):
+    # Asked of the operating system, since a folder's mode does not bind the root user that tests may run as.
+    monkeypatch.setattr(os, "access", lambda _path, mode: not mode & os.W_OK)
+    with pytest.raises(OutputError) as caught:
+        make_folder(tmp_path)
+    assert str(caught.value) == f"{tmp_path}: cannot write: no permission; name another folder"

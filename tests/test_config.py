@@ -1,0 +1,181 @@
+"""Reading and checking the architecture."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.config import ACTIVATIONS, BertConfig
+from bert_tf.errors import ConfigError
+
+PUBLISHED = {
+    "vocab_size": 100,
+    "hidden_size": 12,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 3,
+    "intermediate_size": 20,
+    "hidden_act": "gelu",
+}
+SIZES = [name for name in PUBLISHED if name != "hidden_act"]
+
+
+def message(caught) -> str:
+    return str(caught.value)
+
+
+def test_defaults_are_bert_base():
+    config = BertConfig(vocab_size=100)
+    sizes = (config.hidden_size, config.num_hidden_layers, config.num_attention_heads, config.intermediate_size)
+    assert sizes == (768, 12, 12, 3072)
+
+
+def test_head_size_divides_the_hidden_size_among_the_heads():
+    assert BertConfig.from_dict(PUBLISHED).head_size == 4
+
+
+def test_tiny_takes_the_size_of_a_vocabulary():
+    assert BertConfig.tiny(vocab_size=50).vocab_size == 50
+
+
+def test_config_cannot_be_changed():
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        BertConfig.tiny().hidden_size = 16
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_published_keys_become_fields(name):
+    assert getattr(BertConfig.from_dict(PUBLISHED), name) == PUBLISHED[name]
+
+
+def test_keys_of_other_purposes_are_ignored():
+    other = {"directionality": "bidi", "pooler_type": "first_token_transform", "torch_dtype": "float32"}
+    assert BertConfig.from_dict({**PUBLISHED, **other}) == BertConfig.from_dict(PUBLISHED)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_missing_key_is_named(name):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_dict({key: value for key, value in PUBLISHED.items() if key != name})
+    assert message(caught) == f"missing {name}; is this a BERT configuration?"
+
+
+def test_all_missing_keys_are_named_at_once():
+    with pytest.raises(ConfigError, match="missing num_hidden_layers, num_attention_heads, intermediate_size;"):
+        BertConfig.from_dict({"vocab_size": 100, "hidden_size": 12})
+
+
+def test_other_model_type_is_refused_by_name():
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_dict({**PUBLISHED, "model_type": "roberta"})
+    assert message(caught) == "model_type is 'roberta', only 'bert' can be loaded"
+
+
+def test_relative_positions_are_refused():
+    with pytest.raises(ConfigError, match="position_embedding_type must be 'absolute'"):
+        BertConfig.from_dict({**PUBLISHED, "position_embedding_type": "relative_key"})
+
+
+@pytest.mark.parametrize(
+    "marks",
+    [
+        {"model_type": "bert"},
+        {"architectures": ["BertModel"]},
+        {"transformers_version": "4.0.0"},
+        {"layer_norm_eps": 1e-12},
+    ],
+)
+def test_gelu_of_hugging_face_is_the_exact_one(marks):
+    assert BertConfig.from_dict({**PUBLISHED, **marks}).hidden_act == "gelu_erf"
+
+
+def test_gelu_of_the_published_code_is_the_tanh_approximation():
+    assert BertConfig.from_dict(PUBLISHED).hidden_act == "gelu_tanh"
+
+
+@pytest.mark.parametrize(("marks", "expected"), [({}, "gelu_tanh"), ({"model_type": "bert"}, "gelu_erf")])
+def test_absent_activation_is_the_gelu_of_its_origin(marks, expected):
+    values = {key: value for key, value in PUBLISHED.items() if key != "hidden_act"}
+    assert BertConfig.from_dict({**values, **marks}).hidden_act == expected
+
+
+@pytest.mark.parametrize("name", ["gelu_new", "gelu_pytorch_tanh"])
+def test_hugging_face_names_of_the_tanh_approximation(name):
+    values = {**PUBLISHED, "model_type": "bert", "hidden_act": name}
+    assert BertConfig.from_dict(values).hidden_act == "gelu_tanh"
+
+
+@pytest.mark.parametrize("name", ["swish", None, 1, ["gelu"]])
+def test_unknown_activation_lists_the_known_ones(name):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_dict({**PUBLISHED, "hidden_act": name})
+    assert message(caught) == f"hidden_act is {name!r}, expected one of gelu_tanh, gelu_erf, relu, tanh, linear (or gelu)"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
+        ("num_hidden_layers", -1, "num_hidden_layers is -1, expected at least 1"),
+        ("hidden_size", 12.0, "hidden_size is 12.0, expected a number"),
+        ("hidden_size", "12", "hidden_size is '12', expected a number"),
+        ("type_vocab_size", True, "type_vocab_size is True, expected a number"),
+        ("intermediate_size", None, "intermediate_size is None, expected a number"),
+        ("hidden_dropout_prob", 1.0, "hidden_dropout_prob is 1.0, expected a rate in [0, 1)"),
+        ("attention_probs_dropout_prob", -0.1, "attention_probs_dropout_prob is -0.1, expected a rate in [0, 1)"),
+        ("hidden_dropout_prob", float("nan"), "hidden_dropout_prob is nan, expected a rate in [0, 1)"),
+        ("initializer_range", 0.0, "initializer_range is 0.0, expected a positive number"),
+        ("layer_norm_eps", -1e-12, "layer_norm_eps is -1e-12, expected a positive number"),
+        ("layer_norm_eps", float("nan"), "layer_norm_eps is nan, expected a positive number"),
+        ("initializer_range", float("inf"), "initializer_range is inf, expected a positive number"),
+        ("num_attention_heads", 5, "hidden_size 12 is not a multiple of num_attention_heads 5"),
+    ],
+)
+def test_unusable_value_is_named(name, value, expected):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_dict({**PUBLISHED, name: value})
+    assert message(caught) == expected
+
+
+def test_dropout_may_be_zero():
+    assert BertConfig.from_dict({**PUBLISHED, "hidden_dropout_prob": 0}).hidden_dropout_prob == 0
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_file_is_read_with_or_without_byte_order_mark(tmp_path, encoding):
+    path = tmp_path / "bert_config.json"
+    path.write_text(json.dumps(PUBLISHED), encoding=encoding)
+    assert BertConfig.from_json_file(path) == BertConfig.from_dict(PUBLISHED)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_written_text_is_read_back_unchanged(tmp_path, activation):
+    config = dataclasses.replace(BertConfig.tiny(), hidden_act=activation)
+    path = tmp_path / "bert_config.json"
+    path.write_text(config.to_json(), encoding="utf-8")
+    assert BertConfig.from_json_file(path) == config
+
+
+def test_missing_file_is_named(tmp_path):
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_json_file(tmp_path / "none.json")
+    assert message(caught) == f"{tmp_path / 'none.json'}: cannot read the configuration: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        (b"", "not JSON: "),
+        (b'{"vocab_size": 100,', "not JSON: "),
+        (b'{"a": "\xff"}', "not JSON: "),
+        (b"[1, 2]", "a JSON object is expected"),
+        (b'{"vocab_size": 100}', "missing hidden_size, num_hidden_layers"),
+    ],
+)
+def test_damaged_file_is_named_with_its_problem(tmp_path, data, problem):
+    path = tmp_path / "bert_config.json"
+    path.write_bytes(data)
+    with pytest.raises(ConfigError) as caught:
+        BertConfig.from_json_file(path)
+    assert message(caught).startswith(f"{path}: {problem}")

@@ -1,0 +1,107 @@
+"""What importing bert_tf checks, and what it leaves alone."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import bert_tf
+from bert_tf import _platform_problem
+
+ROOT = Path(__file__).resolve().parents[1]
+INIT = ROOT / "bert_tf" / "__init__.py"
+ROOMS_WITHOUT_TENSORFLOW = ("errors.py", "config.py", "atomic.py", "metrics.py", "tokenization", "tasks", "features")
+
+
+def modules_without_tensorflow() -> list[str]:
+    names = []
+    for room in ROOMS_WITHOUT_TENSORFLOW:
+        path = INIT.parent / room
+        files = sorted(path.rglob("*.py")) if path.is_dir() else [path]
+        # graph.py is the tokenizer inside the TensorFlow graph; the other modules must do without it.
+        names += [".".join(file.relative_to(ROOT).with_suffix("").parts) for file in files if file.name != "graph.py"]
+    return names
+
+
+def installed(monkeypatch, **versions):
+    """Makes importlib.metadata know these packages only; an underscore stands for a hyphen."""
+
+    def version(package):
+        try:
+            return versions[package.replace("-", "_")]
+        except KeyError:
+            raise metadata.PackageNotFoundError(package) from None
+
+    monkeypatch.setattr(metadata, "version", version)
+
+
+@pytest.mark.parametrize("python", [(3, 9), (3, 10), (3, 11)])
+@pytest.mark.parametrize("tensorflow", ["2.15.0", "2.15.1", "2.15.0.post1"])
+def test_supported_versions_have_no_problem(python, tensorflow):
+    assert _platform_problem(python, tensorflow) is None
+
+
+@pytest.mark.parametrize(("python", "name"), [((3, 8), "3.8"), ((3, 12), "3.12"), ((4, 0), "4.0"), ((2, 7), "2.7")])
+def test_other_pythons_are_named_with_the_ones_that_work(python, name):
+    expected = f"bert_tf needs Python 3.9 to 3.11 (TensorFlow 2.15, the last with Estimator), this is Python {name}"
+    assert _platform_problem(python, "2.15.0") == expected
+
+
+@pytest.mark.parametrize("tensorflow", ["2.16.1", "2.14.0", "1.15.5", "2.1.5", "2.150.0", "3.15.0"])
+def test_other_tensorflow_is_named_with_the_command_that_mends_it(tensorflow):
+    expected = (
+        f"bert_tf needs TensorFlow 2.15 (the last with Estimator), {tensorflow} is installed: pip install -r requirements.txt"
+    )
+    assert _platform_problem((3, 11), tensorflow) == expected
+
+
+def test_missing_tensorflow_is_reported_with_the_command_that_installs_it():
+    expected = "bert_tf needs TensorFlow 2.15, none is installed: pip install -r requirements.txt"
+    assert _platform_problem((3, 11), None) == expected
+
+
+def test_wrong_python_is_reported_before_missing_tensorflow():
+    # TensorFlow 2.15 cannot be installed there, so the advice to install it would lead nowhere.
+    assert _platform_problem((3, 12), None).endswith("this is Python 3.12")
+
+
+def test_import_ends_in_one_line_where_the_platform_does_not_fit(monkeypatch):
+    installed(monkeypatch, tensorflow="2.16.1")
+    with pytest.raises(SystemExit) as caught:
+        runpy.run_path(str(INIT))
+    assert caught.value.code == _platform_problem(sys.version_info[:2], "2.16.1")
+    assert "\n" not in caught.value.code
+
+
+@pytest.mark.parametrize("package", ["tensorflow", "tensorflow_cpu", "tensorflow_macos", "tensorflow_intel"])
+def test_import_accepts_tensorflow_under_each_of_its_package_names(monkeypatch, package):
+    installed(monkeypatch, **{package: "2.15.0"})
+    assert runpy.run_path(str(INIT))["_problem"] is None
+
+
+def test_import_without_tensorflow_says_so(monkeypatch):
+    installed(monkeypatch)
+    with pytest.raises(SystemExit, match="none is installed"):
+        runpy.run_path(str(INIT))
+
+
+def test_old_pythons_can_parse_the_check():
+    # A syntax error would hide the line that says which Python is needed.
+    ast.parse(INIT.read_text(encoding="utf-8"), feature_version=(3, 6))
+
+
+def test_modules_of_the_lower_rooms_import_without_tensorflow():
+    names = modules_without_tensorflow()
+    code = f"import sys, {', '.join(names)}; print([m for m in ('tensorflow', 'sklearn') if m in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_version_has_three_numbers():
+    assert [part.isdigit() for part in bert_tf.__version__.split(".")] == [True] * 3

@@ -1,0 +1,66 @@
+"""The bundled sample is what data/README.md says, and gives nothing away by lengths or word overlap."""
+
+from __future__ import annotations
+
+import collections
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.ensemble import GradientBoostingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from bert_tf.tasks.glue import get_task
+
+FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample" / "MRPC"
+
+
+def examples(split):
+    return get_task("MRPC").examples(FOLDER, split)
+
+
+def words(text):
+    return re.findall(r"\w+|[^\w\s]", text.lower())
+
+
+def shallow_features(example):
+    """Lengths and overlaps of words and of word pairs: what a model sees that does not know what words mean."""
+    a, b = words(example.text_a), words(example.text_b)
+    pairs_a, pairs_b = set(zip(a, a[1:])), set(zip(b, b[1:]))
+    shared = len(set(a) & set(b))
+    return [
+        *(len(a), len(b), len(a) - len(b), abs(len(a) - len(b))),
+        *(shared / len(set(a) | set(b)), shared / min(len(set(a)), len(set(b)))),
+        len(pairs_a & pairs_b) / len(pairs_a | pairs_b),
+    ]
+
+
+@pytest.mark.parametrize(("split", "least"), [("train", 400), ("dev", 100), ("test", 100)])
+def test_has_enough_examples(split, least):
+    assert len(examples(split)) >= least
+
+
+@pytest.mark.parametrize("split", ["train", "dev"])
+def test_about_two_thirds_are_paraphrases(split):
+    labels = [example.label for example in examples(split)]
+    assert labels.count("1") / len(labels) == pytest.approx(2 / 3, abs=0.02)
+
+
+def test_no_sentence_occurs_twice():
+    counts = collections.Counter(t for split in ("train", "dev", "test") for e in examples(split) for t in (e.text_a, e.text_b))
+    assert max(counts.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "model", [LogisticRegression(), GradientBoostingClassifier(n_estimators=50, max_depth=2, random_state=0)]
+)
+def test_lengths_and_overlap_do_not_beat_the_majority(model):
+    features, labels = {}, {}
+    for split in ("train", "dev"):
+        features[split] = np.array([shallow_features(example) for example in examples(split)])
+        labels[split] = np.array([example.label == "1" for example in examples(split)])
+    shallow = make_pipeline(StandardScaler(), model).fit(features["train"], labels["train"])
+    assert shallow.score(features["dev"], labels["dev"]) <= labels["dev"].mean() + 0.01
