@@ -59,9 +59,10 @@ class RestorePlan:
 
     def summary(self) -> str:
         """Returns one line for the log."""
+        unexpected = f" ({', '.join(self.unexpected[:3])}{', ...' * (len(self.unexpected) > 3)})" if self.unexpected else ""
         return (
             f"{self.prefix}: {len(self.loaded)} loaded, {len(self.initialized)} newly initialized"
-            f" ({', '.join(self.initialized)}), {len(self.missing)} missing, {len(self.unexpected)} unexpected,"
+            f" ({', '.join(self.initialized)}), {len(self.missing)} missing, {len(self.unexpected)} unexpected{unexpected},"
             f" {len(self.misshaped)} mis-shaped"
         )
 
