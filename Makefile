@@ -11,7 +11,7 @@ check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
 
 test: install
-	$(BIN)/pytest -m "not slow" -n 2 --cov --cov-report=term
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report=term
 
 # BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt.
 test-slow: install

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from absl import flags as absl_flags
 from absl import logging
 
 from bert_tf.commands import flags
@@ -35,6 +36,7 @@ def _run(settings: flags.Settings) -> int:
 
     logging.set_verbosity(settings.job.verbosity)
     logging.use_absl_handler()
+    absl_flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones
     if settings.job.verbosity < 1:
         noise.quiet_before_import()
         noise.quiet_python()
