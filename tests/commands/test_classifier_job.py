@@ -185,7 +185,7 @@ def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("bert_tf.checkpoints.default.ensure", lambda _: model)
     arguments = ("--do_train", "--num_train_epochs=0", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
     assert run("--task_name=MRPC", f"--data_dir={trained.project.data_dir}", *arguments) == 2  # no step
-    assert "--learning_rate=0.0001 from the recipe for the default checkpoint" in caplog.messages
+    assert "--train_batch_size=12 from the recipe for the default checkpoint" in caplog.messages
 
 
 def predict(copied: Trained, data: bytes) -> list[list[str]]:
