@@ -19,7 +19,7 @@ LAYERS = (
     ("metrics", "tokenization"),
     ("features",),
     ("tasks",),
-    ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
+    ("inputs", "modeling", "optimization", "checkpoints", "runtime"),
     ("estimator",),
     ("commands",),
     ("__main__",),
