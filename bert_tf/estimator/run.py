@@ -163,7 +163,7 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
 def _last_step(folder: str) -> int:
     checkpoint = tf.train.latest_checkpoint(folder)
     listed = Path(folder) / "checkpoint"
-    mend = f"to go on from an earlier checkpoint, name it in the first line of {listed}; to start anew, --overwrite_output_dir"
+    mend = f"to go on from an earlier checkpoint, name it in the first line of {listed}; to start anew, delete {folder}"
     if checkpoint is None:
         if listed.exists():  # it is written after the checkpoint that it names
             raise CheckpointError(f"{listed}: names no checkpoint that exists; {mend}")
@@ -189,9 +189,13 @@ def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Itera
             raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
         raise
     finally:
-        # What a save that failed leaves behind.
-        for rest in [*Path(folder).glob("*.tempstate*"), *Path(folder).glob("model.ckpt-*_temp")]:
-            shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
+        if progress is not None:
+            _delete_torn_saves(Path(folder))
+
+
+def _delete_torn_saves(folder: Path) -> None:
+    for rest in [*folder.glob("*.tempstate*"), *folder.glob("model.ckpt-*_temp")]:
+        shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
@@ -220,7 +224,8 @@ def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: Prog
     if any(os.strerror(number) in text for number in _UNWRITABLE):
         return OutputError(f"{folder}: cannot write: {text.splitlines()[0][:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):
-        return TrainingError("out of memory; lower --train_batch_size or --max_seq_length")
+        batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
+        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
         return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
     return error

@@ -52,28 +52,36 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     Args:
       output_dir: the folder.
       record: what determines the run, below the key `training`, and what else is worth knowing.
-      overwrite: whether another run that the folder holds is deleted first.
+      overwrite: whether another run that the folder holds is deleted; the same run is continued all the same.
 
     Raises:
       OutputError: the folder holds another run, and all differences are named; or it cannot be written.
     """
     folder = atomic.make_folder(output_dir)
-    if overwrite:
-        _delete_run(folder)
+    try:
+        _refuse_another_run(folder, record)
+    except OutputError:
+        if not overwrite:
+            raise
+        with atomic.readable_errors(folder):
+            _delete_run(folder)
+    atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+
+
+def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
     earlier = load_record(folder)
     if earlier is None:
         if any(folder.glob("model.ckpt-*")):
             raise OutputError(
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
-    else:
-        differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
-        if differences:
-            raise OutputError(
-                f"{folder}: holds another run ({'; '.join(differences)});"
-                " name another --output_dir, or add --overwrite_output_dir to delete it"
-            )
-    atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+        return
+    differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
+    if differences:
+        raise OutputError(
+            f"{folder}: holds another run ({'; '.join(differences)});"
+            " name another --output_dir, or add --overwrite_output_dir to delete it"
+        )
 
 
 def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

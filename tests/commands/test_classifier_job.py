@@ -224,3 +224,36 @@ def test_text_far_over_the_limit_is_truncated_and_counted(copied, caplog):
     long = "rain " * 20_000
     predict(copied, f"{header}\n0\t1\t2\t{long}\tsalt\n1\t1\t2\tsalt\tsalt\n".encode())
     assert "test: 2 examples, 14.5 tokens on average, 1 truncated to 24" in caplog.messages
+
+
+def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys):
+    folder = copied.folder
+    arguments = (f"--data_dir={copied.project.data_dir}", "--do_train", f"--init_checkpoint={folder}", "--overwrite_output_dir")
+    before = sorted(path.name for path in folder.iterdir())
+    assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
+    assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize(("flags_given", "every"), [((), 3), (("--save_checkpoints_steps=7",), 7)])
+def test_a_short_run_saves_five_times_where_no_flag_says_otherwise(copied, monkeypatch, tmp_path, flags_given, every):
+    seen = []
+
+    def stop(*arguments, **_):
+        seen.append(arguments[-1])
+        return Outcome(0, signal.SIGINT)
+
+    monkeypatch.setattr(classifier_job.run, "train", stop)
+    project = copied.project
+    model = (f"--init_checkpoint={project.init_checkpoint}", f"--vocab_file={project.vocab_file}")
+    size = (f"--bert_config_file={project.bert_config_file}", f"--data_dir={project.data_dir}", "--max_seq_length=24")
+    run(
+        "--task_name=MRPC",
+        "--do_train",
+        *model,
+        *size,
+        *flags_given,
+        "--train_batch_size=8",
+        f"--output_dir={tmp_path / 'new'}",
+    )
+    assert seen[0].save_checkpoints_steps == every  # 15 steps

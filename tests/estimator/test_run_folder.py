@@ -119,3 +119,17 @@ def test_a_file_in_the_place_of_the_folder_is_named(tmp_path):
     (tmp_path / "out").touch()
     with pytest.raises(OutputError, match="out: cannot write: File exists"):
         claim(tmp_path / "out", RECORD, overwrite=False)
+
+
+def test_overwriting_continues_the_same_run(tmp_path):
+    record = {"training": {"seed": 1}}
+    claim(tmp_path, record, overwrite=False)
+    (tmp_path / "model.ckpt-3.index").touch()
+    claim(tmp_path, record, overwrite=True)
+    assert (tmp_path / "model.ckpt-3.index").exists()
+
+
+def test_overwriting_leaves_alone_what_no_run_wrote(tmp_path):
+    (tmp_path / "vocab.txt").write_text("published")
+    claim(tmp_path, {"training": {"seed": 1}}, overwrite=True)
+    assert (tmp_path / "vocab.txt").read_text() == "published"
