@@ -1,9 +1,8 @@
 """Hyper-parameters for the default checkpoint, where the user gives none.
 
-The published defaults suit BERT-Base and Large. On MRPC the default checkpoint, with its 22 M parameters, does better with
-small batches and bias correction (README, "Measured"); without correction a rate of 1e-4 does not train it at all. The
-bundled sample has few examples and wants a higher rate and more epochs. A checkpoint that the user names gets the published
-defaults.
+The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
+"Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. The bundled sample has few
+examples and wants that rate and more epochs. A checkpoint that the user names gets the published defaults.
 """
 
 from __future__ import annotations
