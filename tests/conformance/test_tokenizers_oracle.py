@@ -7,13 +7,12 @@ import sys
 import unicodedata
 
 import pytest
+import tokenizers
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNK, Vocabulary
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
-
-tokenizers = pytest.importorskip("tokenizers")
 
 
 def _comparable() -> list[str]:
