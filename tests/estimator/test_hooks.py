@@ -215,6 +215,15 @@ def test_without_a_signal_nothing_stops():
     assert hook.stopped_by is None
 
 
+@pytest.fixture
+def _python_s_handler():
+    """A shell that starts the tests in the background has them ignore SIGINT; this is what Python does otherwise."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_python_s_handler")
 def test_a_second_interrupt_is_not_caught():
     def interrupt(step):
         if step == 3:
