@@ -12,9 +12,10 @@ the left against the longest known piece. Since no rule looks past a chunk, the 
 from __future__ import annotations
 
 import functools
+import itertools
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
@@ -52,6 +53,20 @@ class _Characters(NamedTuple):
         return _Characters(self.text[start:end], self.positions[start:end])
 
 
+class _Remembered(dict[str, "tuple[int, ...]"]):
+    """Ids by text; a text that is new is cut, and forgotten where too many are remembered."""
+
+    def __init__(self, cut: Callable[[str], tuple[int, ...]]) -> None:
+        super().__init__()
+        self._cut = cut
+
+    def __missing__(self, text: str) -> tuple[int, ...]:
+        if len(self) >= _REMEMBERED_CHUNKS:
+            self.clear()
+        ids = self[text] = self._cut(text)
+        return ids
+
+
 class WordPieceTokenizer:
     """Cuts text into the pieces of a vocabulary."""
 
@@ -66,6 +81,7 @@ class WordPieceTokenizer:
         self.lower_case = lower_case
         self._longest_piece = max(map(len, vocabulary.tokens))
         self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
+        self._ids_of = _Remembered(self._ids_between_blanks)
 
     def tokenize(self, text: str) -> list[Piece]:
         """Returns the pieces of a text, with offsets into it.
@@ -80,8 +96,15 @@ class WordPieceTokenizer:
         return pieces
 
     def ids(self, text: str) -> list[int]:
-        """Returns the ids of the pieces of a text."""
-        return [piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group())]
+        """Returns the ids of the pieces of a text.
+
+        A blank always ends a chunk, so the text is cut there first, by the interpreter at the speed of C; most of what is
+        between two blanks was seen before.
+        """
+        return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
+
+    def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
+        return tuple(piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group()))
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
         words = (_Characters(chunk, list(range(len(chunk)))),) if chunk.isascii() and chunk.isalnum() else _clean(chunk)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from bert_tf.features import sentences
-from bert_tf.features.sentences import build, truncate_pair
+from bert_tf.features.sentences import build, truncated_lengths
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -36,12 +36,12 @@ def test_examples_in_the_documentation_hold():
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("first", range(10))
-@pytest.mark.parametrize("second", range(10))
-def test_truncate_pair_cuts_as_the_published_loop(first, second):
-    a, b = [f"a{i}" for i in range(first)], [f"b{i}" for i in range(second)]
-    results = [truncate_pair(a, b, limit) for limit in range(21)]
-    assert results == [token_by_token(a, b, limit) for limit in range(21)]
+def test_truncation_keeps_what_the_published_loop_keeps():
+    first, second, limit = (x.ravel() for x in np.meshgrid(range(10), range(10), range(21), indexing="ij"))
+    kept = truncated_lengths(first, second, limit)
+    for a, b, most, kept_a, kept_b in zip(first, second, limit, *kept):
+        published = token_by_token(list(range(a)), list(range(b)), most)
+        assert (list(range(kept_a)), list(range(kept_b))) == tuple(map(list, published))
 
 
 def test_pair_is_cls_a_sep_b_sep():
