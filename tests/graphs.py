@@ -18,7 +18,6 @@ def evaluate(build: Callable[[], Any], weights: Mapping[str, np.ndarray] | None 
         fetches = build()
         variables = {variable.op.name: variable for variable in tf1.global_variables()}
         assert weights.keys() <= variables.keys()
-        session.run(tf1.global_variables_initializer())
-        for name, value in weights.items():
-            variables[name].load(value, session)
+        starts = {variables[name].initial_value: value for name, value in weights.items()}
+        session.run(tf1.global_variables_initializer(), starts)
         return session.run(fetches)

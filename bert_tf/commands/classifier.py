@@ -32,8 +32,9 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(settings: flags.Settings) -> int:
-    from bert_tf.runtime import noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from bert_tf.runtime import collector, noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
+    collector.collect_rarely()
     logging.set_verbosity(settings.job.verbosity)
     logging.use_absl_handler()
     absl_flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones

@@ -9,19 +9,22 @@ from absl import logging
 from bert_tf import atomic
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
-from bert_tf.commands import results
+from bert_tf.commands import results, speed
 from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, PreflightError
 from bert_tf.estimator import describe, preflight, run, run_folder
-from bert_tf.estimator.model_fn import Model, Optimization
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.update import Optimization
 from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import cache
+from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.base import DEV, TEST, TRAIN, file_digest
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -39,6 +42,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     Raises:
       BertError: something that the user can mend.
     """
+    speed.set_up(settings.speed)
     job = prepare(settings, environment=environment)
     plan = _check(job)
     if job.settings.job.do_train:
@@ -46,7 +50,8 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
             return INTERRUPTED
-    estimator = run.make_estimator(Model(job.config, job.task.head), job.output_dir)
+    model = Model(job.config, job.task.head, speed.execution(settings.speed))
+    estimator = run.make_estimator(model, job.output_dir, xla=settings.speed.xla)
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
@@ -108,7 +113,7 @@ def _features(job: Job, split: str) -> SentenceFeatures:
 
 
 def _train(job: Job, plan: RestorePlan) -> run.Outcome:
-    train, schedule = job.settings.train, job.schedule
+    train, ways, schedule = job.settings.train, job.settings.speed, job.schedule
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.job.overwrite_output_dir)
     # The folder can be evaluated, moved and trained from without the files that it began with.
     atomic.write_text(job.output_dir / "vocab.txt", job.vocabulary.to_text())
@@ -123,20 +128,27 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         learning_rate=train.learning_rate,
         warmup_steps=int(schedule.steps * train.warmup_proportion),
         total_steps=schedule.steps,
-        adamw=AdamWConfig(bias_correction=train.adam_bias_correction),
+        defer_embeddings=ways.defer_embeddings,
+        loss_scaling=PRECISIONS[ways.precision].loss_scaling,
+        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
     )
-    model = Model(job.config, job.task.head, seed=train.seed, optimization=optimization, restore=plan)
+    model = Model(job.config, job.task.head, speed.execution(ways), seed=train.seed, optimization=optimization, restore=plan)
     save_steps = train.save_checkpoints_steps
     if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
         save_steps = min(save_steps, -(-schedule.steps // _SAVES))
-    training = run.Training(schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots)
-    return run.train(run.make_estimator(model, job.output_dir), features, training, seed=train.seed)
+    training = run.Training(schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots, _batching(job))
+    return run.train(run.make_estimator(model, job.output_dir, xla=ways.xla), features, training, seed=train.seed)
+
+
+def _batching(job: Job) -> Batching:
+    return speed.batching(job.settings.speed, job.settings.data.max_seq_length)
 
 
 def _evaluate(job: Job, estimator: run.Estimator) -> None:
     features = _features(job, DEV)
     logging.info("***** Running evaluation *****")
-    evaluation = run.evaluate(estimator, features, batch_size=job.settings.job.eval_batch_size, metrics=job.task.metrics)
+    size = job.settings.job.eval_batch_size
+    evaluation = run.evaluate(estimator, features, metrics=job.task.metrics, batch_size=size, batching=_batching(job))
     note = {"note": SAMPLE_NOTE} if job.data.is_sample else {}
     results.write_evaluation(job.output_dir, {**evaluation.results, **note})
 
@@ -144,5 +156,6 @@ def _evaluate(job: Job, estimator: run.Estimator) -> None:
 def _predict(job: Job, estimator: run.Estimator) -> None:
     features = _features(job, TEST)
     logging.info("***** Running prediction *****")
-    probabilities = run.predict(estimator, features, batch_size=job.settings.job.predict_batch_size)
+    size = job.settings.job.predict_batch_size
+    probabilities = run.predict(estimator, features, batch_size=size, batching=_batching(job))
     results.write_predictions(job.output_dir, job.examples[TEST], probabilities, job.task.labels)

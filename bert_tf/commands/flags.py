@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags
 
-from bert_tf.errors import FlagError
+from bert_tf.errors import FlagError, unknown_name
 from bert_tf.tasks.glue import get_task
+
+PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
 _LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 
@@ -57,8 +60,20 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
     ),
     "Evaluation and prediction": (
-        Flag("eval_batch_size", int, 8, "examples at a time", 1),
-        Flag("predict_batch_size", int, 8, "examples at a time", 1),
+        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+        Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+    ),
+    "Speed (exact, so on; the last four change order or numbers)": (
+        Flag("pack_tokens", bool, True, "compute real tokens only, no padding"),
+        Flag("skip_unread", bool, True, "compute of the last layer only [CLS], which the classifier reads"),
+        Flag("lean_gradients", bool, True, "gradients by hand for attention, GELU and LayerNorm"),
+        Flag("fused_adam", bool, True, "one kernel a variable for the update"),
+        Flag("defer_embeddings", bool, True, "make up for the updates of unused word vectors when they are next read"),
+        Flag("pad_to_longest", bool, True, "pad a batch to its longest example, not to --max_seq_length"),
+        Flag("published_layout", bool, False, "all of the above off, as the published script computes; to compare with"),
+        Flag("group_by_length", bool, False, "train on examples of similar length together"),
+        Flag("xla", bool, False, "compile the graph; worth it on a GPU; computes padding"),
+        Flag("precision", str, "float32", "of matrix products: float32, tf32, bfloat16, float16"),
     ),
     "Output": (
         Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
@@ -103,14 +118,29 @@ class TrainSettings:
 
 
 @dataclasses.dataclass(frozen=True)
+class SpeedSettings:
+    """Ways of computing."""
+
+    pack_tokens: bool
+    skip_unread: bool
+    lean_gradients: bool
+    fused_adam: bool
+    defer_embeddings: bool
+    pad_to_longest: bool
+    group_by_length: bool
+    xla: bool
+    precision: str
+
+
+@dataclasses.dataclass(frozen=True)
 class JobSettings:
     """What to do and where to write."""
 
     do_train: bool
     do_eval: bool
     do_predict: bool
-    eval_batch_size: int
-    predict_batch_size: int
+    eval_batch_size: int | None
+    predict_batch_size: int | None
     output_dir: str
     overwrite_output_dir: bool
     verbosity: int
@@ -127,6 +157,7 @@ class Settings:
     data: DataSettings
     model: ModelSettings
     train: TrainSettings
+    speed: SpeedSettings
     job: JobSettings
     given: frozenset[str]
 
@@ -143,19 +174,15 @@ def parse(argv: Sequence[str]) -> Settings | None:
     Raises:
       FlagError: a flag is unknown or has an unusable value.
     """
-    values = _define()
-    try:
-        rest = values(list(argv))[1:]
-    except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
-        raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+    values = read(argv, [row for rows in GROUPS.values() for row in rows])
     if values["help"].value:
         sys.stdout.write(help_text())
         return None
-    if rest:
-        raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
     for name, value in values.flag_values_dict().items():
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
+    if values["precision"].value not in PRECISIONS:
+        raise FlagError(f"--precision: {unknown_name('format', values['precision'].value, PRECISIONS)}")
     if not values["task_name"].value:
         raise FlagError("--task_name is required: MRPC, RTE, SST-2, CoLA")
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
@@ -165,18 +192,36 @@ def help_text() -> str:
     """Returns what --help prints."""
     lines = ["Fine-tunes BERT on a sentence task: python run_classifier.py --task_name=MRPC", ""]
     for group, rows in GROUPS.items():
-        lines.append(f"{group}:")
-        for row in rows:
-            default = "" if row.default is None else f" (default {str(row.default).lower()})"
-            spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
-            lines.append(f"  {spelling:<26} {row.help}{default}")
-        lines.append("")
+        lines += [f"{group}:", *map(help_line, rows), ""]
     return "\n".join(lines)
 
 
-def _define() -> flags.FlagValues:
+def help_line(row: Flag) -> str:
+    """Returns what --help says of a flag."""
+    default = "" if row.default is None else f" (default {str(row.default).lower()})"
+    spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
+    return f"  {spelling:<26} {row.help}{default}"
+
+
+def read(argv: Sequence[str], rows: Iterable[Flag]) -> flags.FlagValues:
+    """Reads a command line by a table of flags, and --help.
+
+    Raises:
+      FlagError: a flag is unknown or has a value of another kind, or there is an argument that is no flag.
+    """
+    values = _define(rows)
+    try:
+        rest = values(list(argv))[1:]
+    except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
+        raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+    if rest and not values["help"].value:
+        raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
+    return values
+
+
+def _define(rows: Iterable[Flag]) -> flags.FlagValues:
     values = flags.FlagValues()
-    for row in (row for rows in GROUPS.values() for row in rows):
+    for row in rows:
         if row.kind is bool:
             flags.DEFINE_boolean(row.name, row.default, row.help, flag_values=values)
         elif row.kind is str:
@@ -191,9 +236,14 @@ def _define() -> flags.FlagValues:
 def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
         values["do_train"] = values["do_eval"] = True
+    if values.pop("published_layout"):
+        exact = [name for name in EXACT if not parsed[name].present]
+        values.update(dict.fromkeys(exact, False))
+    if values["xla"]:  # it compiles once for each shape, and packing makes as many shapes as batches
+        values["pack_tokens"] = False
     values["output_dir"] = values["output_dir"] or f"out/{get_task(values['task_name']).name.lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
-        for kind in (DataSettings, ModelSettings, TrainSettings, JobSettings)
+        for kind in (DataSettings, ModelSettings, TrainSettings, SpeedSettings, JobSettings)
     )
     return Settings(*parts, given=frozenset(name for name in values if parsed[name].present))

@@ -12,6 +12,7 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
+from bert_tf.commands.flags import EXACT
 from bert_tf.commands.job import Job
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import TRAIN, file_digest
@@ -22,6 +23,7 @@ def make_record(job: Job) -> dict[str, Any]:
     settings = job.settings
     determining = {
         **dataclasses.asdict(settings.train),
+        **dataclasses.asdict(settings.speed),
         "task_name": job.task.name,
         "max_seq_length": settings.data.max_seq_length,
         "do_lower_case": settings.data.do_lower_case,
@@ -30,8 +32,8 @@ def make_record(job: Job) -> dict[str, Any]:
         "train_file_sha256": file_digest(job.task.file(job.data.folder, TRAIN)),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
-    for name in ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps"):
-        del determining[name]  # they change what is kept and said, not what is learned
+    for name in ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", *EXACT, "xla"):
+        del determining[name]  # they change what is kept and said, or how it is computed, not what is learned
     repeat = {
         "task_name": job.task.name,
         "data_dir": str(job.data.folder.resolve()),
@@ -40,6 +42,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{k: v for k, v in dataclasses.asdict(settings.data).items() if k not in ("task_name", "data_dir")},
         **dataclasses.asdict(settings.train),
+        **dataclasses.asdict(settings.speed),
     }
     return {
         "training": determining,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 import os
 import signal
 import sys
@@ -17,8 +19,8 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf import atomic
-from bert_tf.estimator.model_fn import GRADIENT_NORM, LEARNING_RATE, LOSS
-from bert_tf.optimization.adamw import is_slot
+from bert_tf.errors import OutputError
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
 
 tf1 = tf.compat.v1
 
@@ -55,6 +57,8 @@ class ProgressHook(tf1.train.SessionRunHook):
         """Finds the tensors to watch."""
         graph = tf1.get_default_graph()
         names = {"loss": LOSS, "learning_rate": LEARNING_RATE, "gradient_norm": GRADIENT_NORM}
+        if SKIPPED_STEPS in {op.name for op in graph.get_operations()}:
+            names["skipped_steps"] = SKIPPED_STEPS
         self._watched = {key: graph.get_tensor_by_name(f"{name}:0") for key, name in names.items()}
         self._summaries = tf1.summary.FileWriterCache.get(os.fspath(self._folder))
 
@@ -85,13 +89,18 @@ class ProgressHook(tf1.train.SessionRunHook):
         rate = (step - self._last_step) / (now - self._last_time)
         self._last_step, self._last_time = step, now
         line = {"step": step, **{k: float(v) for k, v in values.items()}, "examples_per_second": rate * self._batch_size}
-        self._lines.write(json.dumps(line) + "\n")
+        # The norm of a step that loss scaling skips is no number, and JSON has no word for that.
+        self._lines.write(json.dumps({k: v if math.isfinite(v) else None for k, v in line.items()}) + "\n")
         self._lines.flush()
-        summary = tf1.Summary(value=[tf1.Summary.Value(tag="examples_per_second", simple_value=rate * self._batch_size)])
+        scalars = {name: value for name, value in line.items() if name != "step"}
+        summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
         self._summaries.add_summary(summary, step)
-        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f"
+        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s"
+        skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
         with tqdm.external_write_mode():
-            logging.info(text, step, self._total, values["loss"], values["learning_rate"], rate * self._batch_size, rate)
+            logging.info(
+                text, step, self._total, values["loss"], values["learning_rate"], rate * self._batch_size, rate, skipped
+            )
 
     def end(self, session: tf1.Session) -> None:
         """Closes bar and file."""
@@ -128,7 +137,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
     def begin(self) -> None:
         """Builds the saver of the last step."""
         super().begin()
-        kept = [v for v in tf1.global_variables() if self._keep_slots or not is_slot(v.op.name)]
+        kept = tf1.global_variables() if self._keep_slots else [*tf1.trainable_variables(), tf1.train.get_global_step()]
         self._final_saver = tf1.train.Saver(kept, save_relative_paths=True)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
@@ -145,7 +154,12 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
 
     def _save(self, session: tf1.Session, step: int) -> bool:
         self._saving_step = step
-        return super()._save(session, step)
+        session.run(tf1.get_collection(BEFORE_SAVING))
+        try:
+            return super()._save(session, step)
+        except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session takes it for the end of the data
+            reason = os.strerror(errno.EFBIG)
+            raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; the last whole checkpoint is kept") from error
 
 
 class StopOnSignalHook(tf1.train.SessionRunHook):

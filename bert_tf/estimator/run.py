@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -20,9 +20,10 @@ from bert_tf import metrics as task_metrics
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
-from bert_tf.estimator.model_fn import LABELS, NOT_FINITE, PROBABILITIES, Model, make_model_fn
+from bert_tf.estimator.model_fn import LABELS, PROBABILITIES, Model, make_model_fn
+from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.features.spec import SentenceFeatures
-from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Schedule, eval_input_fn, eval_order, train_input_fn
 from bert_tf.runtime.devices import session_config
 
 tf1 = tf.compat.v1
@@ -41,6 +42,7 @@ class Training:
     save_checkpoints_steps: int = 1000
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
+    batching: Batching = TO_LONGEST
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,20 +66,35 @@ class Evaluation:
     probabilities: np.ndarray
 
 
-def make_estimator(model: Model, output_dir: str | os.PathLike[str]) -> Estimator:
-    """Returns an Estimator whose checkpoints and event files are in `output_dir`."""
+def make_estimator(model: Model, output_dir: str | os.PathLike[str], *, xla: bool = False) -> Estimator:
+    """Returns an Estimator whose checkpoints and event files are in `output_dir`; `xla` compiles its graphs."""
     config = tf.estimator.RunConfig(
         model_dir=os.fspath(output_dir),
         tf_random_seed=model.seed,
-        session_config=session_config(),
+        session_config=session_config(xla=xla),
         keep_checkpoint_max=_CHECKPOINTS_KEPT,
         log_step_count_steps=None,
+        save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
     return Estimator(make_model_fn(model), config=config)
 
 
-def train(estimator: Estimator, features: SentenceFeatures, training: Training, *, seed: int) -> Outcome:
+def train(
+    estimator: Estimator,
+    features: SentenceFeatures,
+    training: Training,
+    *,
+    seed: int,
+    hooks: Sequence[tf1.train.SessionRunHook] = (),
+) -> Outcome:
     """Trains to the last step, from the newest checkpoint in the folder where there is one.
+
+    Args:
+      estimator: whose folder holds the checkpoints.
+      features: with labels.
+      training: how long, and what to keep.
+      seed: of the order.
+      hooks: called between steps, beside the package's own.
 
     Raises:
       TrainingError: loss or gradient are no longer finite, or memory is out.
@@ -101,17 +118,31 @@ def train(estimator: Estimator, features: SentenceFeatures, training: Training, 
         total_steps=schedule.steps,
         keep_slots=training.keep_optimizer_slots,
     )
-    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start)
+    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
     try:
         with _readable_errors(folder, progress), contextlib.closing(progress):
-            estimator.train(input_fn, hooks=[saver, progress, stop], max_steps=schedule.steps)
+            estimator.train(input_fn, hooks=[saver, progress, stop, *hooks], max_steps=schedule.steps)
     finally:
         stop.release()
     return Outcome(_last_step(folder), stop.stopped_by)
 
 
-def evaluate(estimator: Estimator, features: SentenceFeatures, *, batch_size: int, metrics: tuple[str, ...]) -> Evaluation:
+def evaluate(
+    estimator: Estimator,
+    features: SentenceFeatures,
+    *,
+    metrics: tuple[str, ...],
+    batch_size: int | None = None,
+    batching: Batching = TO_LONGEST,
+) -> Evaluation:
     """Measures the newest checkpoint; every example counts once.
+
+    Args:
+      estimator: whose folder holds the checkpoint.
+      features: with labels.
+      metrics: names of `bert_tf.metrics`.
+      batch_size: examples at a time; None for as many as suit their lengths.
+      batching: how to pad.
 
     Raises:
       CheckpointError: there is no checkpoint, or it is damaged.
@@ -119,7 +150,8 @@ def evaluate(estimator: Estimator, features: SentenceFeatures, *, batch_size: in
     checkpoint = require_checkpoint(estimator.model_dir)
     collected = CollectHook(probabilities=PROBABILITIES, labels=LABELS)
     with _readable_errors(estimator.model_dir):
-        streamed = estimator.evaluate(eval_input_fn(features, batch_size), hooks=[collected], checkpoint_path=checkpoint)
+        input_fn = eval_input_fn(features, batch_size, batching=batching)
+        streamed = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=checkpoint)
     rows = collected.rows
     scores = task_metrics.compute(metrics, rows["labels"], rows["probabilities"].argmax(axis=-1))
     results = {
@@ -129,21 +161,35 @@ def evaluate(estimator: Estimator, features: SentenceFeatures, *, batch_size: in
         # The Estimator's own `loss` is a mean over batches, which counts a small last batch too much.
         "loss": float(streamed["eval_loss"]),
     }
-    return Evaluation(results, rows["probabilities"])
+    return Evaluation(results, _in_given_order(rows["probabilities"], features))
 
 
-def predict(estimator: Estimator, features: SentenceFeatures, *, batch_size: int) -> np.ndarray:
+def predict(
+    estimator: Estimator, features: SentenceFeatures, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
+) -> np.ndarray:
     """Returns the [N, L] probabilities of the labels by the newest checkpoint, in the order of the examples.
+
+    Args:
+      estimator: whose folder holds the checkpoint.
+      features: labels are not looked at.
+      batch_size: examples at a time; None for as many as suit their lengths.
+      batching: how to pad.
 
     Raises:
       CheckpointError: there is no checkpoint, or it is damaged.
     """
     checkpoint = require_checkpoint(estimator.model_dir)
     with _readable_errors(estimator.model_dir):
-        batches = estimator.predict(
-            eval_input_fn(features, batch_size), checkpoint_path=checkpoint, yield_single_examples=False
-        )
-        return np.concatenate([batch["probabilities"] for batch in batches])
+        input_fn = eval_input_fn(features, batch_size, batching=batching)
+        batches = estimator.predict(input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
+        return _in_given_order(np.concatenate([batch["probabilities"] for batch in batches]), features)
+
+
+def _in_given_order(rows: np.ndarray, features: SentenceFeatures) -> np.ndarray:
+    """Undoes `eval_order`."""
+    ordered = np.empty_like(rows)
+    ordered[eval_order(features.lengths)] = rows
+    return ordered
 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:

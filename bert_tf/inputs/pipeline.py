@@ -1,4 +1,4 @@
-"""Features become batches: in shuffled order for training, in file order for evaluation and prediction.
+"""Features become batches: in shuffled order for training, by length for evaluation and prediction.
 
 The order is a function of (seed, epoch) alone, so a run that starts again at step s sees the batches that the first one
 would have seen from there.
@@ -7,12 +7,18 @@ would have seen from there.
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 from collections.abc import Callable, Iterator
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf.features.spec import SENTENCE_FIELDS, SentenceFeatures
+
+_WINDOW = 50  # steps whose examples are sorted together
+_GROUPED = 1  # sets the order of batches apart from that of examples
+_EVAL_TOKENS = 2048  # of a batch; more does not make matrix products faster
 
 InputFn = Callable[[], tf.data.Dataset]
 
@@ -63,23 +69,97 @@ def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iter
         rows = rows[size:]
 
 
-def train_input_fn(features: SentenceFeatures, schedule: Schedule, *, seed: int, start_step: int = 0) -> InputFn:
+def grouped_rows(schedule: Schedule, lengths: np.ndarray, *, seed: int, start_step: int = 0) -> Iterator[np.ndarray]:
+    """As `training_rows`, but examples of similar length together, so that little padding and computation is left.
+
+    Every window of steps has the examples that it would have without grouping, sorted by length and cut into batches; the
+    batches of a window come in random order.
+
+    Args:
+      schedule: how long to train.
+      lengths: [examples] tokens of each.
+      seed: of the order.
+      start_step: first step to yield.
+    """
+    first = start_step - start_step % _WINDOW
+    batches = training_rows(schedule, seed=seed, start_step=first)
+    for window in range(first, schedule.steps, _WINDOW):
+        rows = np.concatenate(list(itertools.islice(batches, _WINDOW)))
+        rows = rows[np.argsort(lengths[rows], kind="stable")].reshape(-1, schedule.batch_size)
+        order = np.random.default_rng([seed, window, _GROUPED]).permutation(len(rows))
+        yield from rows[order[max(start_step - window, 0) :]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Batching:
+    """How examples become batches; results stay the same, but for the order that grouping changes.
+
+    Attributes:
+      pad_to: length of all batches; None for the longest example of each.
+      multiple: lengths are rounded up to a multiple of it, where the longest allowed is not passed.
+      longest: the longest allowed.
+      group_by_length: trains on examples of similar length together.
+    """
+
+    pad_to: int | None = None
+    multiple: int = 1
+    longest: int | None = None
+    group_by_length: bool = False
+
+    def tokens(self, longest_example: int) -> int:
+        """Returns the length to pad a batch to."""
+        rounded = -(-(self.pad_to or longest_example) // self.multiple) * self.multiple
+        return min(rounded, max(self.longest or rounded, longest_example))
+
+
+TO_LONGEST = Batching()
+
+
+def train_input_fn(
+    features: SentenceFeatures, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
+) -> InputFn:
     """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end."""
-    return _input_fn(features, lambda: training_rows(schedule, seed=seed, start_step=start_step))
+    if batching.group_by_length:
+        rows = functools.partial(grouped_rows, schedule, features.lengths, seed=seed, start_step=start_step)
+    else:
+        rows = functools.partial(training_rows, schedule, seed=seed, start_step=start_step)
+    return _input_fn(features, rows, batching)
 
 
-def eval_input_fn(features: SentenceFeatures, batch_size: int) -> InputFn:
-    """Returns an input function that sees every example once, in order; the last batch may be smaller."""
-    starts = range(0, len(features), batch_size)
-    return _input_fn(features, lambda: (np.arange(s, min(s + batch_size, len(features))) for s in starts))
+def eval_input_fn(features: SentenceFeatures, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
+    """Returns an input function that sees every example once, in the order of `eval_order`.
+
+    Args:
+      features: of a split.
+      batch_size: examples of a batch, the last may be smaller; None for as many as suit their lengths.
+      batching: how to pad.
+    """
+    return _input_fn(features, lambda: _eval_batches(features.lengths, batch_size, batching), batching)
 
 
-def _input_fn(features: SentenceFeatures, rows: Callable[[], Iterator[np.ndarray]]) -> InputFn:
-    """Pads each batch to its longest example; what lies in padding reaches no result."""
+def eval_order(lengths: np.ndarray) -> np.ndarray:
+    """Returns the numbers of all examples in the order of evaluation and prediction: by length, the longest first.
+
+    Batches of equal lengths hold no padding, and what is too large for the memory fails at once.
+    """
+    return np.argsort(-lengths, kind="stable")
+
+
+def _eval_batches(lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST) -> Iterator[np.ndarray]:
+    order = eval_order(lengths)
+    start = 0
+    while start < len(order):
+        size = batch_size or max(1, _EVAL_TOKENS // batching.tokens(int(lengths[order[start]])))
+        yield order[start : start + size]
+        start += size
+
+
+def _input_fn(features: SentenceFeatures, rows: Callable[[], Iterator[np.ndarray]], batching: Batching) -> InputFn:
+    """Pads each batch; what lies in padding reaches no result."""
 
     def batches() -> Iterator[dict[str, np.ndarray]]:
         for batch in rows():
-            yield features.batch(batch, int(features.lengths[batch].max()))
+            yield features.batch(batch, batching.tokens(int(features.lengths[batch].max())))
 
     def input_fn() -> tf.data.Dataset:
         signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in SENTENCE_FIELDS}

@@ -1,16 +1,17 @@
 """Self-attention of BERT (Vaswani et al., 2017; Devlin et al., 2018), as graph functions.
 
-Shapes: B batch, T tokens, D hidden size, H heads, K = D // H.
+Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence and M rows of
+queries: those of all tokens, or of the first token alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling import layers
+from bert_tf.modeling import layers, lean
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.packing import Layout
 
 tf1 = tf.compat.v1
 
@@ -30,44 +31,56 @@ def mask_bias(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 def attention(
-    rows: tf.Tensor, bias: tf.Tensor, config: BertConfig, *, dropout: Callable[[tf.Tensor, float], tf.Tensor]
+    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, config: BertConfig, execution: Execution, *, first_only: bool = False
 ) -> tf.Tensor:
     """Attends, projects, adds and normalizes; owns the variable scope `attention`.
 
     Args:
-      rows: [B * T, D] hidden states.
+      rows: [N, D] hidden states.
       bias: [B, 1, 1, T] from `mask_bias`.
+      layout: where the rows lie in the batch.
       config: sizes and rates.
-      dropout: `layers.Dropout`, or `layers.no_dropout`.
+      execution: how to compute it.
+      first_only: whether the first token alone asks; all are attended to.
 
     Returns:
-      [B * T, D].
+      [M, D]: [N, D], or [B, D] for the first token of each sequence.
     """
+    asking = layout.first(rows) if first_only else rows  # [M, D]
     with tf1.variable_scope("attention"):
-        context = _self_attention(rows, bias, config, dropout=dropout)
+        context = _self_attention(asking, rows, bias, layout, config, execution, first_only=first_only)
         with tf1.variable_scope("output"):
             projected = layers.dense(context, config.hidden_size, config, scope="dense")
-            projected = dropout(projected, config.hidden_dropout_prob)
-            return layers.layer_norm(projected + rows, config)
+            projected = execution.dropout(projected, config.hidden_dropout_prob)
+            return layers.layer_norm(projected + asking, config, execution)
 
 
 def _self_attention(
-    rows: tf.Tensor, bias: tf.Tensor, config: BertConfig, *, dropout: Callable[[tf.Tensor, float], tf.Tensor]
+    asking: tf.Tensor,
+    rows: tf.Tensor,
+    bias: tf.Tensor,
+    layout: Layout,
+    config: BertConfig,
+    execution: Execution,
+    *,
+    first_only: bool,
 ) -> tf.Tensor:
-    """Attends within each sequence; owns the variable scope `self`; [B * T, D] to [B * T, D], heads side by side."""
+    """Attends within each sequence; owns the variable scope `self`; [M, D] and [N, D] to [M, D], heads side by side."""
+    heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
-        tokens = tf.shape(bias)[-1]
-        query, key, value = (
-            _split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), tokens, config)
-            for scope in ("query", "key", "value")
+        query = layers.dense(asking, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
+        query = tf.reshape(query, [-1, heads, 1, width]) if first_only else layout.split_heads(query, heads)  # [B, H, Q, K]
+        key, value = (
+            layout.split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), heads) for scope in ("key", "value")
         )  # [B, H, T, K] each
-        scores = tf.matmul(query, key, transpose_b=True) * (config.head_size**-0.5)  # [B, H, T, T]
-        weights = dropout(tf.nn.softmax(scores + bias), config.attention_probs_dropout_prob)
-        context = tf.matmul(weights, value)  # [B, H, T, K]
-        return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, config.hidden_size])
+        shape = tf.concat([tf.shape(query)[:3], tf.shape(key)[2:3]], axis=0)
+        kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
+        attend = lean.attend if execution.lean_gradients else _attend
+        context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
+        return tf.reshape(context, [-1, config.hidden_size]) if first_only else layout.join_heads(context)
 
 
-def _split_heads(rows: tf.Tensor, tokens: tf.Tensor, config: BertConfig) -> tf.Tensor:
-    """[B * T, D] to [B, H, T, K]."""
-    split = tf.reshape(rows, [-1, tokens, config.num_attention_heads, config.head_size])
-    return tf.transpose(split, [0, 2, 1, 3])
+def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
+    """As `lean.attend`, differentiated op by op."""
+    weights = lean.softmax(tf.matmul(query, key, transpose_b=True), bias)
+    return tf.matmul(weights if kept is None else weights * kept, value)

@@ -1,6 +1,6 @@
 """Token ids to vectors.
 
-Shapes: B batch, T tokens, D hidden size.
+Shapes: N rows of tokens, D hidden size.
 """
 
 from __future__ import annotations
@@ -11,36 +11,45 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import layers
+from bert_tf.modeling.execution import Execution
 
 tf1 = tf.compat.v1
 
+Lookup = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
+
 
 def embeddings(
-    input_ids: tf.Tensor, segment_ids: tf.Tensor, config: BertConfig, *, dropout: Callable[[tf.Tensor, float], tf.Tensor]
+    token_ids: tf.Tensor,
+    segment_ids: tf.Tensor,
+    positions: tf.Tensor,
+    config: BertConfig,
+    execution: Execution,
+    *,
+    lookup: Lookup = tf.gather,
 ) -> tf.Tensor:
     """Adds word, segment and position vectors; owns the variable scope `embeddings`.
 
     Args:
-      input_ids: [B, T] ids of word pieces.
-      segment_ids: [B, T] 0 or 1.
+      token_ids: [N] ids of word pieces.
+      segment_ids: [N] 0 or 1.
+      positions: [N] place in the sequence.
       config: sizes and rates.
-      dropout: `layers.Dropout`, or `layers.no_dropout`.
+      execution: how to compute it.
+      lookup: reads rows of the word table, [V, D] and [N] to [N, D].
 
     Returns:
-      [B * T, D] one row a token.
+      [N, D] one row a token.
     """
     with tf1.variable_scope("embeddings"):
         words = _table("word_embeddings", config.vocab_size, config)
         segments = _table("token_type_embeddings", config.type_vocab_size, config)
-        positions = _table("position_embeddings", config.max_position_embeddings, config)
-        batch, tokens = tf.unstack(tf.shape(input_ids))
-        by_word = tf.gather(words, tf.reshape(input_ids, [-1]))  # [B * T, D]
+        places = _table("position_embeddings", config.max_position_embeddings, config)
+        by_word = lookup(words, token_ids)  # [N, D]
         # A product with one-hot rows: the two-row table gets a dense gradient without a scatter.
-        one_hot = tf.one_hot(tf.reshape(segment_ids, [-1]), config.type_vocab_size)  # [B * T, 2]
-        by_segment = tf.matmul(one_hot, segments)  # [B * T, D]
-        by_position = tf.tile(positions[:tokens], [batch, 1])  # [B * T, D]
-        rows = layers.layer_norm(by_word + by_segment + by_position, config)
-        return dropout(rows, config.hidden_dropout_prob)
+        by_segment = tf.matmul(tf.one_hot(segment_ids, config.type_vocab_size), segments)  # [N, D]
+        by_position = tf.gather(places, positions)  # [N, D]
+        rows = layers.layer_norm(by_word + by_segment + by_position, config, execution)
+        return execution.dropout(tf.cast(rows, execution.dtype), config.hidden_dropout_prob)
 
 
 def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:

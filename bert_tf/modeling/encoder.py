@@ -1,11 +1,11 @@
 """The BERT encoder (Devlin et al., 2018), as graph functions.
 
-Shapes: B batch, T tokens, D hidden size.
+Shapes: B batch, T tokens, N rows of tokens, D hidden size; M rows that are asked for: N, or B where only the first token of
+each sequence is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -13,7 +13,9 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling import layers
 from bert_tf.modeling.attention import attention, mask_bias
-from bert_tf.modeling.embeddings import embeddings
+from bert_tf.modeling.embeddings import Lookup, embeddings
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.packing import Layout, Packed, Padded
 
 tf1 = tf.compat.v1
 
@@ -21,8 +23,8 @@ tf1 = tf.compat.v1
 class Encoded(NamedTuple):
     """What the encoder says of a batch."""
 
-    sequence: tf.Tensor  # [B, T, D] one vector a token
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
+    sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
 
 
 def bert(
@@ -30,8 +32,10 @@ def bert(
     input_mask: tf.Tensor,
     segment_ids: tf.Tensor,
     config: BertConfig,
+    execution: Execution,
     *,
-    dropout: Callable[[tf.Tensor, float], tf.Tensor] = layers.no_dropout,
+    first_only: bool = False,
+    lookup: Lookup = tf.gather,
 ) -> Encoded:
     """Encodes a batch; owns the variable scope `bert`.
 
@@ -40,37 +44,45 @@ def bert(
       input_mask: [B, T] 1 for real tokens, 0 for padding.
       segment_ids: [B, T] 0 or 1.
       config: sizes and rates.
-      dropout: `layers.Dropout` in training.
+      execution: how to compute it.
+      first_only: whether the caller reads `pooled` alone; then `sequence` is None.
+      lookup: reads rows of the word table, see `embeddings`.
 
     Returns:
-      The vectors of tokens and of sequences.
+      The vectors of sequences and of tokens.
     """
+    layout: Layout = Packed(input_mask) if execution.pack_tokens else Padded(input_mask)
+    skip = first_only and execution.skip_unread
     with tf1.variable_scope("bert"):
-        rows = embeddings(input_ids, segment_ids, config, dropout=dropout)  # [B * T, D]
+        tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
+        rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
         bias = mask_bias(input_mask)  # [B, 1, 1, T]
+        last = config.num_hidden_layers - 1
         with tf1.variable_scope("encoder"):
             for number in range(config.num_hidden_layers):
-                rows = _layer(rows, bias, config, number=number, dropout=dropout)
-        sequence = tf.reshape(rows, [-1, tf.shape(input_ids)[1], config.hidden_size])  # [B, T, D]
+                rows = _layer(rows, bias, layout, config, execution, number=number, first_only=skip and number == last)
+        first = rows if skip else layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
-            pooled = tf.tanh(layers.dense(sequence[:, 0], config.hidden_size, config, scope="dense"))  # [B, D]
-        return Encoded(sequence, pooled)
+            pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
+        return Encoded(pooled, None if first_only else tf.cast(layout.unpack(rows), tf.float32))
 
 
 def _layer(
     rows: tf.Tensor,
     bias: tf.Tensor,
+    layout: Layout,
     config: BertConfig,
+    execution: Execution,
     *,
     number: int,
-    dropout: Callable[[tf.Tensor, float], tf.Tensor],
+    first_only: bool,
 ) -> tf.Tensor:
-    """Attends and feeds forward; owns the variable scope `layer_<number>`; [B * T, D] to [B * T, D]."""
+    """Attends and feeds forward; owns the variable scope `layer_<number>`; [N, D] to [M, D]."""
     with tf1.variable_scope(f"layer_{number}"):
-        attended = attention(rows, bias, config, dropout=dropout)
+        attended = attention(rows, bias, layout, config, execution, first_only=first_only)  # [M, D]
         with tf1.variable_scope("intermediate"):
-            wide = layers.dense(attended, config.intermediate_size, config, scope="dense")
-            wide = layers.ACTIVATIONS[config.hidden_act](wide)
+            wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
         with tf1.variable_scope("output"):
             narrow = layers.dense(wide, config.hidden_size, config, scope="dense")
-            return layers.layer_norm(dropout(narrow, config.hidden_dropout_prob) + attended, config)
+            dropped = execution.dropout(narrow, config.hidden_dropout_prob)
+            return layers.layer_norm(dropped + attended, config, execution)

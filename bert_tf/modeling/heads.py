@@ -5,12 +5,11 @@ Shapes: B batch, D hidden size, L labels.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import layers
+from bert_tf.modeling.execution import Execution
 
 tf1 = tf.compat.v1
 
@@ -19,23 +18,21 @@ CLASSIFICATION_VARIABLES = ("output_weights", "output_bias")
 _DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
 
 
-def classification(
-    pooled: tf.Tensor, num_labels: int, config: BertConfig, *, dropout: Callable[[tf.Tensor, float], tf.Tensor]
-) -> tf.Tensor:
+def classification(pooled: tf.Tensor, num_labels: int, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Scores the labels of each sequence; owns the variables `output_weights` and `output_bias`.
 
     Args:
       pooled: [B, D] one vector a sequence.
       num_labels: L.
       config: how to initialize.
-      dropout: `layers.Dropout`, or `layers.no_dropout`.
+      execution: how to compute it.
 
     Returns:
       [B, L] logits.
     """
     weights = tf1.get_variable("output_weights", [num_labels, config.hidden_size], initializer=layers.initializer(config))
     bias = tf1.get_variable("output_bias", [num_labels], initializer=tf1.zeros_initializer())
-    return tf.nn.bias_add(tf.matmul(dropout(pooled, _DROPOUT_RATE), weights, transpose_b=True), bias)
+    return tf.nn.bias_add(tf.matmul(execution.dropout(pooled, _DROPOUT_RATE), weights, transpose_b=True), bias)
 
 
 def classification_loss(logits: tf.Tensor, label_ids: tf.Tensor) -> tf.Tensor:

@@ -21,6 +21,64 @@ class AdamWConfig:
     weight_decay: float = 0.01
     undecayed: str = "LayerNorm|layer_norm|bias"  # names of variables that do not decay
     bias_correction: bool = False  # arXiv 2006.05987 names its absence as a cause of unstable fine-tuning
+    fused: bool = True  # one kernel a variable, in the place of a dozen element-wise operations
+
+
+def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
+    """Whether weight decay applies to a variable."""
+    return bool(config.weight_decay) and not re.search(config.undecayed, variable.op.name)
+
+
+def moment_names(variable_name: str) -> tuple[str, str]:
+    """Returns the names of the first and second moment of a variable in checkpoints."""
+    return f"{variable_name}/adam_m", f"{variable_name}/adam_v"
+
+
+def zeros(shape: tf.TensorShape, dtype: tf.DType = tf.float32, **_: object) -> tf.Tensor:
+    """Initializes moments.
+
+    An ordinary tensor of zeros is a constant to the graph optimizer, which keeps it in memory beside the variable.
+    """
+    return tf.raw_ops.Empty(shape=tf.TensorShape(shape).as_list(), dtype=dtype, init=True)
+
+
+def plain_update(
+    weights: tf.Tensor,
+    m: tf.Tensor,
+    v: tf.Tensor,
+    gradient: tf.Tensor,
+    rate: tf.Tensor,
+    step: tf.Tensor,
+    config: AdamWConfig,
+    *,
+    decay: float,
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """One update, operation by operation, of arrays of one shape.
+
+    Args:
+      weights: before the update.
+      m: first moment.
+      v: second moment.
+      gradient: of the loss.
+      rate: scalar, the rate of this step.
+      step: scalar integer, steps taken before this one.
+      config: constants.
+      decay: weight decay of these weights.
+
+    Returns:
+      Weights, first and second moment after the update.
+    """
+    m = config.beta_1 * m + (1.0 - config.beta_1) * gradient
+    v = config.beta_2 * v + (1.0 - config.beta_2) * tf.square(gradient)
+    corrected_m, corrected_v = m, v
+    if config.bias_correction:
+        t = tf.cast(step, tf.float32) + 1.0
+        corrected_m = m / (1.0 - tf.pow(config.beta_1, t))
+        corrected_v = v / (1.0 - tf.pow(config.beta_2, t))
+    update = corrected_m / (tf.sqrt(corrected_v) + config.epsilon)
+    if decay:
+        update += decay * weights
+    return weights - rate * update, m, v
 
 
 class AdamW(tf1.train.Optimizer):
@@ -45,6 +103,7 @@ class AdamW(tf1.train.Optimizer):
         super().__init__(use_locking=False, name="AdamW")
         self._config = config
         self._rate = learning_rate
+        self._step = step
         # The power of a beta that the fused kernel corrects by; 0 turns its correction off.
         self._beta_1_power = self._beta_2_power = tf.constant(0.0)
         self._epsilon = tf.constant(config.epsilon)
@@ -66,20 +125,26 @@ class AdamW(tf1.train.Optimizer):
 
     def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
         for variable in var_list:
-            self._zeros_slot(variable, "m", "adam_m")
-            self._zeros_slot(variable, "v", "adam_v")
+            for slot in ("m", "v"):
+                shape, dtype = variable.shape, variable.dtype.base_dtype
+                self._get_or_make_slot_with_initializer(variable, zeros, shape, dtype, slot, f"adam_{slot}")
 
     def _resource_apply_dense(self, grad: tf.Tensor, handle: tf.Variable) -> tf.Operation:
         config = self._config
+        m, v = self.get_slot(handle, "m"), self.get_slot(handle, "v")
+        decay = config.weight_decay if is_decayed(handle, config) else 0.0
+        if not config.fused:
+            updated = plain_update(handle, m, v, grad, self._rate, self._step, config, decay=decay)
+            return tf.group([x.assign(value, read_value=False) for x, value in zip((handle, m, v), updated)])
         decayed = tf.no_op()
-        if config.weight_decay and not re.search(config.undecayed, handle.op.name):
+        if decay:
             with tf.control_dependencies([grad]):
-                decayed = handle.assign_sub(self._rate * config.weight_decay * handle, read_value=False)
+                decayed = handle.assign_sub(self._rate * decay * handle, read_value=False)
         with tf.control_dependencies([decayed]):
             return tf.raw_ops.ResourceApplyAdam(
                 var=handle.handle,
-                m=self.get_slot(handle, "m").handle,
-                v=self.get_slot(handle, "v").handle,
+                m=m.handle,
+                v=v.handle,
                 beta1_power=self._beta_1_power,
                 beta2_power=self._beta_2_power,
                 lr=self._rate,
@@ -88,8 +153,3 @@ class AdamW(tf1.train.Optimizer):
                 epsilon=self._epsilon,
                 grad=grad,
             )
-
-
-def is_slot(variable_name: str) -> bool:
-    """Whether a checkpoint entry is a moment of the optimizer rather than a weight."""
-    return variable_name.endswith(("/adam_m", "/adam_v"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import shlex
@@ -93,9 +94,68 @@ def test_the_record_holds_a_command_that_repeats_the_run(trained):
     assert (settings.train.num_train_epochs, settings.data.max_seq_length) == (1.0, 24)
 
 
+def repeated(folder: Path):
+    """The settings of the command that repeats the run of a folder."""
+    command = json.loads((folder / "run_config.json").read_text())["command"]
+    assert "None" not in command
+    return flags.parse(shlex.split(command)[1:])
+
+
+WAYS = [
+    ("--published_layout",),
+    ("--published_layout", "--fused_adam"),
+    ("--xla", "--group_by_length"),
+    ("--precision=bfloat16", "--nodefer_embeddings", "--nopad_to_longest"),
+    ("--seed=7", "--adam_bias_correction", "--learning_rate=3e-05", "--nodo_eval", "--save_checkpoints_steps=2"),
+]
+
+
+@pytest.mark.parametrize("ways", [(), *WAYS], ids=" ".join)
+def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypatch, ways):
+    monkeypatch.setattr(classifier_job.run, "train", stopped)
+    monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)  # of this process
+    arguments = [*trained.project.flags(tmp_path / "out", do_train=True), *ways]
+    assert run(*arguments) == 130
+    asked, found = flags.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
+    assert (found.data, found.model) == (asked.data, asked.model)
+    assert (found.train, found.speed) == (asked.train, asked.speed)
+
+
+@pytest.mark.parametrize("ways", ["--published_layout", "--noskip_unread", "--nodefer_embeddings", "--xla"])
+def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, ways):
+    monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)
+    before = sorted(path.name for path in copied.folder.glob("model.ckpt-*"))
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True), ways) == 0
+    assert sorted(path.name for path in copied.folder.glob("model.ckpt-*")) == before
+
+
+@pytest.mark.parametrize("positions", [24, 64])
+def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch, positions):
+    monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)
+    project = write_project(tmp_path / "project")
+    config = dataclasses.replace(BertConfig.tiny(len(TOKENS)), max_position_embeddings=positions)
+    project.bert_config_file.write_text(config.to_json())
+    write_checkpoint(project.init_checkpoint, random_weights(config))
+    assert run(*project.flags(tmp_path / "out", num_train_epochs=1, do_train=True, xla=True)) == 0
+
+
+@pytest.mark.parametrize(
+    ("ways", "difference"),
+    [
+        ("--precision=bfloat16", "precision was float32, now bfloat16"),
+        ("--group_by_length", "group_by_length was False, now True"),
+    ],
+)
+def test_what_changes_numbers_or_order_is_another_run(copied, monkeypatch, capsys, ways, difference):
+    monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True), ways) == 2
+    assert f"{copied.folder}: holds another run ({difference});" in capsys.readouterr().err
+
+
 def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
-    assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps"}
+    assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "xla", *flags.EXACT}
+    assert training.keys() >= {"group_by_length", "precision"}
     assert training.keys() >= {"seed", "learning_rate", "train_file_sha256", "vocabulary_sha256", "checkpoint_sha256"}
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from bert_tf.commands import flags
 from bert_tf.errors import FlagError
+from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.glue import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,7 +23,7 @@ def parse(*arguments: str):
 
 def values(settings) -> dict[str, object]:
     """All settings by flag name, whichever part they are in."""
-    parts = (settings.data, settings.model, settings.train, settings.job)
+    parts = (settings.data, settings.model, settings.train, settings.speed, settings.job)
     return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
 
 
@@ -37,8 +38,6 @@ def values(settings) -> dict[str, object]:
         ("max_seq_length", 128),
         ("do_predict", False),
         ("train_batch_size", 32),
-        ("eval_batch_size", 8),
-        ("predict_batch_size", 8),
         ("learning_rate", 5e-5),
         ("num_train_epochs", 3.0),
         ("warmup_proportion", 0.1),
@@ -49,6 +48,83 @@ def test_published_defaults(name, default):
     found = values(parse())[name]
     assert found == default
     assert type(found) is type(default)
+
+
+EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
+
+
+def levers(settings) -> set[str]:
+    """The exact levers that are on."""
+    return {name for name in EXACT if getattr(settings.speed, name)}
+
+
+def test_all_that_is_exact_is_on_and_what_is_not_is_off():
+    speed = parse().speed
+    assert levers(parse()) == set(EXACT) == set(flags.EXACT)
+    assert (speed.group_by_length, speed.xla, speed.precision) == (False, False, "float32")
+
+
+@pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
+def test_batches_of_evaluation_are_as_suits_their_lengths(name):
+    assert values(parse())[name] is None
+    assert values(parse(f"--{name}=8"))[name] == 8
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_each_lever_can_be_turned_off(name):
+    assert levers(parse(f"--no{name}")) == {*EXACT} - {name}
+
+
+def test_the_published_layout_turns_every_exact_lever_off():
+    assert levers(parse("--published_layout")) == set()
+    assert levers(parse("--nopublished_layout")) == set(EXACT)
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_a_lever_on_the_command_line_wins_over_the_published_layout(name, before):
+    both = [f"--{name}", "--published_layout"]
+    assert levers(parse(*(both if before else reversed(both)))) == {name}
+
+
+def test_a_lever_that_is_turned_off_twice_is_off():
+    assert levers(parse("--published_layout", "--nofused_adam")) == set()
+
+
+def test_the_published_layout_leaves_what_is_not_exact():
+    speed = parse("--published_layout", "--group_by_length", "--xla", "--precision=tf32").speed
+    assert (speed.group_by_length, speed.xla, speed.precision) == (True, True, "tf32")
+
+
+@pytest.mark.parametrize("others", [(), ("--pack_tokens",), ("--published_layout", "--pack_tokens")])
+def test_xla_computes_padding(others):
+    assert not parse("--xla", *others).speed.pack_tokens
+
+
+def test_xla_leaves_the_other_levers():
+    assert levers(parse("--xla")) == {*EXACT} - {"pack_tokens"}
+
+
+@pytest.mark.parametrize("name", ["float32", "tf32", "bfloat16", "float16"])
+def test_precisions_are_those_of_the_machine_room(name):
+    assert parse(f"--precision={name}").speed.precision == name
+    assert set(flags.PRECISIONS) == set(PRECISIONS)
+
+
+@pytest.mark.parametrize(
+    ("value", "hint"),
+    [
+        ("flaot16", "; did you mean float16?"),
+        ("bf16", "; did you mean bfloat16?"),
+        ("FLOAT16", "; did you mean float16?"),
+        ("x", ""),
+    ],
+)
+def test_an_unknown_precision_names_the_nearest(value, hint):
+    with pytest.raises(FlagError) as caught:
+        parse(f"--precision={value}")
+    known = "(known: bfloat16, float16, float32, tf32)"
+    assert str(caught.value) == f"--precision: unknown format '{value}'{hint} {known}"
 
 
 @pytest.mark.parametrize(

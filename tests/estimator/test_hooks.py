@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
-from bert_tf.estimator.model_fn import GRADIENT_NORM, LEARNING_RATE, LOSS
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -28,17 +28,18 @@ class FailAfter(tf1.train.SessionRunHook):
             raise RuntimeError("as if the machine had failed")
 
 
-def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None):
-    """Counts in a graph with what the hooks look for: the loss at step n is 1 / n."""
+def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None, build=lambda _: None):
+    """Counts in a graph with what the hooks look for: the loss at step n is 1 / n; `build` adds to it, given the weight."""
     with tf.Graph().as_default():
         step = tf1.train.get_or_create_global_step()
         weight = tf1.get_variable("weight", initializer=1.0)
-        moments = [tf1.get_variable(f"weight/{name}", initializer=0.0) for name in ("adam_m", "adam_v")]
+        moments = [tf1.get_variable(f"weight/{name}", initializer=0.0, trainable=False) for name in ("adam_m", "adam_v")]
         jump = step.assign(start)
         update = step.assign_add(1)
         tf.divide(1.0, tf.cast(update, tf.float32), name=LOSS)
         tf.constant(0.25, name=LEARNING_RATE)
         tf.constant(2.0, name=GRADIENT_NORM)
+        build(weight)
         train = tf.group(update, weight.assign_add(1.0), *(m.assign_add(1.0) for m in moments))
         init = tf1.train.Scaffold(init_fn=lambda _, session: session.run(jump))
         with tf1.train.MonitoredSession(tf1.train.ChiefSessionCreator(init), hooks=hooks) as session:
@@ -84,6 +85,18 @@ def test_a_report_is_on_disk_at_once(tmp_path):
     assert seen == [1, 2, 3, 4, 5, 6]
 
 
+def count_skipped(_):
+    tf.multiply(tf1.train.get_global_step(), 2, name=SKIPPED_STEPS)
+
+
+def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        take_steps([progress(tmp_path, every=6)], build=count_skipped)
+    (line,) = toy.metrics_lines(tmp_path)
+    assert line["skipped_steps"] in (10, 12)  # read before the step is counted, or after
+    assert caplog.messages[-1].endswith(f", skipped steps = {line['skipped_steps']:.0f}")
+
+
 def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
     ticks = iter(np.arange(0.0, 100.0, 2.0))
     monkeypatch.setattr("bert_tf.estimator.hooks.time.perf_counter", lambda: next(ticks))
@@ -98,10 +111,10 @@ def test_the_log_says_how_far_it_is(tmp_path, caplog):
     assert "step 6 of 6: loss = 0.1667, learning rate = 0.25, examples/s = " in caplog.text
 
 
-def test_tensorboard_gets_the_rate(tmp_path):
+def test_tensorboard_gets_the_numbers_of_a_report(tmp_path):
     take_steps([progress(tmp_path)])
     tf1.summary.FileWriterCache.get(str(tmp_path)).flush()
-    assert toy.summary_tags(tmp_path) == {"examples_per_second"}
+    assert toy.summary_tags(tmp_path) == {"loss", "learning_rate", "gradient_norm", "examples_per_second"}
 
 
 def test_the_step_counts_earlier_runs(tmp_path):
@@ -177,9 +190,25 @@ def test_a_checkpoint_of_an_early_stop_keeps_the_moments(tmp_path):
     assert toy.entries(tmp_path, 3)["weight/adam_m"] == 3.0
 
 
+def not_trained(_):
+    tf1.get_variable("loss_scale/scale", initializer=1.0, trainable=False)
+    tf1.get_variable("current_at", initializer=1, trainable=False, collections=[tf1.GraphKeys.LOCAL_VARIABLES])
+
+
 def test_the_last_checkpoint_holds_weights_and_step(tmp_path):
-    take_steps([saver(tmp_path)])
+    take_steps([saver(tmp_path)], build=not_trained)
     assert toy.entries(tmp_path, 6) == {"weight": 7.0, "global_step": 6}
+
+
+def wake_up(weight):
+    """Before it is saved, the weight becomes 100 more."""
+    tf1.add_to_collection(BEFORE_SAVING, weight.assign_add(100.0).op)
+
+
+@pytest.mark.parametrize(("step", "weight"), [(2, 103.0), (4, 205.0), (6, 307.0)])
+def test_what_is_to_be_done_before_saving_is_done_each_time(tmp_path, step, weight):
+    take_steps([saver(tmp_path)], build=wake_up)
+    assert toy.entries(tmp_path, step)["weight"] == weight
 
 
 def test_the_list_of_checkpoints_names_all_that_are_there(tmp_path):

@@ -7,19 +7,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator.model_fn import (
-    EVAL,
-    GRADIENT_NORM,
-    LABELS,
-    LEARNING_RATE,
-    LOSS,
-    PREDICT,
-    PROBABILITIES,
-    TRAIN,
-    Model,
-    Optimization,
-    make_model_fn,
-)
+from bert_tf.estimator.model_fn import EVAL, LABELS, PREDICT, PROBABILITIES, TRAIN, Model, make_model_fn
+from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization
 from bert_tf.tasks.base import HeadSpec
 from tests.estimator import toy
 
@@ -52,7 +41,8 @@ def graph():
 def session():
     """A session with initialized variables, those of metrics too."""
     opened = tf1.Session()
-    opened.run([tf1.global_variables_initializer(), tf1.local_variables_initializer()])
+    opened.run(tf1.global_variables_initializer())
+    opened.run(tf1.local_variables_initializer())
     return opened
 
 

@@ -12,7 +12,9 @@ import tensorflow as tf
 
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
 from bert_tf.estimator import hooks, run
-from bert_tf.inputs.pipeline import Schedule
+from bert_tf.features.spec import SENTENCE_FIELDS
+from bert_tf.inputs.pipeline import Batching, Schedule
+from bert_tf.modeling.execution import Execution
 from tests.estimator import toy
 
 LAST = toy.SCHEDULE.steps
@@ -28,6 +30,14 @@ def finished(tmp_path_factory, pretrained):
     """A run of 18 steps, never interrupted; tests that change it take a `copy`."""
     folder = tmp_path_factory.mktemp("finished")
     toy.train(folder, restore=pretrained)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished_at_once(tmp_path_factory, pretrained):
+    """The same run, but no update of a word vector is put off."""
+    folder = tmp_path_factory.mktemp("finished_at_once")
+    toy.train(folder, restore=pretrained, defer_embeddings=False)
     return folder
 
 
@@ -59,6 +69,13 @@ def assert_same(first, second):
         assert value.tobytes() == second[name].tobytes(), name
 
 
+def assert_close(first, second):
+    """But for rounding: a save rounds word vectors that it makes current, and these were saved at other steps."""
+    assert first.keys() == second.keys()
+    for name, value in first.items():
+        np.testing.assert_allclose(value, second[name], rtol=0, atol=1e-6, err_msg=name)
+
+
 def tear(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -82,19 +99,38 @@ def test_another_seed_gives_other_weights(tmp_path, finished, pretrained):
     assert not np.array_equal(ours["bert/pooler/dense/kernel"], theirs["bert/pooler/dense/kernel"])
 
 
-def test_saving_and_reporting_more_often_changes_no_weight(tmp_path, finished, pretrained):
-    toy.train(tmp_path, restore=pretrained, training={"save_checkpoints_steps": 7, "log_every_n_steps": 50})
-    assert_same(toy.entries(tmp_path), toy.entries(finished))
+RARELY = {"save_checkpoints_steps": 7, "log_every_n_steps": 50}
 
 
-# The first step, the end of an epoch, the last step but one.
-@pytest.mark.parametrize("step", [1, 6, LAST - 1])
+def test_saving_and_reporting_at_other_steps_changes_no_weight(tmp_path, finished, pretrained):
+    toy.train(tmp_path, restore=pretrained, training=RARELY)
+    assert_close(toy.entries(tmp_path), toy.entries(finished))
+
+
+def test_saving_and_reporting_at_other_steps_changes_no_bit_where_no_update_is_put_off(tmp_path, finished_at_once, pretrained):
+    toy.train(tmp_path, restore=pretrained, training=RARELY, defer_embeddings=False)
+    assert_same(toy.entries(tmp_path), toy.entries(finished_at_once))
+
+
+# The first step and the last but one: no checkpoint is due there.
+@pytest.mark.parametrize("step", [1, LAST - 1])
 def test_a_run_that_was_stopped_continues_as_if_it_had_not(tmp_path, finished, pretrained, at_step, step):
     at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert toy.train(tmp_path, restore=pretrained) == run.Outcome(step, signal.SIGTERM)
     at_step(None, lambda: None)
     assert toy.train(tmp_path, restore=pretrained) == run.Outcome(LAST)
-    assert_same(toy.entries(tmp_path), toy.entries(finished))
+    assert_close(toy.entries(tmp_path), toy.entries(finished))
+
+
+@pytest.mark.parametrize(
+    ("step", "model"), [(6, {"defer_embeddings": False}), (10, {})], ids=["no update put off", "where a checkpoint is due"]
+)
+def test_a_run_that_was_stopped_continues_bit_for_bit(tmp_path, finished, finished_at_once, pretrained, at_step, step, model):
+    at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
+    assert toy.train(tmp_path, restore=pretrained, **model) == run.Outcome(step, signal.SIGTERM)
+    at_step(None, lambda: None)
+    toy.train(tmp_path, restore=pretrained, **model)
+    assert_same(toy.entries(tmp_path), toy.entries(finished_at_once if model else finished))
 
 
 def test_a_run_that_failed_continues_from_its_checkpoint(tmp_path, finished, pretrained, at_step):
@@ -171,7 +207,7 @@ def test_training_leaves_no_temporary_files(finished):
     assert kinds == {"checkpoint", "events.out", "metrics.jsonl", "model.ckpt"}
 
 
-@pytest.mark.parametrize("batch_size", [1, 4, 13])
+@pytest.mark.parametrize("batch_size", [None, 4, 13])
 def test_evaluation_counts_every_example_once(finished, batch_size):
     estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
     probabilities = run.predict(estimator, features, batch_size=5)
@@ -194,12 +230,39 @@ def test_evaluation_returns_what_prediction_returns(finished):
     np.testing.assert_allclose(evaluation.probabilities, run.predict(estimator, features, batch_size=4), rtol=1e-6)
 
 
-def test_predictions_are_probabilities_in_the_order_of_the_examples(finished):
-    estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
-    together = run.predict(estimator, features, batch_size=4)
-    np.testing.assert_allclose(together.sum(axis=-1), 1.0, rtol=1e-6)
-    np.testing.assert_allclose(together, run.predict(estimator, features, batch_size=1), rtol=1e-5)
-    assert len({tuple(row) for row in together.round(6)}) > 6
+@pytest.fixture(scope="module")
+def one_by_one(finished):
+    """Probabilities of 13 examples, each measured alone, in the given order."""
+    examples = toy.features(13, seed=1)
+
+    def input_fn():
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in SENTENCE_FIELDS}
+        alone = [examples.batch(np.array([row]), examples.lengths[row]) for row in range(13)]
+        return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
+
+    return np.array([row["probabilities"] for row in toy.make_estimator(finished).predict(input_fn)])
+
+
+def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
+    lengths = toy.features(13, seed=1).lengths
+    assert list(lengths) != sorted(lengths, reverse=True)
+    assert len({tuple(row) for row in one_by_one.round(4)}) > 10
+    np.testing.assert_allclose(one_by_one.sum(axis=-1), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize("measure", [run.predict, lambda *a, **k: run.evaluate(*a, metrics=(), **k).probabilities])
+@pytest.mark.parametrize("batch_size", [None, 1, 7])
+def test_probabilities_are_in_the_given_order_whatever_the_batches(finished, one_by_one, measure, batch_size):
+    found = measure(toy.make_estimator(finished), toy.features(13, seed=1), batch_size=batch_size)
+    np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("packed", [True, False])
+@pytest.mark.parametrize("batching", [Batching(pad_to=16), Batching(multiple=8), Batching(pad_to=15, multiple=16)])
+def test_padding_changes_no_probability(finished, one_by_one, packed, batching):
+    estimator = toy.make_estimator(finished, execution=Execution(pack_tokens=packed))
+    found = run.predict(estimator, toy.features(13, seed=1), batching=batching)
+    np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("do", [run.predict, lambda *args, **kwargs: run.evaluate(*args, metrics=(), **kwargs)])

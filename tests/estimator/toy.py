@@ -12,9 +12,11 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
-from bert_tf.estimator.model_fn import Model, Optimization
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.update import Optimization
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
+from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.tasks.base import HeadSpec
 from tests.tiny import random_weights
@@ -27,6 +29,7 @@ CONFIG = BertConfig(
     intermediate_size=16,
     max_position_embeddings=16,
 )
+EXECUTION = Execution()
 SCHEDULE = Schedule(examples=24, batch_size=4, epochs=3)  # 18 steps, 6 an epoch
 SEED = 11
 
@@ -52,18 +55,36 @@ def restore_plan(folder: Path, poison: str | None = None) -> RestorePlan:
     return plan_restore(CheckpointReader(folder / "bert_model.ckpt"), CONFIG, CLASSIFICATION_VARIABLES)
 
 
-def make_estimator(folder: Path, *, seed: int = SEED, schedule: Schedule = SCHEDULE, **optimization):
-    """An Estimator of the toy's model; a `restore` among the optimization goes to the model."""
-    restore = optimization.pop("restore", None)
+def make_estimator(
+    folder: Path,
+    *,
+    seed: int = SEED,
+    schedule: Schedule = SCHEDULE,
+    config: BertConfig = CONFIG,
+    execution: Execution = EXECUTION,
+    restore: RestorePlan | None = None,
+    xla: bool = False,
+    **optimization,
+):
+    """An Estimator of the toy's model."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": schedule.steps, **optimization}
-    return run.make_estimator(Model(CONFIG, HeadSpec(2), seed, Optimization(**settings), restore), folder)
+    model = Model(config, HeadSpec(2), execution, seed=seed, optimization=Optimization(**settings), restore=restore)
+    return run.make_estimator(model, folder, xla=xla)
 
 
-def train(folder: Path, *, seed: int = SEED, schedule: Schedule = SCHEDULE, training: dict | None = None, **optimization):
+def train(
+    folder: Path,
+    *,
+    seed: int = SEED,
+    schedule: Schedule = SCHEDULE,
+    training: dict | None = None,
+    data: SentenceFeatures | None = None,
+    **model,
+):
     """Trains, from the newest checkpoint in the folder where there is one, saving every 5 steps."""
     settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
-    estimator = make_estimator(folder, seed=seed, schedule=schedule, **optimization)
-    return run.train(estimator, features(schedule.examples), settings, seed=seed)
+    estimator = make_estimator(folder, seed=seed, schedule=schedule, **model)
+    return run.train(estimator, data or features(schedule.examples), settings, seed=seed)
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:

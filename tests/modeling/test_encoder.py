@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import math
 from pathlib import Path
 
@@ -11,15 +13,21 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.config import BertConfig
 from bert_tf.modeling import heads
+from bert_tf.modeling.dropout import Dropout
 from bert_tf.modeling.encoder import bert
-from bert_tf.modeling.layers import Dropout, no_dropout
+from bert_tf.modeling.execution import Execution
 from tests import reference
 from tests.graphs import evaluate
+from tests.modeling.recorder import Recorder
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig.tiny()
 GOLDEN = Path(__file__).with_name("golden_base_variables.txt")
+PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+SWITCHES = ("pack_tokens", "skip_unread", "lean_gradients")
+WAYS = [Execution(**dict(zip(SWITCHES, on))) for on in itertools.product([False, True], repeat=len(SWITCHES))]
+NO_DROPOUT = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
 
 def batch(*lengths, tokens, seed=0):
@@ -30,9 +38,40 @@ def batch(*lengths, tokens, seed=0):
     return ids, mask, random.integers(0, 2, ids.shape).astype(np.int32)
 
 
-def encode(inputs, config=CONFIG, weights=None, dropout=no_dropout):
-    weights = weights or random_weights(config)
-    return evaluate(lambda: bert(*(tf.constant(x) for x in inputs), config, dropout=dropout), weights)
+def in_words(execution):
+    return "+".join(name for name in SWITCHES if getattr(execution, name)) or "published"
+
+
+@pytest.fixture(params=[PUBLISHED, Execution()], ids=in_words)
+def execution(request):
+    return request.param
+
+
+def encode(inputs, execution, config=CONFIG, **options):
+    return evaluate(lambda: bert(*map(tf.constant, inputs), config, execution, **options), random_weights(config))
+
+
+def learn(inputs, execution, config=CONFIG, *, seed=None):
+    """Returns the pooled vectors of a batch and, by variable, the gradients of a sum of them, each weighted differently.
+
+    Drops nothing where there is no `seed`.
+    """
+
+    def build():
+        dropout = execution.dropout if seed is None else Dropout(seed, tf.constant(0))
+        way = dataclasses.replace(execution, dropout=dropout)
+        pooled = bert(*map(tf.constant, inputs), config, way, first_only=True).pooled
+        weights = np.random.default_rng(9).normal(size=[len(inputs[0]), config.hidden_size])
+        variables = tf1.trainable_variables()
+        gradients = tf.gradients(pooled, variables, tf.constant(weights, tf.float32))
+        return pooled, {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}
+
+    return evaluate(build, random_weights(config))
+
+
+@functools.cache
+def learn_of_lengths(execution, lengths, tokens):
+    return learn(batch(*lengths, tokens=tokens), execution)
 
 
 @pytest.fixture(scope="module")
@@ -41,70 +80,200 @@ def base_variables():
     config = BertConfig(vocab_size=30522)
     with tf.Graph().as_default():
         ids = tf1.placeholder(tf.int32, [None, None])
-        heads.classification(bert(ids, ids, ids, config).pooled, 2, config, dropout=no_dropout)
+        heads.classification(bert(ids, ids, ids, config, Execution()).pooled, 2, config, Execution())
         return {v.op.name: (tuple(v.shape.as_list()), v.dtype.base_dtype.name) for v in tf1.global_variables()}
 
 
 @pytest.mark.parametrize("output", ["sequence", "pooled"])
 @pytest.mark.parametrize("activation", ["gelu_erf", "gelu_tanh"])
-def test_agrees_with_the_numpy_reference(activation, output):
+def test_agrees_with_the_numpy_reference(activation, output, execution):
     config = dataclasses.replace(CONFIG, hidden_act=activation)
     inputs = batch(7, 4, 1, tokens=7)
     expected = dict(zip(("sequence", "pooled"), reference.bert(*inputs, random_weights(config), config)))[output]
-    np.testing.assert_allclose(getattr(encode(inputs, config), output), expected, atol=1e-5)
+    found = getattr(encode(inputs, execution, config), output)
+    meaningful = inputs[1] == 1 if output == "sequence" else ...
+    np.testing.assert_allclose(found[meaningful], expected[meaningful], atol=1e-5)
 
 
-def test_the_two_forms_of_gelu_differ():
+@pytest.mark.parametrize("execution", WAYS, ids=in_words)
+@pytest.mark.parametrize(("lengths", "tokens"), [((7, 4, 1), 7), ((3, 2), 6)], ids=str)
+def test_all_ways_of_computing_give_the_same_vectors_and_gradients(execution, lengths, tokens):
+    expected, expected_gradients = learn_of_lengths(PUBLISHED, lengths, tokens)
+    pooled, gradients = learn_of_lengths(execution, lengths, tokens)
+    np.testing.assert_allclose(pooled, expected, atol=1e-6)
+    assert gradients.keys() == expected_gradients.keys() == encoder_shapes(CONFIG).keys()
+    for name, gradient in expected_gradients.items():
+        np.testing.assert_allclose(gradients[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("name", ["word_embeddings", "layer_0/attention/self/query/kernel", "layer_1/output/LayerNorm/gamma"])
+def test_gradients_are_the_slopes_of_the_numpy_reference(name, execution):
+    inputs, step = batch(3, 2, tokens=6), 1e-4
+    weights = random_weights(CONFIG)
+    name = next(full for full in weights if full.endswith(name))
+    direction = np.random.default_rng(1).normal(size=weights[name].shape)
+
+    def loss(distance):
+        moved = {**weights, name: weights[name].astype(np.float64) + distance * direction}
+        upstream = np.random.default_rng(9).normal(size=[2, CONFIG.hidden_size])
+        return (reference.bert(*inputs, moved, CONFIG)[1] * upstream).sum()
+
+    slope = (loss(step) - loss(-step)) / (2 * step)
+    assert (learn_of_lengths(execution, (3, 2), 6)[1][name] * direction).sum() == pytest.approx(slope, abs=1e-4, rel=1e-4)
+
+
+@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
+def test_lean_gradients_are_the_same_in_training(packed):
+    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
+    inputs, way = batch(7, 4, 1, tokens=7), Execution(pack_tokens=packed)
+    (expected, gradients), (pooled, found) = (
+        learn(inputs, dataclasses.replace(way, lean_gradients=lean), config, seed=1) for lean in (False, True)
+    )
+    assert np.abs(learn_of_lengths(way, (7, 4, 1), 7)[0] - expected).max() > 0.01  # it dropped
+    np.testing.assert_allclose(pooled, expected, atol=1e-6)
+    for name, gradient in gradients.items():
+        np.testing.assert_allclose(found[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
+
+
+def test_who_reads_the_pooled_vectors_alone_gets_no_sequence(execution):
+    with tf.Graph().as_default():
+        encoded = bert(*map(tf.constant, batch(3, 2, tokens=3)), CONFIG, execution, first_only=True)
+        assert encoded.sequence is None
+        assert encoded.pooled.shape.as_list() == [2, CONFIG.hidden_size]
+
+
+@pytest.mark.parametrize("execution", WAYS[1::2], ids=in_words)
+def test_computes_as_many_rows_as_it_needs(execution):
+    recorder = Recorder()
+
+    def build():
+        inputs = (tf1.placeholder_with_default(x, [None, None]) for x in batch(5, 2, 1, tokens=6))
+        bert(*inputs, CONFIG, dataclasses.replace(execution, dropout=recorder), first_only=True)
+        return recorder.shapes
+
+    shapes = [tuple(shape) for shape in evaluate(build)]
+    rows, width = 5 + 2 + 1 if execution.pack_tokens else 3 * 6, CONFIG.hidden_size
+    layer = [(3, 2, 6, 6), (rows, width), (rows, width)]  # attention weights, attention output, output
+    last = [(3, 2, 1, 6), (3, width), (3, width)] if execution.skip_unread else layer
+    assert shapes == [(rows, width), *layer, *last]
+
+
+def test_the_two_forms_of_gelu_differ(execution):
     inputs = batch(5, tokens=5)
-    erf, tanh = (encode(inputs, dataclasses.replace(CONFIG, hidden_act=act)).sequence for act in ("gelu_erf", "gelu_tanh"))
+    configs = (dataclasses.replace(CONFIG, hidden_act=act) for act in ("gelu_erf", "gelu_tanh"))
+    erf, tanh = (encode(inputs, execution, config).sequence for config in configs)
     assert 2e-5 < np.abs(erf - tanh).max() < 1e-2
 
 
-def test_more_padding_changes_no_real_token():
+def test_more_padding_changes_no_real_token(execution):
     short, long = batch(5, 3, tokens=5), batch(5, 3, tokens=9, seed=1)
     for padded, original in zip(long, short):
         padded[:, :5] = original
-    want, got = encode(short), encode(long)
+    want, got = encode(short, execution), encode(long, execution)
     real = short[1] == 1
     np.testing.assert_allclose(got.sequence[:, :5][real], want.sequence[real], atol=5e-6)
     np.testing.assert_allclose(got.pooled, want.pooled, atol=5e-6)
 
 
-def test_what_padding_holds_changes_no_real_token():
+@pytest.mark.parametrize("execution", [WAYS[0], WAYS[3], WAYS[6], WAYS[7]], ids=in_words)
+def test_what_padding_holds_changes_no_bit_of_a_vector_nor_of_a_gradient(execution):
     inputs, others = batch(3, 2, tokens=6), batch(3, 2, tokens=6, seed=1)
     real = inputs[1] == 1
     garbage = [np.where(real, original, other) for original, other in zip(inputs, others)]
     assert (garbage[0] != inputs[0]).any()
-    np.testing.assert_array_equal(encode(garbage).sequence[real], encode(inputs).sequence[real])
+    found, expected = learn(garbage, execution), learn_of_lengths(execution, (3, 2), 6)
+    np.testing.assert_array_equal(found[0], expected[0])
+    for name, gradient in expected[1].items():
+        np.testing.assert_array_equal(found[1][name], gradient, err_msg=name)
 
 
-def test_a_real_token_matters_to_every_other():
+def test_what_padding_holds_changes_no_real_token(execution):
+    inputs, others = batch(3, 2, tokens=6), batch(3, 2, tokens=6, seed=1)
+    real = inputs[1] == 1
+    garbage = [np.where(real, original, other) for original, other in zip(inputs, others)]
+    np.testing.assert_array_equal(encode(garbage, execution).sequence[real], encode(inputs, execution).sequence[real])
+
+
+def test_a_word_of_padding_alone_gets_no_gradient(execution):
+    ids, mask, segments = batch(3, 2, tokens=6)
+    ids = np.where(mask, ids % (CONFIG.vocab_size - 1), CONFIG.vocab_size - 1).astype(np.int32)
+    gradient = learn((ids, mask, segments), execution)[1]["bert/embeddings/word_embeddings"]
+    assert not gradient[-1].any()
+    assert gradient[ids[0, 0]].all()
+
+
+def test_a_real_token_matters_to_every_other(execution):
     ids, mask, segments = batch(4, tokens=4)
     changed = ids.copy()
     changed[0, 3] = (ids[0, 3] + 1) % CONFIG.vocab_size
-    difference = np.abs(encode((changed, mask, segments)).sequence - encode((ids, mask, segments)).sequence)
-    assert (difference.max(axis=-1) > 1e-3).all()
+    before, after = (encode((x, mask, segments), execution).sequence for x in (ids, changed))
+    assert (np.abs(after - before).max(axis=-1) > 1e-3).all()
 
 
-def test_a_sequence_does_not_depend_on_its_batch():
+def test_a_sequence_does_not_depend_on_its_batch(execution):
     inputs = batch(6, 4, tokens=6)
-    alone = encode([x[1:] for x in inputs])
-    np.testing.assert_allclose(encode(inputs).sequence[1:], alone.sequence, atol=5e-6)
+    alone = encode([x[1:] for x in inputs], execution)
+    real = inputs[1][1:] == 1
+    np.testing.assert_allclose(encode(inputs, execution).sequence[1:][real], alone.sequence[real], atol=5e-6)
 
 
-def test_drops_where_the_published_model_does():
+@pytest.mark.parametrize("first_only", [False, True])
+def test_drops_where_the_published_model_does(first_only, execution):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
-    rates = []
-    encode(batch(3, tokens=3), config, dropout=lambda x, rate: rates.append(rate) or x)
+    recorder = Recorder()
+    with tf.Graph().as_default():
+        inputs = map(tf.constant, batch(3, tokens=3))
+        bert(*inputs, config, dataclasses.replace(execution, dropout=recorder), first_only=first_only)
     layer = [0.2, 0.3, 0.3]  # attention weights, attention output, output
-    assert rates == [0.3, *layer, *layer]
+    assert recorder.rates == [0.3, *layer, *layer]
 
 
-def test_training_differs_from_evaluation_by_dropout_alone():
-    config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+def test_training_differs_from_evaluation_by_dropout_alone(execution):
     inputs = batch(3, tokens=3)
-    trained = encode(inputs, config, dropout=Dropout(0, tf.constant(0)))
-    np.testing.assert_array_equal(trained.sequence, encode(inputs, config).sequence)
+    training = dataclasses.replace(execution, dropout=Dropout(0, tf.constant(0)))
+    trained = encode(inputs, training, NO_DROPOUT)
+    np.testing.assert_array_equal(trained.sequence, encode(inputs, execution, NO_DROPOUT).sequence)
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(tf.bfloat16, 1e-1), (tf.float16, 1e-2)], ids=["bfloat16", "float16"])
+def test_half_precision_is_near_float32_and_returns_it(dtype, tolerance, execution):
+    inputs = batch(7, 4, 1, tokens=7)
+    real = inputs[1] == 1
+    half, whole = (encode(inputs, dataclasses.replace(execution, dtype=x)) for x in (dtype, tf.float32))
+    assert (half.sequence.dtype, half.pooled.dtype) == (np.float32, np.float32)
+    np.testing.assert_allclose(half.pooled, whole.pooled, atol=tolerance)
+    np.testing.assert_allclose(half.sequence[real], whole.sequence[real], atol=tolerance)
+    assert np.abs(half.pooled - whole.pooled).max() > 1e-6  # it was computed in half precision
+
+
+@pytest.mark.parametrize(("dtype", "tolerance"), [(tf.bfloat16, 2e-1), (tf.float16, 2e-2)], ids=["bfloat16", "float16"])
+def test_gradients_of_half_precision_are_near_those_of_float32(dtype, tolerance, execution):
+    inputs = batch(7, 4, 1, tokens=7)
+    half, whole = learn(inputs, dataclasses.replace(execution, dtype=dtype))[1], learn_of_lengths(execution, (7, 4, 1), 7)[1]
+    for name, gradient in whole.items():
+        assert half[name].dtype == np.float32
+        assert np.abs(half[name] - gradient).max() <= tolerance * max(np.abs(gradient).max(), 0.1), name
+
+
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16], ids=["bfloat16", "float16"])
+def test_variables_are_float32_whatever_the_type_of_activations(dtype):
+    with tf.Graph().as_default():
+        bert(*map(tf.constant, batch(2, tokens=2)), CONFIG, Execution(dtype=dtype))
+        assert {variable.dtype.base_dtype for variable in tf1.global_variables()} == {tf.float32}
+
+
+def test_words_are_read_by_the_given_lookup(execution):
+    inputs = batch(3, 2, tokens=3)
+    zeros = encode(inputs, execution, lookup=lambda table, ids: tf.gather(table, tf.zeros_like(ids)))
+    expected = encode([np.zeros_like(inputs[0]), *inputs[1:]], execution)
+    np.testing.assert_array_equal(zeros.pooled, expected.pooled)
+
+
+@pytest.mark.parametrize("execution", WAYS[::7], ids=in_words)
+def test_owns_the_variables_that_restoring_expects_however_it_computes(execution):
+    with tf.Graph().as_default():
+        bert(*map(tf.constant, batch(2, tokens=2)), CONFIG, execution, first_only=True)
+        assert {v.op.name: tuple(v.shape) for v in tf1.global_variables()} == encoder_shapes(CONFIG)
 
 
 def test_base_has_the_names_shapes_and_types_of_the_golden_list(base_variables):

@@ -7,15 +7,16 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import heads
-from bert_tf.modeling.layers import no_dropout
+from bert_tf.modeling.execution import Execution
 from tests.graphs import evaluate
+from tests.modeling.recorder import Recorder
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
 
 
-def classify(pooled, weights=None, labels=3, dropout=no_dropout):
-    return evaluate(lambda: heads.classification(tf.constant(pooled), labels, CONFIG, dropout=dropout), weights)
+def classify(pooled, weights=None, labels=3, **execution):
+    return evaluate(lambda: heads.classification(tf.constant(pooled), labels, CONFIG, Execution(**execution)), weights)
 
 
 def test_scores_are_products_with_a_row_for_each_label():
@@ -25,14 +26,15 @@ def test_scores_are_products_with_a_row_for_each_label():
 
 def test_owns_the_variables_it_says():
     with tf.Graph().as_default():
-        heads.classification(tf.ones([1, 2]), 3, CONFIG, dropout=no_dropout)
+        heads.classification(tf.ones([1, 2]), 3, CONFIG, Execution())
         assert tuple(v.op.name for v in tf1.global_variables()) == heads.CLASSIFICATION_VARIABLES
 
 
 def test_drops_the_pooled_vector_by_the_published_rate():
-    seen = []
-    classify([[1.0, 1.0]], dropout=lambda x, rate: seen.append((x.shape.as_list(), rate)) or x)
-    assert seen == [([1, 2], 0.1)]
+    recorder = Recorder(factor=10.0)
+    weights = {"output_weights": [[1.0, 2.0]], "output_bias": [0.5]}
+    np.testing.assert_array_equal(classify([[1.0, 1.0]], weights, 1, dropout=recorder), [[30.5]])
+    assert recorder.rates == [0.1]
 
 
 def test_starts_without_a_preference():

@@ -9,20 +9,16 @@ import tensorflow as tf
 
 from bert_tf.config import ACTIVATIONS, BertConfig
 from bert_tf.modeling import layers
+from bert_tf.modeling.execution import Execution
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 CONFIG = BertConfig.tiny()
 
 
-def dropped(*, rate=0.3, seed=1, step=5, replica=0, calls=1):
-    """Returns what the last of several calls makes of 10,000 ones."""
-
-    def build():
-        dropout = layers.Dropout(seed, tf.constant(step, tf.int64), replica=replica)
-        return [dropout(tf.ones([100, 100]), rate) for _ in range(calls)][-1]
-
-    return evaluate(build)
+@pytest.fixture(params=[True, False], ids=["lean", "plain"])
+def execution(request):
+    return Execution(lean_gradients=request.param)
 
 
 def test_dense_multiplies_rows_with_the_kernel_and_adds_the_bias():
@@ -37,15 +33,15 @@ def test_dense_starts_from_a_truncated_normal():
     assert np.abs(kernel).max() <= 0.04
 
 
-def test_layer_norm_of_a_hand_computed_row():
+def test_layer_norm_of_a_hand_computed_row(execution):
     config = dataclasses.replace(CONFIG, layer_norm_eps=0.75)
     weights = {"LayerNorm/gamma": [1.0, 1.0, 10.0], "LayerNorm/beta": [0.0, 5.0, 0.0]}
-    out = evaluate(lambda: layers.layer_norm(tf.constant([[3.0, 4.5, 6.0]]), config), weights)
+    out = evaluate(lambda: layers.layer_norm(tf.constant([[3.0, 4.5, 6.0]]), config, execution), weights)
     np.testing.assert_allclose(out, [[-1, 5, 10]], rtol=1e-6)  # mean 4.5, variance 1.5, root of 1.5 + 0.75 is 1.5
 
 
-def test_layer_norm_starts_as_plain_normalization():
-    out = evaluate(lambda: layers.layer_norm(tf.constant([[1.0, 3.0], [5.0, -5.0]]), CONFIG))
+def test_layer_norm_starts_as_plain_normalization(execution):
+    out = evaluate(lambda: layers.layer_norm(tf.constant([[1.0, 3.0], [5.0, -5.0]]), CONFIG, execution))
     np.testing.assert_allclose(out, [[-1, 1], [1, -1]], rtol=1e-6)
 
 
@@ -59,52 +55,27 @@ def test_layer_norm_starts_as_plain_normalization():
         ("linear", [-1, 0, 1, 2]),
     ],
 )
-def test_activation_at_known_points(activation, expected):
-    out = evaluate(lambda: layers.ACTIVATIONS[activation](tf.constant([-1.0, 0.0, 1.0, 2.0])))
+def test_activation_at_known_points(activation, expected, execution):
+    config = dataclasses.replace(CONFIG, hidden_act=activation)
+    out = evaluate(lambda: layers.activation(tf.constant([-1.0, 0.0, 1.0, 2.0]), config, execution))
     np.testing.assert_allclose(out, expected, atol=2e-7)
 
 
-def test_every_activation_that_a_configuration_may_name_exists():
-    assert set(layers.ACTIVATIONS) == set(ACTIVATIONS)
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_activation_that_a_configuration_may_name_exists(activation, execution):
+    config = dataclasses.replace(CONFIG, hidden_act=activation)
+    assert evaluate(lambda: layers.activation(tf.zeros([2]), config, execution)).tolist() == [0, 0]
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5, 0.9])
-def test_dropout_zeroes_its_share(rate):
-    assert (dropped(rate=rate) == 0).mean() == pytest.approx(rate, abs=0.02)
+@pytest.mark.parametrize("dtype", [tf.bfloat16, tf.float16])
+def test_dense_multiplies_in_the_type_of_its_rows_with_float32_variables(dtype):
+    with tf.Graph().as_default():
+        assert layers.dense(tf.ones([1, 2], dtype), 3, CONFIG, scope="d").dtype == dtype
+        assert {variable.dtype.base_dtype for variable in tf1.global_variables()} == {tf.float32}
 
 
-@pytest.mark.parametrize("rate", [0.1, 0.5])
-def test_dropout_scales_what_stays_to_keep_the_mean(rate):
-    out = dropped(rate=rate)
-    np.testing.assert_allclose(out[out != 0], 1 / (1 - rate), rtol=1e-6)
-    assert out.mean() == pytest.approx(1, abs=0.03)
-
-
-def test_dropout_repeats_itself_for_the_same_seed_and_step():
-    np.testing.assert_array_equal(dropped(), dropped())
-
-
-@pytest.mark.parametrize("change", [{"seed": 2}, {"step": 6}, {"replica": 1}, {"calls": 2}], ids=lambda c: next(iter(c)))
-def test_dropout_differs_by(change):
-    differing = (dropped() != dropped(**change)).mean()
-    assert differing == pytest.approx(2 * 0.3 * 0.7, abs=0.03)  # as independent masks do
-
-
-def test_dropout_of_rate_zero_returns_its_input():
-    x = tf.ones([2])
-    assert layers.Dropout(0, tf.constant(0))(x, 0.0) is x
-
-
-def test_dropout_lets_the_gradient_through_where_it_kept():
-    def build():
-        x = tf.ones([50])
-        out = layers.Dropout(0, tf.constant(3))(x, 0.5)
-        return out, tf.gradients(out, x)[0]
-
-    out, gradient = evaluate(build)
-    np.testing.assert_array_equal(gradient, out)
-
-
-def test_no_dropout_returns_its_input():
-    x = tf.ones([2])
-    assert layers.no_dropout(x, 0.9) is x
+def test_layer_norm_of_half_precision_is_computed_in_float32(execution):
+    row = np.array([[300.0, 301, 302, 303]])  # the sum of squares is beyond float16
+    out = evaluate(lambda: layers.layer_norm(tf.constant(row, tf.float16), CONFIG, execution))
+    assert out.dtype == np.float16
+    np.testing.assert_allclose(out, (row - 301.5) / math.sqrt(1.25), rtol=1e-3)

@@ -17,7 +17,8 @@ import tensorflow as tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
-from bert_tf.estimator.model_fn import GRADIENT_NORM, Model, Optimization, make_model_fn
+from bert_tf.estimator.model_fn import Model, make_model_fn
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, Optimization
 from bert_tf.modeling import heads
 from bert_tf.tasks.base import HeadSpec
 from tests.tiny import random_weights
@@ -52,6 +53,14 @@ class Watch(tf1.train.SessionRunHook):
         self.copies = session.run(self._variables)
 
 
+class MakeCurrent(tf1.train.CheckpointSaverListener):
+    """Has the checkpoint wait for updates that were put off."""
+
+    def before_save(self, session, global_step_value):
+        del global_step_value
+        session.run(tf1.get_collection(BEFORE_SAVING))
+
+
 def examples() -> dict[str, np.ndarray]:
     random = np.random.default_rng(0)
     shape = [STEPS * GLOBAL_BATCH, TOKENS]
@@ -78,7 +87,10 @@ def train(folder: Path, pretrained: Path, strategy: tf.distribute.Strategy | Non
     )
     watch = Watch()
     tf.estimator.Estimator(make_model_fn(model), config=config).train(
-        lambda: tf.data.Dataset.from_tensor_slices(examples()).batch(GLOBAL_BATCH // replicas), hooks=[watch], steps=STEPS
+        lambda: tf.data.Dataset.from_tensor_slices(examples()).batch(GLOBAL_BATCH // replicas),
+        hooks=[watch],
+        steps=STEPS,
+        saving_listeners=[MakeCurrent()],
     )
     return watch
 

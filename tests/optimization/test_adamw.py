@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import functools
 import json
 import subprocess
 import sys
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_slot
+from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed, moment_names, plain_update
 from bert_tf.optimization.schedules import linear_warmup_decay
 from tests import reference
+from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 STEPS = 10
@@ -23,13 +25,14 @@ GRADIENTS = {name: RANDOM.normal(0, [0.01, 1, 100], size=[STEPS, 3]).astype(np.f
 RATES = np.linspace(2e-3, 1e-4, STEPS, dtype=np.float32)  # a hundred times the published ones
 
 
-def train(config=PUBLISHED, *, rate=lambda step: tf.gather(RATES, step), steps=STEPS):
-    """Returns every variable by name after some updates."""
+@functools.cache
+def train(config=PUBLISHED, *, rate=lambda step: tf.gather(RATES, step), steps=STEPS, gradients_until=STEPS):
+    """Returns every variable by name after some updates; gradients are zero from a step on."""
     with tf.Graph().as_default(), tf1.Session() as session:
         step = tf1.train.get_or_create_global_step()
         variables = [tf1.get_variable(name, initializer=value) for name, value in START.items()]
         now = step.read_value()
-        gradients = [tf.gather(GRADIENTS[name], now) for name in START]
+        gradients = [tf.where(now < gradients_until, tf.gather(GRADIENTS[name], now), 0.0) for name in START]
         update = AdamW(rate(now), now, config).apply_dense_gradients(gradients, variables)
         with tf.control_dependencies([update]):
             train_op = step.assign_add(1, read_value=False)
@@ -37,6 +40,15 @@ def train(config=PUBLISHED, *, rate=lambda step: tf.gather(RATES, step), steps=S
         for _ in range(steps):
             session.run(train_op)
         return session.run({variable.op.name: variable for variable in tf1.global_variables()})
+
+
+def one_half(step):
+    del step
+    return tf.constant(0.5)
+
+
+def warm_up(step):
+    return linear_warmup_decay(step, peak=1.0, warmup_steps=5, total_steps=10)
 
 
 @pytest.fixture(scope="module")
@@ -49,50 +61,121 @@ def mirrored():
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("bias_correction", [False, True], ids=["published", "bias-corrected"])
+FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "operation by operation"])
+CORRECTED = pytest.mark.parametrize("bias_correction", [False, True], ids=["published", "bias-corrected"])
+
+
+@CORRECTED
+@FUSED
 @pytest.mark.parametrize(("name", "decay"), [(KERNEL, 0.01), (BIAS, 0.0), (NORM, 0.0)])
-def test_agrees_with_the_definition_over_ten_steps(name, decay, bias_correction):
+def test_agrees_with_the_definition_over_ten_steps(name, decay, fused, bias_correction):
     expected = reference.adamw(START[name], GRADIENTS[name], RATES, decay=decay, bias_correction=bias_correction)
-    found = train(AdamWConfig(bias_correction=bias_correction))[name]
+    found = train(AdamWConfig(bias_correction=bias_correction, fused=fused))[name]
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-def test_the_first_corrected_step_has_the_size_of_the_rate():
-    found = train(AdamWConfig(bias_correction=True), rate=lambda _: tf.constant(0.5), steps=1)[BIAS]
+@CORRECTED
+def test_the_fused_kernel_computes_what_the_operations_do(bias_correction):
+    fused, separate = (train(AdamWConfig(bias_correction=bias_correction, fused=fused)) for fused in (True, False))
+    assert fused.keys() == separate.keys()
+    for name, value in separate.items():
+        # The kernel takes 1 - beta_2 of beta_2 in float32, which is off by 1.3e-5 of itself; so is the second moment.
+        np.testing.assert_allclose(fused[name], value, atol=1e-6, rtol=2e-5 if name.endswith("_v") else 1e-6, err_msg=name)
+
+
+@FUSED
+@CORRECTED
+def test_epsilon_is_added_to_the_root_of_the_second_moment(fused, bias_correction):
+    # In the first step the corrected root of v is the gradient itself; fused, the kernel corrects after adding.
+    config = AdamWConfig(bias_correction=bias_correction, fused=fused, epsilon=0.5)
+    gradient = GRADIENTS[BIAS][0].astype(np.float64)
+    m, v = (gradient, gradient**2) if bias_correction else (0.1 * gradient, 0.001 * gradient**2)
+    found = train(config, rate=one_half, steps=1)[BIAS]
+    # 1 - beta_2 in float32 is off by 1.3e-5 of itself, its root by half of that, and the update has a size of 1.
+    np.testing.assert_allclose(found, START[BIAS] - 0.5 * m / (np.sqrt(v) + 0.5), atol=2e-5)
+
+
+@FUSED
+def test_the_first_corrected_step_has_the_size_of_the_rate(fused):
+    found = train(AdamWConfig(bias_correction=True, fused=fused), rate=one_half, steps=1)[BIAS]
     np.testing.assert_allclose(found, START[BIAS] - 0.5 * np.sign(GRADIENTS[BIAS][0]), atol=1e-3)
 
 
-def test_without_decay_a_kernel_is_treated_as_a_bias():
+@FUSED
+def test_without_decay_a_kernel_is_treated_as_a_bias(fused):
     expected = reference.adamw(START[KERNEL], GRADIENTS[KERNEL], RATES, decay=0.0, bias_correction=False)
-    np.testing.assert_allclose(train(AdamWConfig(weight_decay=0.0))[KERNEL], expected, atol=1e-6)
+    np.testing.assert_allclose(train(AdamWConfig(weight_decay=0.0, fused=fused))[KERNEL], expected, atol=1e-6)
 
 
-def test_adds_two_moments_to_each_variable_and_nothing_else():
-    slots = {f"{name}/{slot}" for name in START for slot in ("adam_m", "adam_v")}
-    assert train(steps=0).keys() == START.keys() | slots | {"global_step"}
+@CORRECTED
+@pytest.mark.parametrize("decay", [0.0, 0.01])
+def test_the_plain_update_repeated_is_the_definition(decay, bias_correction):
+    def build():
+        state = [tf.constant(START[KERNEL]), tf.zeros([3]), tf.zeros([3])]
+        config = AdamWConfig(bias_correction=bias_correction)
+        for step, (gradient, rate) in enumerate(zip(GRADIENTS[KERNEL], RATES)):
+            state = plain_update(*state, tf.constant(gradient), rate, tf.constant(step), config, decay=decay)
+        return state[0]
+
+    expected = reference.adamw(START[KERNEL], GRADIENTS[KERNEL], RATES, decay=decay, bias_correction=bias_correction)
+    np.testing.assert_allclose(evaluate(build), expected, atol=1e-6)
 
 
-def test_moments_are_the_published_averages():
-    found = train(steps=1)
+@FUSED
+def test_a_variable_without_gradient_moves_on_by_its_moments(fused):
+    gradients = np.where(np.arange(STEPS)[:, None] < 2, GRADIENTS[KERNEL], 0)
+    expected = reference.adamw(START[KERNEL], gradients, RATES, decay=0.01, bias_correction=False)
+    np.testing.assert_allclose(train(AdamWConfig(fused=fused), gradients_until=2)[KERNEL], expected, atol=1e-6)
+
+
+@FUSED
+def test_adds_two_moments_to_each_variable_and_nothing_else(fused):
+    slots = {moment for name in START for moment in moment_names(name)}
+    assert train(AdamWConfig(fused=fused), steps=0).keys() == START.keys() | slots | {"global_step"}
+
+
+@FUSED
+def test_moments_are_the_published_averages(fused):
+    found = train(AdamWConfig(fused=fused), steps=1)
     np.testing.assert_allclose(found[f"{KERNEL}/adam_m"], 0.1 * GRADIENTS[KERNEL][0], rtol=1e-5)
     np.testing.assert_allclose(found[f"{KERNEL}/adam_v"], 0.001 * GRADIENTS[KERNEL][0] ** 2, rtol=1e-4)
 
 
+@FUSED
 @pytest.mark.parametrize("name", START)
-def test_the_first_update_of_a_warm_up_changes_no_weight(name):
-    def rate(step):
-        return linear_warmup_decay(step, peak=1.0, warmup_steps=5, total_steps=10)
-
-    np.testing.assert_array_equal(train(rate=rate, steps=1)[name], START[name])
-    assert (train(rate=rate, steps=2)[name] != START[name]).all()
+def test_the_first_update_of_a_warm_up_changes_no_weight(name, fused):
+    config = AdamWConfig(fused=fused)
+    np.testing.assert_array_equal(train(config, rate=warm_up, steps=1)[name], START[name])
+    assert (train(config, rate=warm_up, steps=2)[name] != START[name]).all()
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
-    [(f"{KERNEL}/adam_m", True), (f"{KERNEL}/adam_v", True), (KERNEL, False), ("adam_m/kernel", False), ("global_step", False)],
+    [
+        ("dense/kernel", True),
+        ("bert/embeddings/word_embeddings", True),
+        ("output_weights", True),
+        ("dense/bias", False),
+        ("output_bias", False),
+        ("output/LayerNorm/gamma", False),
+        ("output/LayerNorm/beta", False),
+        ("layer_norm/scale", False),
+    ],
 )
-def test_tells_moments_from_weights(name, expected):
-    assert is_slot(name) is expected
+def test_biases_and_normalization_do_not_decay(name, expected):
+    with tf.Graph().as_default():
+        variable = tf1.get_variable(name, [1])
+        assert is_decayed(variable, PUBLISHED) is expected
+        assert not is_decayed(variable, AdamWConfig(weight_decay=0.0))
+
+
+def test_names_of_undecayed_variables_can_be_chosen():
+    with tf.Graph().as_default():
+        assert not is_decayed(tf1.get_variable("dense/kernel", [1]), AdamWConfig(undecayed="kernel"))
+
+
+def test_moments_have_the_published_names():
+    assert moment_names("bert/pooler/dense/kernel") == ("bert/pooler/dense/kernel/adam_m", "bert/pooler/dense/kernel/adam_v")
 
 
 def test_two_replicas_stay_equal(mirrored):

@@ -1,0 +1,39 @@
+"""What the speed flags mean to each room."""
+
+from __future__ import annotations
+
+from absl import logging
+
+from bert_tf.commands.flags import SpeedSettings
+from bert_tf.inputs.pipeline import Batching
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime import devices, precision
+
+_XLA_MULTIPLE = 32  # lengths are rounded up to it: XLA compiles once for each
+_HALF_MULTIPLE = 8  # what Tensor Cores want
+
+
+def set_up(speed: SpeedSettings) -> None:
+    """Prepares the machine, before the first session."""
+    if speed.xla:
+        devices.allow_xla_on_cpu()
+    precision.use(speed.precision)
+    misgiving = precision.misgiving(speed.precision)
+    if misgiving:
+        logging.warning("--precision=%s: %s", speed.precision, misgiving)
+
+
+def execution(speed: SpeedSettings) -> Execution:
+    """Returns how the encoder is computed."""
+    return Execution(
+        pack_tokens=speed.pack_tokens,
+        skip_unread=speed.skip_unread,
+        lean_gradients=speed.lean_gradients,
+        dtype=precision.PRECISIONS[speed.precision].dtype,
+    )
+
+
+def batching(speed: SpeedSettings, max_seq_length: int) -> Batching:
+    """Returns how examples become batches."""
+    multiple = _XLA_MULTIPLE if speed.xla else _HALF_MULTIPLE if speed.precision in ("bfloat16", "float16") else 1
+    return Batching(None if speed.pad_to_longest else max_seq_length, multiple, max_seq_length, speed.group_by_length)

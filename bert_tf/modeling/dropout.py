@@ -1,0 +1,75 @@
+"""Dropout (Srivastava et al., 2014) that a continued run repeats."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import tensorflow as tf
+
+_LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
+
+
+class DropElements(Protocol):
+    """What layers call: `Dropout` in training, `no_dropout` elsewhere."""
+
+    def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
+        """Returns x with a share `rate` of its elements zero and the others scaled to keep the mean."""
+
+    def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
+        """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped."""
+
+
+class Dropout:
+    """Drops elements in training, by a stream of random numbers that depends on (seed, step) alone.
+
+    Stateless random numbers make a step repeatable: a run that continues from a checkpoint drops what the uninterrupted
+    run would have dropped.
+    """
+
+    def __init__(self, seed: int, step: tf.Tensor, *, replica: int | tf.Tensor = 0) -> None:
+        """Begins a stream.
+
+        Args:
+          seed: of the run.
+          step: scalar int64, the training step.
+          replica: number of the replica, so that replicas drop different elements.
+        """
+        self._first = tf.cast(replica, tf.int64) * (1 << 32) + seed
+        self._step = tf.cast(step, tf.int64) * (1 << 16)
+        self._calls = 0
+
+    def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
+        """See `DropElements`."""
+        return x if rate == 0.0 else x * self.mask(tf.shape(x), rate, x.dtype)
+
+    def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
+        """See `DropElements`.
+
+        Sixteen random bits decide on an element: random numbers are the most expensive part of dropout.
+        """
+        if rate == 0.0:
+            return None
+        seed = tf.stack([self._first, self._step + self._calls])
+        self._calls += 1
+        size = tf.reduce_prod(shape)
+        bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
+        draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
+        dropped = min(round(rate * _LEVELS), _LEVELS - 1)
+        kept = tf.reshape(tf.cast(draws >= tf.constant(dropped, tf.uint16), dtype), shape)
+        return kept * (_LEVELS / (_LEVELS - dropped))
+
+
+class _NoDropout:
+    """Stands for `Dropout` outside of training."""
+
+    def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
+        """Returns x."""
+        del rate
+        return x
+
+    def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> None:
+        """Returns None: nothing is dropped."""
+        del shape, rate, dtype
+
+
+no_dropout = _NoDropout()

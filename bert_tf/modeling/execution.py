@@ -1,0 +1,29 @@
+"""How the encoder is computed, apart from what it computes."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf.modeling.dropout import DropElements, no_dropout
+
+
+@dataclasses.dataclass(frozen=True)
+class Execution:
+    """Ways of computing that lead to the same numbers; switched off, each is computed as published.
+
+    Attributes:
+      dropout: `dropout.Dropout` in training.
+      pack_tokens: computes real tokens only; padding exists around attention alone.
+      skip_unread: computes of the last layer only what is read of it.
+      dtype: of activations and matrix products; variables, LayerNorm and softmax stay float32. The numbers differ if it
+        is not float32.
+      lean_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
+    """
+
+    dropout: DropElements = no_dropout
+    pack_tokens: bool = True
+    skip_unread: bool = True
+    lean_gradients: bool = True
+    dtype: tf.DType = tf.float32

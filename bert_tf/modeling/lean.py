@@ -1,0 +1,101 @@
+"""Element-wise functions with gradients written by hand: fewer passes over memory than those derived op by op.
+
+Shapes: N rows, D width; B batch, H heads, Q queries, T keys, K = D // H.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import tensorflow as tf
+
+Gradient = Callable[[tf.Tensor], object]
+
+_ROOT_HALF = math.sqrt(0.5)
+_DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
+_TANH_SCALE, _TANH_CUBE = math.sqrt(2.0 / math.pi), 0.044715
+
+
+@tf.custom_gradient
+def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+    """X times the normal distribution function of x; see `layers.gelu_erf`."""
+    distribution = 0.5 + 0.5 * tf.math.erf(x * _ROOT_HALF)
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        return upstream * (distribution + x * (tf.exp(tf.square(x) * -0.5) * _DENSITY_AT_0))
+
+    return x * distribution, gradient
+
+
+@tf.custom_gradient
+def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+    """The tanh form; see `layers.gelu_tanh`."""
+    square = tf.square(x)
+    half_tanh = 0.5 * tf.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
+
+    def gradient(upstream: tf.Tensor) -> tf.Tensor:
+        slope = square * (3.0 * _TANH_SCALE * _TANH_CUBE) + _TANH_SCALE
+        # The last factor is 0 where slope is large: in float16 the product of the first two would not be finite.
+        return upstream * (half_tanh + 0.5 + x * (slope * (0.5 - 2.0 * tf.square(half_tanh))))
+
+    return x * (half_tanh + 0.5), gradient
+
+
+def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+    """Normalizes each row: [N, D], [D] and [D] to [N, D]."""
+
+    @tf.custom_gradient
+    def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True) + epsilon)  # [N, 1]
+        normal = centered * scale
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            product = upstream * normal
+            column = (gamma / float(x.shape[-1]))[:, None]  # [D, 1]: the mean over a row, weighted
+            inner = upstream * gamma - tf.matmul(upstream, column) - normal * tf.matmul(product, column)
+            return inner * scale, tf.reduce_sum(product, axis=0), tf.reduce_sum(upstream, axis=0)
+
+        return normal * gamma + beta, gradient
+
+    return normalize(x, gamma, beta)
+
+
+def softmax(scores: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """Weights from scores [B, H, Q, T] and the bias of padding, in float32 inside."""
+    return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) + bias), scores.dtype)
+
+
+def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
+    """Attention from scaled queries: [B, H, Q, K], [B, H, T, K], [B, H, T, K] to [B, H, Q, K].
+
+    The gradient needs the product of weights and their gradient summed over keys, which is the product of the result and
+    its gradient summed over K (Dao et al., 2022).
+
+    Args:
+      query: scaled by 1 / sqrt(K).
+      key: keys.
+      value: values.
+      bias: [B, 1, 1, T] from `attention.mask_bias`.
+      kept: [B, H, Q, T] what dropout multiplies weights with, or None.
+    """
+
+    @tf.custom_gradient
+    def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        weights = softmax(tf.matmul(query, key, transpose_b=True), bias)  # [B, H, Q, T]
+        dropped = weights if kept is None else weights * kept
+        context = tf.matmul(dropped, value)
+
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+            along = tf.reduce_sum(upstream * context, axis=-1, keepdims=True)  # [B, H, Q, 1]
+            scores = dropped * tf.matmul(upstream, value, transpose_b=True) - weights * along
+            return (
+                tf.matmul(scores, key),
+                tf.matmul(scores, query, transpose_a=True),
+                tf.matmul(dropped, upstream, transpose_a=True),
+            )
+
+        return context, gradient
+
+    return product(query, key, value)

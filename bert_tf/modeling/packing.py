@@ -1,0 +1,150 @@
+"""Where the tokens of a batch lie: as rows of real tokens, and padded to one length around attention.
+
+Shapes: B batch, T tokens of the longest sequence, N rows, D hidden size, H heads, K = D // H.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import tensorflow as tf
+
+
+class Layout(Protocol):
+    """Moves tokens between rows [N, D] and the padded batch."""
+
+    def pack(self, values: tf.Tensor) -> tf.Tensor:
+        """[B, T] one value a token to [N]."""
+
+    def positions(self) -> tf.Tensor:
+        """Returns the [N] place of each row in its sequence."""
+
+    def first(self, rows: tf.Tensor) -> tf.Tensor:
+        """[N, D] to [B, D]: the first token of each sequence, [CLS]."""
+
+    def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
+        """[N, D] to [B, H, T, K]; what lies in padding is finite, and has no meaning."""
+
+    def join_heads(self, context: tf.Tensor) -> tf.Tensor:
+        """[B, H, T, K] to [N, D], heads side by side."""
+
+    def unpack(self, rows: tf.Tensor) -> tf.Tensor:
+        """[N, D] to [B, T, D]; what lies in padding is finite, and has no meaning."""
+
+
+class Padded:
+    """Rows are all positions, padding included: N = B T."""
+
+    def __init__(self, input_mask: tf.Tensor) -> None:
+        """Reads the sizes of a batch off its [B, T] mask."""
+        self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
+
+    def pack(self, values: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.reshape(values, [-1])
+
+    def positions(self) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.tile(tf.range(self._tokens), [self._batch])
+
+    def first(self, rows: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return self.unpack(rows)[:, 0]
+
+    def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
+        """See `Layout`."""
+        split = tf.reshape(rows, [-1, self._tokens, heads, rows.shape[-1] // heads])  # [B, T, H, K]
+        return tf.transpose(split, [0, 2, 1, 3])
+
+    def join_heads(self, context: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, context.shape[1] * context.shape[3]])
+
+    def unpack(self, rows: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.reshape(rows, [-1, self._tokens, rows.shape[-1]])
+
+
+class Packed:
+    """Rows are the real tokens, one sequence after the other.
+
+    Both directions are gathers, and each is the other's gradient: a prefix sum over the mask says which row a position
+    has, the positions of ones in the mask where a row lies.
+    """
+
+    def __init__(self, input_mask: tf.Tensor) -> None:
+        """Finds the rows.
+
+        Args:
+          input_mask: [B, T] 1 for real tokens, 0 for padding; the first token of a sequence is real.
+        """
+        self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
+        self._real = tf.cast(input_mask, tf.float32)[:, None, :, None]  # [B, 1, T, 1]
+        flat = tf.reshape(input_mask, [-1])  # [B T]
+        self._row_of = tf.cumsum(flat) - 1  # [B T], in padding the row of the token before
+        self._place_of = tf.cast(tf.where(flat > 0)[:, 0], tf.int32)  # [N]
+        lengths = tf.reduce_sum(input_mask, axis=1)
+        self._first_rows = tf.cumsum(lengths, exclusive=True)  # [B]
+        self._by_heads: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
+
+    def pack(self, values: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.gather(tf.reshape(values, [-1]), self._place_of)
+
+    def positions(self) -> tf.Tensor:
+        """See `Layout`."""
+        return self._place_of % self._tokens
+
+    def first(self, rows: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        where, size = self._first_rows, tf.shape(rows)
+
+        @tf.custom_gradient
+        def gather(rows: tf.Tensor) -> tf.Tensor:
+            # By itself the gradient of a gather is a set of slices, which adds up slowly with whole tensors.
+            return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
+
+        return gather(rows)
+
+    def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
+        """See `Layout`."""
+        from_rows, from_padded = self._indices(heads)
+        width = rows.shape[-1] // heads
+
+        @tf.custom_gradient
+        def gather(rows: tf.Tensor) -> tf.Tensor:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [B, H, T, K], zero in padding: no query reads it
+                return tf.reshape(tf.gather(tf.reshape(upstream, [-1, width]), from_padded), [-1, heads * width])
+
+            return tf.gather(tf.reshape(rows, [-1, width]), from_rows), gradient
+
+        return gather(rows)
+
+    def join_heads(self, context: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        heads, width = context.shape[1], context.shape[3]
+        from_rows, from_padded = self._indices(heads)
+
+        @tf.custom_gradient
+        def gather(context: tf.Tensor) -> tf.Tensor:
+            def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [N, D]
+                return tf.gather(tf.reshape(upstream, [-1, width]), from_rows) * tf.cast(self._real, upstream.dtype)
+
+            return tf.reshape(tf.gather(tf.reshape(context, [-1, width]), from_padded), [-1, heads * width]), gradient
+
+        return gather(context)
+
+    def unpack(self, rows: tf.Tensor) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.reshape(tf.gather(rows, self._row_of), [-1, self._tokens, rows.shape[-1]])
+
+    def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""
+        if heads not in self._by_heads:
+            head = tf.range(heads)
+            rows = tf.reshape(self._row_of, [self._batch, 1, self._tokens])
+            from_rows = rows * heads + head[None, :, None]
+            sequence = (self._place_of // self._tokens)[:, None]
+            from_padded = (sequence * heads + head) * self._tokens + self.positions()[:, None]
+            self._by_heads[heads] = from_rows, from_padded
+        return self._by_heads[heads]

@@ -1,0 +1,188 @@
+"""Updates of embedding rows that no token of a batch used, put off until the row is next read.
+
+A row without a gradient still moves: its moments shrink, the shrinking first moment moves the weights, and they decay. That
+costs a pass over the table and its moments in every step, for rows that nobody reads. Here a row remembers the step that
+it is current at; when it is read, the steps that it missed are made up for at once. For steps s = t+1 ... t+n, with s
+counted from the last update of the row, m and v its moments then, q = sqrt(beta_2) and D_s the decay after step s:
+
+    w' = D w - m sum_s [ rate_s D_s (beta_1 / q)^s / (sqrt(v) + epsilon_s q^-s) ]
+    m' = beta_1^n m        v' = beta_2^n v
+
+What depends on s alone is a number for each row; the sum over s for each element has the form sum_s a_s / (sqrt(v) + u_s),
+with u_s in a narrow interval. Interpolating 1 / (sqrt(v) + u) in log(u) between Chebyshev nodes turns it into a sum over
+the few nodes, with an error below float32's own. Terms of long ago, under 1e-9 of the first, are left out.
+
+Shapes: V entries of a table, U unique entries of a batch, D width, S missed steps, K nodes.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, plain_update, zeros
+
+tf1 = tf.compat.v1
+
+_NODES = 8
+_NEGLIGIBLE = 1e-9
+_CHUNK = 2048  # rows that are made current at once
+
+
+class _Rows(NamedTuple):
+    """Some rows of a table and of its moments, [U, D] each."""
+
+    weights: tf.Tensor
+    m: tf.Tensor
+    v: tf.Tensor
+
+
+class DeferredTable:
+    """An embedding table in training on one device.
+
+    Attributes:
+      table: [V, D] the variable.
+      gradient_source: [U, D] rows of this step, what a loss is differentiated by.
+    """
+
+    def __init__(self, config: AdamWConfig, rate_at: Callable[[tf.Tensor], tf.Tensor], step: tf.Tensor, *, total_steps: int):
+        """Prepares the updates.
+
+        Args:
+          config: constants of the update.
+          rate_at: learning rates of integer steps of any shape; may be called for steps after the last.
+          step: scalar int64, steps taken before this one.
+          total_steps: the last step of the run.
+        """
+        self._config = config
+        self._rate_at = rate_at
+        self._step = tf.cast(step, tf.int32)
+        self._total = total_steps
+
+    def lookup(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+        """Reads rows as they are at this step; to be called once, in the variable scope that owns the table.
+
+        Args:
+          table: [V, D] the variable.
+          ids: [N] which rows; an entry may occur several times.
+
+        Returns:
+          [N, D].
+        """
+        self.table = table
+        self._decay = self._config.weight_decay if is_decayed(table, self._config) else 0.0
+        own_name = table.op.name.rpartition("/")[2]
+        self._m, self._v = (
+            tf1.get_variable(name, table.shape, trainable=False, initializer=zeros) for name in moment_names(own_name)
+        )
+        # Not in checkpoints: there every row is current at the checkpoint's step.
+        self._current_at = tf1.get_variable(
+            f"{own_name}/current_at",
+            initializer=lambda: tf.fill(table.shape[:1], self._step),
+            dtype=tf.int32,
+            trainable=False,
+            collections=[tf1.GraphKeys.LOCAL_VARIABLES],
+        )
+        self._ids, inverse = tf.unique(ids)
+        self._rows = self._made_current(self._ids)
+        self.gradient_source = self._rows.weights
+        return tf.gather(self.gradient_source, inverse)
+
+    def apply(self, gradient: tf.Tensor) -> tf.Operation:
+        """Updates the rows of this step.
+
+        Args:
+          gradient: [U, D] with respect to `gradient_source`.
+        """
+        updated = plain_update(*self._rows, gradient, self._rate_at(self._step), self._step, self._config, decay=self._decay)
+        return self._write(self._ids, _Rows(*updated), self._step + 1)
+
+    def make_current(self) -> tf.Operation:
+        """Brings the whole table and its moments to this step, as checkpoints hold them."""
+        entries = self.table.shape[0]
+
+        def chunk(start: tf.Tensor) -> tf.Tensor:
+            ids = tf.range(start, tf.minimum(start + _CHUNK, entries))
+            with tf.control_dependencies([self._write(ids, self._made_current(ids), self._step)]):
+                return start + _CHUNK
+
+        return tf.group(tf.while_loop(lambda start: start < entries, chunk, [tf.constant(0)], parallel_iterations=1))
+
+    def _write(self, ids: tf.Tensor, rows: _Rows, step: tf.Tensor) -> tf.Operation:
+        writes = [
+            tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=ids, updates=values)
+            for variable, values in zip((self.table, self._m, self._v), rows)
+        ]
+        with tf.control_dependencies(list(rows)):  # they are made from what `current_at` says before
+            current = tf.fill(tf.shape(ids), step)
+        writes.append(tf.raw_ops.ResourceScatterUpdate(resource=self._current_at.handle, indices=ids, updates=current))
+        return tf.group(writes)
+
+    def _made_current(self, ids: tf.Tensor) -> _Rows:
+        """Returns rows with the updates made up for that they missed."""
+        config = self._config
+        since = tf.gather(self._current_at, ids)  # [U]
+        missed = tf.cast(self._step - since, tf.float32)[:, None]  # [U, 1]
+        m, v = tf.gather(self._m, ids), tf.gather(self._v, ids)
+        stored = tf.gather(self.table, ids)
+        decay = tf.gather(self._decays, self._step) - tf.gather(self._decays, since)  # [U]
+        root = tf.sqrt(v)
+        total = tf.zeros_like(root)
+        weights, nodes = self._quadrature(since)  # [U, K] both
+        for k in range(_NODES):
+            total += weights[:, k, None] / (root + nodes[:, k, None])
+        return _Rows(
+            stored + (stored * tf.math.expm1(decay)[:, None] - m * total),
+            m * tf.pow(config.beta_1, missed),
+            v * tf.pow(config.beta_2, missed),
+        )
+
+    @property
+    def _decays(self) -> tf.Tensor:
+        """Returns [total + 1] logarithms of the decay by all steps before each; a constant once the graph is optimized."""
+        rates = self._rate_at(tf.range(self._total))
+        return tf.concat([[0.0], tf.cumsum(tf.math.log1p(-self._decay * rates))], axis=0)
+
+    def _quadrature(self, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns weights W and nodes u so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
+
+        Args:
+          since: [U] the step that each row is current at.
+
+        Returns:
+          [U, K] weights and [U, K] nodes.
+        """
+        config = self._config
+        shrinking = config.beta_1 / math.sqrt(config.beta_2)
+        count = math.ceil(math.log(_NEGLIGIBLE) / math.log(shrinking))
+        ordinal = np.arange(1, count + 1)  # [S]
+        step = since[:, None] + ordinal[None, :].astype(np.int32) - 1  # [U, S]
+        happened = step < self._step
+        rate, epsilon = self._rate_at(step), config.epsilon
+        if config.bias_correction:
+            number = tf.cast(step, tf.float32) + 1.0
+            correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
+            rate = rate * correction / (1.0 - tf.pow(config.beta_1, number))
+            epsilon = epsilon * correction
+        after = tf.gather(self._decays, self._step) - tf.gather(self._decays, tf.minimum(step + 1, self._total))  # [U, S]
+        amount = tf.where(happened, rate * (shrinking**ordinal).astype(np.float32) * tf.exp(after), 0.0)
+        place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
+        place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
+
+        last = tf.reduce_max(tf.where(happened, place, place[:, :1]), axis=1, keepdims=True)
+        middle, half = (last + place[:, :1]) / 2.0, tf.maximum((last - place[:, :1]) / 2.0, 1e-6)  # [U, 1]
+        scaled = tf.clip_by_value((place - middle) / half, -1.0, 1.0)
+        earlier, polynomial = tf.ones_like(scaled), scaled  # Chebyshev polynomials 0 and 1
+        moments = [tf.reduce_sum(amount, axis=1), tf.reduce_sum(amount * scaled, axis=1)]
+        for _ in range(2, _NODES):
+            earlier, polynomial = polynomial, 2.0 * scaled * polynomial - earlier
+            moments.append(tf.reduce_sum(amount * polynomial, axis=1))
+        angles = (np.arange(_NODES) + 0.5) * math.pi / _NODES
+        at_nodes = np.cos(np.outer(np.arange(_NODES), angles)) * (2.0 / _NODES)  # [polynomials, K]
+        at_nodes[0] /= 2.0
+        weights = tf.matmul(tf.stack(moments, axis=1), at_nodes.astype(np.float32))
+        return weights, tf.exp(middle + half * np.cos(angles).astype(np.float32))

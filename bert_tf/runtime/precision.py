@@ -1,0 +1,58 @@
+"""Which number format matrix products use, and whether this machine computes in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+
+_CPU_INFO = Path("/proc/cpuinfo")
+# NVIDIA's compute capability from which matrix units compute in a format.
+_TENSOR_CORES = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)}
+
+
+class Precision(NamedTuple):
+    """A row of the table: what the flag's value means."""
+
+    dtype: tf.DType  # of activations and matrix products
+    loss_scaling: bool = False
+    tensor_float_32: bool = False
+
+
+PRECISIONS = {
+    "float32": Precision(tf.float32),
+    "tf32": Precision(tf.float32, tensor_float_32=True),
+    "bfloat16": Precision(tf.bfloat16),
+    "float16": Precision(tf.float16, loss_scaling=True),
+}
+
+
+def use(name: str) -> Precision:
+    """Sets the machine up for a row of `PRECISIONS`, and returns the row."""
+    precision = PRECISIONS[name]
+    tf.config.experimental.enable_tensor_float_32_execution(precision.tensor_float_32)
+    return precision
+
+
+def misgiving(name: str) -> str | None:
+    """Returns why a format will not be fast here, or None; in one line, for the log."""
+    if name == "float32":
+        return None
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus:
+        needed = _TENSOR_CORES[name]
+        capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability", (0, 0))
+        if capability >= needed:
+            return None
+        return "GPU of compute capability %d.%d has no matrix units for %s (from %d.%d)" % (*capability, name, *needed)
+    if name == "tf32":
+        return "tf32 is a format of GPUs; the CPU computes in float32"
+    if name == "bfloat16" and _has_instructions("avx512_bf16", "amx_bf16"):
+        return None
+    return f"this CPU has no instructions for {name}; float32 is faster"
+
+
+def _has_instructions(*names: str) -> bool:
+    flags = _CPU_INFO.read_text(encoding="utf-8").split() if _CPU_INFO.exists() else ()
+    return any(name in flags for name in names)

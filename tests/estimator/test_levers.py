@@ -1,0 +1,70 @@
+"""What is switched for speed alone changes no loss."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
+from bert_tf.estimator.update import Optimization
+from bert_tf.inputs.pipeline import Batching, train_input_fn
+from bert_tf.modeling import heads
+from bert_tf.modeling.execution import Execution
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.tasks.base import HeadSpec
+from tests.estimator import wide
+from tests.tiny import random_weights
+
+tf1 = tf.compat.v1
+
+LEVERS = ("pack_tokens", "skip_unread", "lean_gradients", "fused", "defer_embeddings", "pad_to_longest")
+
+
+def losses(*, off=(), bias_correction=False):
+    """The loss of every step from the same weights, without dropout, with some levers off."""
+    on = {name: name not in off for name in LEVERS}
+    execution = Execution(**{name: on[name] for name in ("pack_tokens", "skip_unread", "lean_gradients")})
+    adamw = AdamWConfig(bias_correction=bias_correction, fused=on["fused"])
+    optimization = Optimization(
+        learning_rate=0.003,
+        warmup_steps=3,
+        total_steps=wide.SCHEDULE.steps,
+        defer_embeddings=on["defer_embeddings"],
+        adamw=adamw,
+    )
+    batching = Batching(pad_to=None if on["pad_to_longest"] else wide.LONGEST)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        tf1.set_random_seed(1)
+        data = train_input_fn(wide.features(), wide.SCHEDULE, seed=4, batching=batching)()
+        batch = tf1.data.make_one_shot_iterator(data).get_next()
+        model = Model(wide.SURE, HeadSpec(2), execution, seed=1, optimization=optimization)
+        spec = make_model_fn(model)(batch, TRAIN)
+        session.run(tf1.global_variables_initializer())
+        session.run(tf1.local_variables_initializer())
+        weights = {**random_weights(wide.SURE), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8))}
+        for variable in tf1.trainable_variables():
+            if variable.op.name in weights:
+                variable.load(weights[variable.op.name], session)
+        return [session.run([spec.loss, spec.train_op])[0] for _ in range(wide.SCHEDULE.steps)]
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["published", "bias correction"])
+def published(request):
+    """Whether moments are corrected, and the losses with all levers off."""
+    return request.param, losses(off=LEVERS, bias_correction=request.param)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _head_without_dropout():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(heads, "_DROPOUT_RATE", 0.0)
+        yield
+
+
+@pytest.mark.parametrize("off", [(), *((name,) for name in LEVERS)], ids=lambda off: f"all but {off[0]}" if off else "all")
+def test_levers_change_no_loss(published, off):
+    bias_correction, expected = published
+    found = losses(off=off, bias_correction=bias_correction)
+    assert max(expected) - min(expected) > 0.05  # there was something to learn
+    np.testing.assert_allclose(found, expected, atol=1e-5)

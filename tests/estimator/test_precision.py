@@ -1,0 +1,145 @@
+"""Training in 16 bits and by XLA."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import TrainingError
+from bert_tf.inputs.pipeline import Batching, Schedule
+from bert_tf.modeling import heads
+from bert_tf.modeling.execution import Execution
+from bert_tf.optimization import loss_scale
+from tests.estimator import toy
+
+ROOT = Path(__file__).resolve().parents[2]
+SCHEDULE = Schedule(24, 4, 25)  # 150 steps
+ONCE = {"save_checkpoints_steps": 1000}
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+def train(folder, dtype, restore, *, schedule=SCHEDULE, **model):
+    """Returns the lines of metrics.jsonl."""
+    execution = Execution(dtype=dtype)
+    scaled = dtype == tf.float16
+    model = {"execution": execution, "restore": restore, "loss_scaling": scaled, **model}
+    toy.train(folder, schedule=schedule, training=ONCE, **model)
+    return toy.metrics_lines(folder)
+
+
+@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda dtype: dtype.name)
+def test_training_in_16_bits_lowers_the_loss(tmp_path, pretrained, dtype):
+    losses = [line["loss"] for line in train(tmp_path, dtype, pretrained)]
+    assert np.mean(losses[:12]) > 0.6
+    assert np.mean(losses[-12:]) < 0.3
+
+
+def test_weights_and_moments_stay_float32(tmp_path, pretrained):
+    training = {"keep_optimizer_slots": True}
+    toy.train(tmp_path, execution=Execution(dtype=tf.bfloat16), restore=pretrained, training=training)
+    found = toy.entries(tmp_path)
+    assert {value.dtype for name, value in found.items() if name != "global_step"} == {np.dtype(np.float32)}
+
+
+def test_float16_reports_the_skipped_steps(tmp_path, pretrained, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        lines = train(tmp_path, tf.float16, pretrained, schedule=Schedule(24, 4, 1))
+    assert [line["skipped_steps"] for line in lines] == [0] * 6
+    assert [text for text in caplog.messages if text.endswith(", skipped steps = 0")][5].startswith("step 6 of 6: loss = ")
+
+
+@pytest.fixture(scope="module")
+def overflown(tmp_path_factory, pretrained):
+    """The folder of a run whose scale is too large at first."""
+    folder = tmp_path_factory.mktemp("overflown")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(loss_scale, "_INITIAL", 2.0**127)
+        train(folder, tf.float16, pretrained, schedule=Schedule(24, 4, 40), learning_rate=0.006)
+    return folder
+
+
+def test_steps_that_overflow_are_skipped_and_training_goes_on(overflown):
+    lines = toy.metrics_lines(overflown)
+    skipped = [line["skipped_steps"] for line in lines]
+    losses = [line["loss"] for line in lines]
+    assert skipped[:80] == list(range(80))  # what float16 can bear here is somewhere below 2**47
+    assert skipped[-1] < 127 < len(skipped)
+    assert np.mean(losses[-12:]) < 0.6 < np.mean(losses[:80])
+
+
+def test_reports_of_skipped_steps_are_json(overflown):
+    constants = []
+    for line in (overflown / "metrics.jsonl").read_text().splitlines():
+        json.loads(line, parse_constant=constants.append)
+    assert constants == []  # NaN and Infinity, which only Python reads
+
+
+def test_skipped_steps_change_no_weight(tmp_path, pretrained, monkeypatch):
+    monkeypatch.setattr(loss_scale, "_INITIAL", 2.0**127)
+    train(tmp_path, tf.float16, pretrained, schedule=Schedule(24, 4, 1))
+    before, after = toy.random_weights(toy.CONFIG), toy.entries(tmp_path, 6)
+    assert [name for name, value in before.items() if value.tobytes() != after[name].tobytes()] == []
+
+
+@pytest.mark.parametrize("epochs", [1, 10])
+def test_weights_that_are_no_numbers_fail_in_float16_as_well(tmp_path, epochs):
+    poisoned = toy.restore_plan(tmp_path / "model", poison="bert/pooler/dense/bias")
+    with pytest.raises(TrainingError, match="the loss or its gradient is not a finite number"):
+        train(tmp_path / "out", tf.float16, poisoned, schedule=Schedule(24, 4, epochs))
+
+
+def test_float16_continues_with_its_scale(tmp_path, pretrained, monkeypatch):
+    monkeypatch.setattr(loss_scale, "_INITIAL", 2.0**30)
+    half = {"execution": Execution(dtype=tf.float16), "loss_scaling": True, "restore": pretrained}
+    toy.train(tmp_path, **half)
+    saved = toy.entries(tmp_path, 15)
+    assert saved["loss_scale/scale"] == 2.0 ** (30 - saved["loss_scale/skipped_steps"])
+    assert saved["loss_scale/skipped_steps"] > 0
+    for path in tmp_path.glob("model.ckpt-18*"):
+        path.unlink()
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-15"\n')
+    toy.train(tmp_path, **half)
+    assert [line["skipped_steps"] for line in toy.metrics_lines(tmp_path)][15] == saved["loss_scale/skipped_steps"]
+
+
+XLA_RUN = """
+import sys
+from pathlib import Path
+from bert_tf.modeling import heads
+from tests.estimator import test_precision, toy
+heads._DROPOUT_RATE = 0.0
+folder = Path(sys.argv[1])
+test_precision.train_for_xla(folder, toy.restore_plan(folder / "model"), xla=True)
+"""
+
+
+def train_for_xla(folder, restore, *, xla):
+    """Trains without dropout, with one shape for all batches; returns the losses."""
+    sure = dataclasses.replace(toy.CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    execution = Execution(pack_tokens=False)
+    training = {**ONCE, "batching": Batching(pad_to=12)}
+    toy.train(folder, config=sure, execution=execution, restore=restore, training=training, xla=xla)
+    return [line["loss"] for line in toy.metrics_lines(folder)]
+
+
+def test_xla_trains_to_the_same_losses(tmp_path, pretrained, monkeypatch):
+    monkeypatch.setattr(heads, "_DROPOUT_RATE", 0.0)
+    environment = {**os.environ, "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit", "TF_CPP_MIN_LOG_LEVEL": "0"}
+    command = [sys.executable, "-c", XLA_RUN, tmp_path / "xla"]
+    done = subprocess.run(command, cwd=ROOT, timeout=300, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert "Compiled cluster using XLA!" in done.stderr
+    found = [line["loss"] for line in toy.metrics_lines(tmp_path / "xla")]
+    np.testing.assert_allclose(found, train_for_xla(tmp_path / "plain", pretrained, xla=False), atol=1e-4)

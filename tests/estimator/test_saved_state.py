@@ -1,0 +1,119 @@
+"""What checkpoints hold, above all of word vectors whose updates are put off."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.checkpoints.restore import plan_restore
+from bert_tf.estimator import hooks, run
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.optimization.adamw import AdamWConfig
+from tests.estimator import toy, wide
+from tests.tiny import random_weights
+
+LAST = wide.SCHEDULE.steps
+TABLE = "bert/embeddings/word_embeddings"
+WEIGHTS = {*encoder_shapes(wide.CONFIG), *CLASSIFICATION_VARIABLES}
+MOMENTS = {f"{name}/{moment}" for name in WEIGHTS for moment in ("adam_m", "adam_v")}
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """Trains the wide model, saving every 7 steps."""
+    folder = tmp_path_factory.mktemp("pretrained")
+    write_checkpoint(folder / "bert_model.ckpt", random_weights(wide.CONFIG))
+    restore = plan_restore(CheckpointReader(folder / "bert_model.ckpt"), wide.CONFIG, CLASSIFICATION_VARIABLES)
+
+    def train(folder, *, keep=False, **model):
+        training = {"save_checkpoints_steps": 7, "keep_optimizer_slots": keep}
+        settings = {"config": wide.CONFIG, "restore": restore, "learning_rate": 0.001, **model}
+        toy.train(folder, schedule=wide.SCHEDULE, data=wide.features(), training=training, **settings)
+        return folder
+
+    return train
+
+
+@pytest.fixture(scope="module")
+def deferred(tmp_path_factory, train):
+    return train(tmp_path_factory.mktemp("deferred"), keep=True)
+
+
+@pytest.fixture(scope="module")
+def at_once(tmp_path_factory, train):
+    return train(tmp_path_factory.mktemp("at_once"), keep=True, defer_embeddings=False)
+
+
+@pytest.mark.parametrize("step", [7, 14, 28, LAST])
+def test_every_checkpoint_holds_rows_as_they_are_at_its_step(deferred, at_once, step):
+    found, expected = toy.entries(deferred, step), toy.entries(at_once, step)
+    assert found.keys() == expected.keys()
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+
+def test_rows_that_no_batch_used_moved_nevertheless(deferred):
+    used = np.unique(wide.features().token_ids)
+    unused = np.setdiff1d(np.arange(wide.WORDS), used)
+    before, after = random_weights(wide.CONFIG)[TABLE][unused], toy.entries(deferred, LAST)[TABLE][unused]
+    assert len(unused) > 1000
+    # Only decay moves them, by 1 - rate * 0.01 in every step.
+    rates = [line["learning_rate"] for line in toy.metrics_lines(deferred)]
+    np.testing.assert_allclose(after, before * np.prod(1.0 - 0.01 * np.array(rates)), rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def corrected(tmp_path_factory, train):
+    """Runs with bias correction, deferred and at once."""
+    adamw = AdamWConfig(bias_correction=True)
+    return [train(tmp_path_factory.mktemp("corrected"), defer_embeddings=defer, adamw=adamw) for defer in (True, False)]
+
+
+def test_bias_correction_is_made_up_for_as_well(corrected):
+    found, expected = (toy.entries(folder, LAST) for folder in corrected)
+    for name, value in expected.items():
+        np.testing.assert_allclose(found[name], value, rtol=0, atol=1e-6, err_msg=name)
+
+
+@pytest.mark.parametrize("step", [7, LAST])
+def test_checkpoints_with_moments_hold_them_for_every_weight_and_nothing_else(deferred, step):
+    assert toy.entries(deferred, step).keys() == {*WEIGHTS, *MOMENTS, "global_step"}
+
+
+@pytest.mark.parametrize("run_of", [0, 1], ids=["deferred", "at once"])
+def test_the_last_checkpoint_holds_what_is_trained_and_the_step(corrected, run_of):
+    assert toy.entries(corrected[run_of], LAST).keys() == {*WEIGHTS, "global_step"}
+
+
+def test_the_last_checkpoint_of_float16_has_nothing_of_the_loss_scale(tmp_path, train):
+    train(tmp_path, loss_scaling=True)
+    assert toy.entries(tmp_path, LAST).keys() == {*WEIGHTS, "global_step"}
+    scale = {name for name in toy.entries(tmp_path, 28) if name.startswith("loss_scale/")}
+    assert toy.entries(tmp_path, 28).keys() == {*WEIGHTS, *MOMENTS, *scale, "global_step"}
+    assert len(scale) == 3  # a run that continues needs it
+
+
+def test_a_run_that_failed_after_a_checkpoint_continues_bit_for_bit(tmp_path, monkeypatch, train, deferred):
+    class Failing(hooks.ProgressHook):
+        def after_run(self, run_context, run_values):
+            super().after_run(run_context, run_values)
+            if self.step == 13:
+                raise RuntimeError("as if the machine had failed")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "ProgressHook", Failing)
+        with pytest.raises(RuntimeError, match="as if"):
+            train(tmp_path, keep=True)
+    train(tmp_path, keep=True)
+    found, expected = toy.entries(tmp_path, LAST), toy.entries(deferred, LAST)
+    assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
+
+
+def test_names_in_checkpoints_are_published_ones(deferred):
+    shape = r"bert/(embeddings|encoder/layer_\d+/(attention/(self|output)|intermediate|output)|pooler)/.+|output_(weights|bias)"
+    names = toy.entries(deferred, LAST).keys() - {"global_step"}
+    assert [name for name in names if not re.fullmatch(rf"({shape}?)(/adam_[mv])?", name)] == []

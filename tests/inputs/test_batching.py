@@ -1,0 +1,153 @@
+"""Examples of similar length together, padding, and the order of evaluation."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from bert_tf.inputs import pipeline
+from bert_tf.inputs.pipeline import (
+    Batching,
+    Schedule,
+    eval_input_fn,
+    eval_order,
+    grouped_rows,
+    train_input_fn,
+    training_rows,
+)
+from tests.inputs.test_pipeline import batches, make_features, seen
+
+WINDOW = 50
+LENGTHS = np.random.default_rng(0).integers(5, 100, 203).astype(np.int32)
+SCHEDULE = Schedule(203, 4, 2.4)  # 121 steps: two windows and a part of a third, over epochs
+
+
+def grouped(*, seed=5, start_step=0, schedule=SCHEDULE):
+    return list(grouped_rows(schedule, LENGTHS, seed=seed, start_step=start_step))
+
+
+def plain(*, seed=5):
+    return list(training_rows(SCHEDULE, seed=seed))
+
+
+def as_lists(rows):
+    return [list(batch) for batch in rows]
+
+
+def padding(rows):
+    return sum(int((LENGTHS[batch].max() - LENGTHS[batch]).sum()) for batch in rows)
+
+
+@pytest.mark.parametrize("window", [0, 1, 2])
+def test_a_window_has_the_examples_that_it_has_without_grouping(window):
+    part = slice(window * WINDOW, (window + 1) * WINDOW)
+    assert sorted(np.concatenate(grouped()[part])) == sorted(np.concatenate(plain()[part]))
+
+
+def test_the_windows_make_up_the_whole_run():
+    assert len(grouped()) == SCHEDULE.steps == 2 * WINDOW + 21
+    assert {len(batch) for batch in grouped()} == {SCHEDULE.batch_size}
+
+
+@pytest.mark.parametrize("window", [0, 1, 2])
+def test_the_batches_of_a_window_do_not_overlap_in_length(window):
+    spans = sorted((LENGTHS[batch].min(), LENGTHS[batch].max()) for batch in grouped()[window * WINDOW : (window + 1) * WINDOW])
+    assert all(longest <= shortest for (_, longest), (shortest, _) in zip(spans, spans[1:]))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_grouping_leaves_far_less_padding(seed):
+    assert padding(grouped(seed=seed)) < 0.2 * padding(plain(seed=seed))
+
+
+@pytest.mark.parametrize("examples", [1, 3, 203])
+def test_grouping_fills_every_batch_however_few_examples_there_are(examples):
+    rows = list(grouped_rows(Schedule(examples, 4, 20), np.full(examples, 7), seed=1))
+    assert [len(batch) for batch in rows] == [4] * (examples * 5)
+
+
+@pytest.mark.parametrize("start", [0, 1, 49, 50, 51, 99, 100, 101, 120, 121, 122, 150, 200])
+def test_grouped_rows_start_at_any_step(start):
+    assert as_lists(grouped(start_step=start)) == as_lists(grouped()[start:])
+
+
+def test_a_longer_run_has_the_same_whole_windows():
+    longer = grouped(schedule=Schedule(203, 4, 3.0))
+    assert as_lists(longer[: 2 * WINDOW]) == as_lists(grouped()[: 2 * WINDOW])
+
+
+def test_the_same_seed_groups_in_the_same_way():
+    assert as_lists(grouped()) == as_lists(grouped())
+    assert as_lists(grouped()) != as_lists(grouped(seed=6))
+
+
+def test_every_window_comes_in_its_own_order():
+    rows = list(grouped_rows(Schedule(200, 4, 3.0), LENGTHS[:200], seed=5))  # three windows, each an epoch
+    ranks = [tuple(np.argsort([LENGTHS[b].sum() for b in rows[at : at + WINDOW]])) for at in (0, WINDOW, 2 * WINDOW)]
+    assert len(set(ranks)) == 3
+    assert all(rank != tuple(sorted(rank)) for rank in ranks)
+
+
+@pytest.mark.parametrize("start", [0, 7, 60])
+def test_training_input_groups_on_request(start):
+    features = make_features(LENGTHS)
+    found = batches(train_input_fn(features, SCHEDULE, seed=5, start_step=start, batching=Batching(group_by_length=True)))
+    assert seen(found) == list(itertools.chain(*grouped(start_step=start)))
+
+
+@pytest.mark.parametrize(
+    ("batching", "tokens"),
+    [
+        (Batching(), [9, 4, 2]),
+        (Batching(pad_to=12), [12, 12, 12]),
+        (Batching(multiple=4), [12, 4, 4]),
+        (Batching(multiple=8), [16, 8, 8]),
+        (Batching(pad_to=12, multiple=8), [16, 16, 16]),
+        (Batching(pad_to=16, multiple=8), [16, 16, 16]),
+    ],
+)
+def test_batches_have_the_length_that_is_asked_for(batching, tokens):
+    found = batches(eval_input_fn(make_features([3, 5, 9, 2, 4]), 2, batching=batching))
+    assert [batch["input_ids"].shape for batch in found] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
+
+
+@pytest.mark.parametrize(("batching", "tokens"), [(Batching(pad_to=20), {20}), (Batching(multiple=16), {16})])
+def test_training_batches_have_the_length_that_is_asked_for(batching, tokens):
+    found = batches(train_input_fn(make_features(range(1, 14)), Schedule(13, 4, 2), seed=5, batching=batching))
+    assert {batch[name].shape[1] for batch in found for name in ("input_ids", "input_mask", "segment_ids")} == tokens
+
+
+def test_more_padding_is_masked_as_well():
+    features = make_features([3, 1])
+    (batch,) = batches(eval_input_fn(features, 2, batching=Batching(multiple=4)))
+    np.testing.assert_array_equal(batch["input_mask"], [[1, 1, 1, 0], [1, 0, 0, 0]])
+    np.testing.assert_array_equal(batch["input_ids"], [[1, 1, 1, 0], [2, 0, 0, 0]])
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, LENGTHS % 3 + 1, np.array([4])], ids=["many", "ties", "one"])
+def test_evaluation_begins_with_the_longest_and_keeps_ties_in_order(lengths):
+    order = list(eval_order(lengths))
+    assert order == sorted(range(len(lengths)), key=lambda row: (-lengths[row], row))
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 4, 50, 1000])
+def test_evaluation_sees_every_example_once(batch_size):
+    found = batches(eval_input_fn(make_features(LENGTHS), batch_size))
+    assert seen(found) == list(eval_order(LENGTHS))
+
+
+@pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])
+def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, budget):
+    monkeypatch.setattr(pipeline, "_EVAL_TOKENS", budget)
+    found = batches(eval_input_fn(make_features(LENGTHS), None))
+    sizes = [batch["input_ids"].size for batch in found]
+    assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))
+    # And is not smaller than it must be: one more example of the same length would not fit.
+    assert all(size + batch["input_ids"].shape[1] > budget for size, batch in zip(sizes[:-1], found[:-1]))
+
+
+def test_an_example_longer_than_the_tokens_of_a_batch_is_one_of_its_own():
+    found = batches(eval_input_fn(make_features([3000, 2049, 2048, 1024, 1024]), None))
+    assert [batch["input_ids"].shape for batch in found] == [(1, 3000), (1, 2049), (1, 2048), (2, 1024)]

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.modeling.dropout import Dropout, no_dropout
+from tests.graphs import evaluate
+
+SHAPE = (100, 150)
+TYPES = [tf.float32, tf.bfloat16, tf.float16]
+
+
+def masks(*rates, shape=SHAPE, seed=1, step=5, replica=0, dtype=tf.float32):
+    """Returns what a step multiplies elements with, call by call."""
+
+    def build():
+        dropout = Dropout(seed, tf.constant(step, tf.int64), replica=replica)
+        return [dropout.mask(tf.constant(shape), rate, dtype) for rate in rates]
+
+    return evaluate(build)
+
+
+def mask(rate=0.3, **options):
+    return masks(rate, **options)[0]
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
+def test_a_mask_holds_zero_and_one_other_number(rate, dtype):
+    scale = tf.cast(65536 / (65536 - round(rate * 65536)), dtype).numpy()
+    assert set(mask(rate, dtype=dtype).ravel().tolist()) == {0, float(scale)}
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.25, 0.5, 0.9])
+def test_drops_its_share_and_keeps_the_mean(rate):
+    found = mask(rate)
+    deviation = np.sqrt(rate * (1 - rate) / found.size)
+    assert (found == 0).mean() == pytest.approx(rate, abs=4 * deviation)
+    assert found.mean() == pytest.approx(1, abs=4 * deviation / (1 - rate))
+
+
+def test_a_rate_is_kept_to_its_last_bit():
+    found = mask(65535 / 65536, shape=(1 << 20,))
+    assert 4 <= (found == 65536).sum() <= 32  # one of 65536 levels stays, 16 are expected
+    assert (found != 0).sum() == (found == 65536).sum()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_drops_the_same_share_of_every_row_and_column(axis):
+    shares = (mask() == 0).mean(axis=axis)
+    assert np.abs(shares - 0.3).max() < 5 * np.sqrt(0.3 * 0.7 / SHAPE[axis])
+
+
+@pytest.mark.parametrize("shape", [(1,), (3,), (5, 1), (2, 3, 7), (4, 4), (0, 3)], ids=str)
+def test_sizes_need_not_be_multiples_of_four(shape):
+    assert mask(shape=shape).shape == shape
+
+
+def test_repeats_itself_for_the_same_seed_and_step():
+    np.testing.assert_array_equal(masks(0.3, 0.3), masks(0.3, 0.3))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"seed": 2}, {"step": 6}, {"step": 5 + (1 << 20)}, {"replica": 1}, {"replica": 1, "seed": 0}, {"seed": 2, "step": 4}],
+    ids=str,
+)
+def test_masks_are_independent_of_those_of_another(change):
+    differing = (mask() != mask(**change)).mean()
+    assert differing == pytest.approx(2 * 0.3 * 0.7, abs=0.02)
+
+
+def test_masks_of_two_calls_are_independent():
+    first, second = masks(0.3, 0.3)
+    assert (first != second).mean() == pytest.approx(2 * 0.3 * 0.7, abs=0.02)
+
+
+def test_neighbours_are_dropped_independently():
+    dropped = mask().ravel() == 0  # four neighbours come out of one random number
+    for distance in (1, 2, 3, 4):
+        both = (dropped[distance:] & dropped[:-distance]).mean()
+        assert both == pytest.approx(0.3**2, abs=0.01)
+
+
+def test_steps_are_counted_while_the_graph_runs():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        step = tf.compat.v1.placeholder(tf.int64, [])
+        drawn = Dropout(1, step).mask(tf.constant(SHAPE), 0.3, tf.float32)
+        np.testing.assert_array_equal(session.run(drawn, {step: 6}), mask(step=6))
+
+
+@pytest.mark.parametrize("dropout", [Dropout(0, tf.constant(0)), no_dropout], ids=["rate 0", "none"])
+def test_where_nothing_is_dropped_the_input_returns_and_there_is_no_mask(dropout):
+    x, rate = tf.ones([2]), 0.9 if dropout is no_dropout else 0.0
+    assert dropout(x, rate) is x
+    assert dropout.mask(tf.shape(x), rate, tf.float32) is None
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_elements_and_their_gradient_are_multiplied_with_the_mask(dtype):
+    def build():
+        x = tf.cast(tf.fill([50], 3.0), dtype)
+        out = Dropout(0, tf.constant(3))(x, 0.5)
+        return Dropout(0, tf.constant(3)).mask(tf.shape(x), 0.5, dtype), out, tf.gradients(out, x)[0]
+
+    kept, out, gradient = evaluate(build)
+    np.testing.assert_array_equal(out, 3 * kept)
+    np.testing.assert_array_equal(gradient, kept)

@@ -1,0 +1,274 @@
+"""Against the published update of every row in every step, in NumPy and float64.
+
+Bounds: a weight of 0.1 is rounded to 4e-9 in each of 320 steps; with bias correction float32's 1 - beta_2^t is off by 1e-5
+of itself where t is small, and the way that a weight goes by half of that. Rates are twenty times those of fine-tuning.
+Moments: 0.9 and 0.999 in float32 are off by 3e-8 and 1e-8 of themselves, 320 times over, which counts in relation to the
+average of sizes, as gradients may cancel each other.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.deferred import _CHUNK, DeferredTable
+from bert_tf.optimization.schedules import linear_warmup_decay
+
+tf1 = tf.compat.v1
+STEPS, WARM_UP, PEAK = 320, 30, 1e-3
+WEIGHTS_AGREE = {"rtol": 0, "atol": 4e-7}
+MOMENTS_AGREE = 2e-5
+ROWS, WIDTH = 30, 4
+NEVER, ONCE, WITH_GAPS = 0, 1, 2
+USED = {ONCE: (7,), WITH_GAPS: (3, 4, 6, 56, 306)}  # gaps of 1, 2, 50 and 250 steps
+RANDOM = np.random.default_rng(0)
+SIZES = 10 ** RANDOM.uniform(-9, 0, [ROWS, WIDTH])  # of gradients
+CONFIGS = {
+    "published": AdamWConfig(),
+    "without decay": AdamWConfig(weight_decay=0.0),
+    "bias-corrected": AdamWConfig(bias_correction=True),
+    "bias-corrected without decay": AdamWConfig(bias_correction=True, weight_decay=0.0),
+}
+
+
+class State(NamedTuple):
+    """Of a table: weights and moments, [V, D] each."""
+
+    weights: np.ndarray
+    m: np.ndarray
+    v: np.ndarray
+
+
+class Batch(NamedTuple):
+    """What a step reads, and the gradient by what it read."""
+
+    ids: np.ndarray  # [N]
+    upstream: np.ndarray  # [N, D]
+
+
+def batch_of(step):
+    """Returns some rows that are common and some that are rare; an entry may occur several times."""
+    ids = 3 + RANDOM.integers(0, ROWS - 3, 6) * RANDOM.integers(0, ROWS - 3, 6) // ROWS
+    ids = RANDOM.permutation([*ids, *(row for row, steps in USED.items() if step in steps)]).astype(np.int32)
+    return Batch(ids, (RANDOM.normal(size=[len(ids), WIDTH]) * SIZES[ids]).astype(np.float32))
+
+
+START = State(RANDOM.normal(0, 0.02, [ROWS, WIDTH]).astype(np.float32), *np.zeros([2, ROWS, WIDTH], np.float32))
+BATCHES = [batch_of(step) for step in range(STEPS)]
+
+
+def rate_of(step, peak=PEAK):
+    return peak * (step / WARM_UP if step < WARM_UP else 1 - step / STEPS)
+
+
+def updates(state, batches, config, *, peak=PEAK) -> Iterator[State]:
+    """Yields the state before each step and after the last."""
+    w, m, v = (x.astype(np.float64) for x in state)
+    yield State(w, m, v)
+    for step, (ids, upstream) in enumerate(batches):
+        gradient = np.zeros_like(w)
+        np.add.at(gradient, ids, upstream)
+        m, v = 0.9 * m + 0.1 * gradient, 0.999 * v + 0.001 * gradient**2
+        t = step + 1 if config.bias_correction else np.inf
+        w = w - rate_of(step, peak) * (m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + config.weight_decay * w)
+        yield State(w, m, v)
+
+
+@functools.cache
+def expected(config):
+    return list(updates(START, BATCHES, config))
+
+
+@functools.cache
+def average_sizes():
+    """Returns the state for gradients of one sign."""
+    return list(updates(START, [Batch(ids, np.abs(upstream)) for ids, upstream in BATCHES], AdamWConfig()))
+
+
+def assert_moments_agree(found, step, config):
+    for got, want, size in zip(found[1:], expected(config)[step][1:], average_sizes()[step][1:]):
+        np.testing.assert_array_less(np.abs(got - want), MOMENTS_AGREE * size + 1e-30)
+
+
+class Run:
+    """A graph and a session with a table whose updates are put off."""
+
+    def __init__(self, config, *, start=START, step=0, peak=PEAK) -> None:
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            self._step = tf1.train.get_or_create_global_step()
+            self._ids, self._upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
+            rate_at = functools.partial(linear_warmup_decay, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
+            self.deferred = DeferredTable(config, rate_at, self._step.read_value(), total_steps=STEPS)
+            with tf1.variable_scope("bert/embeddings"):
+                table = tf1.get_variable("word_embeddings", start.weights.shape)
+                self._read = self.deferred.lookup(table, self._ids)
+            gradient = tf.gradients(self._read, self.deferred.gradient_source, self._upstream)[0]
+            self.update = self.deferred.apply(tf.convert_to_tensor(gradient))
+            with tf.control_dependencies([self.update]):
+                self._train = self._step.assign_add(1, read_value=False)
+            self._make_current = self.deferred.make_current()
+            variables = {v.op.name.rpartition("/")[2]: v for v in tf1.global_variables()}
+            self._state = State(*(variables[name] for name in ("word_embeddings", "adam_m", "adam_v")))
+            self._current_at = tf1.local_variables()[0]
+            values = {v.initial_value: value for v, value in zip((*self._state, self._step), (*start, step))}
+            globally, locally = tf1.global_variables_initializer(), tf1.local_variables_initializer()
+        self._session = tf1.Session(graph=self.graph)
+        self._session.run(globally, values)
+        self._session.run(locally)  # after the checkpoint, as in a MonitoredSession
+
+    def step(self, batch) -> np.ndarray:
+        """Trains; returns what was read."""
+        return self._session.run([self._read, self._train], {self._ids: batch.ids, self._upstream: batch.upstream})[0]
+
+    def make_current(self) -> State:
+        self._session.run(self._make_current)
+        return self._session.run(self._state)
+
+    def current_at(self) -> np.ndarray:
+        return self._session.run(self._current_at)
+
+
+def operations_before(operation):
+    seen, ahead = set(), [operation]
+    while ahead:
+        last = ahead.pop()
+        found = {*(tensor.op for tensor in last.inputs), *last.control_inputs} - seen
+        seen |= found
+        ahead += found
+    return seen
+
+
+@functools.cache
+def trained(config):
+    """Returns what each step read, and the state at the end."""
+    run = Run(config)
+    return [run.step(batch) for batch in BATCHES], run.make_current()
+
+
+@pytest.fixture(params=CONFIGS)
+def config(request):
+    return CONFIGS[request.param]
+
+
+def test_each_step_reads_rows_as_if_they_had_been_updated_all_along(config):
+    for step, (read, batch) in enumerate(zip(trained(config)[0], BATCHES)):
+        np.testing.assert_allclose(read, expected(config)[step].weights[batch.ids], **WEIGHTS_AGREE, err_msg=f"step {step}")
+
+
+def test_the_whole_table_ends_as_if_it_had_been_updated_all_along(config):
+    np.testing.assert_allclose(trained(config)[1].weights, expected(config)[-1].weights, **WEIGHTS_AGREE)
+    assert np.abs(expected(config)[-1].weights - START.weights).max() > 1e-2
+
+
+def test_moments_end_as_if_they_had_been_updated_all_along(config):
+    assert_moments_agree(trained(config)[1], STEPS, config)
+
+
+@pytest.mark.parametrize("config", [AdamWConfig(), AdamWConfig(bias_correction=True)], ids=["published", "bias-corrected"])
+def test_at_rates_of_fine_tuning_weights_agree_to_a_ten_millionth(config):
+    run = Run(config, peak=5e-5)
+    for batch, state in zip(BATCHES, updates(START, BATCHES, config, peak=5e-5)):
+        np.testing.assert_allclose(run.step(batch), state.weights[batch.ids], rtol=0, atol=1e-7)
+
+
+def test_a_row_that_is_never_used_decays_and_does_nothing_else():
+    decay = np.prod([1 - 0.01 * rate_of(step) for step in range(STEPS)])
+    _, end = trained(AdamWConfig())
+    np.testing.assert_allclose(end.weights[NEVER], START.weights[NEVER] * decay, rtol=1e-6)
+    assert not end.m[NEVER].any()
+    np.testing.assert_array_equal(trained(AdamWConfig(weight_decay=0.0))[1].weights[NEVER], START.weights[NEVER])
+
+
+def test_making_the_table_current_on_the_way_changes_nothing_that_follows(config):
+    run = Run(config)
+    for step, batch in enumerate(BATCHES):
+        if step in (0, 1, 5, 6, 7, 60, 300):
+            current = run.make_current()
+            assert (run.current_at() == step).all()
+            np.testing.assert_allclose(current.weights, expected(config)[step].weights, **WEIGHTS_AGREE)
+            assert_moments_agree(current, step, config)
+        np.testing.assert_allclose(run.step(batch), trained(config)[0][step], **WEIGHTS_AGREE)
+    np.testing.assert_allclose(run.make_current().weights, trained(config)[1].weights, **WEIGHTS_AGREE)
+
+
+def test_what_is_current_already_keeps_every_bit():
+    run = Run(AdamWConfig())
+    for batch in BATCHES[:50]:
+        run.step(batch)
+    for first, second in zip(run.make_current(), run.make_current()):
+        assert first.tobytes() == second.tobytes()
+
+
+def test_a_run_continues_from_a_checkpoint_in_which_all_rows_are_current(config):
+    step = 100
+    run = Run(config, start=expected(config)[step], step=step)
+    assert (run.current_at() == step).all()
+    for batch, state in zip(BATCHES[step:], expected(config)[step:]):
+        np.testing.assert_allclose(run.step(batch), state.weights[batch.ids], **WEIGHTS_AGREE)
+    end = run.make_current()
+    np.testing.assert_allclose(end.weights, expected(config)[-1].weights, **WEIGHTS_AGREE)
+    assert_moments_agree(end, STEPS, config)
+
+
+@pytest.mark.parametrize("rows", [_CHUNK, 2 * _CHUNK + 1])
+def test_tables_of_any_size_become_current(rows):
+    start = State(RANDOM.normal(0, 0.02, [rows, 2]).astype(np.float32), *np.zeros([2, rows, 2], np.float32))
+    batches = []
+    for _ in range(12):
+        ids = RANDOM.integers(0, rows, 900).astype(np.int32)
+        batches.append(Batch(ids, RANDOM.normal(size=[900, 2]).astype(np.float32)))
+    run = Run(AdamWConfig(), start=start)
+    for batch in batches:
+        run.step(batch)
+    *_, end = updates(start, batches, AdamWConfig())
+    found = run.make_current()
+    np.testing.assert_allclose(found.weights, end.weights, **WEIGHTS_AGREE)
+    np.testing.assert_allclose(found.m, end.m, rtol=2e-5, atol=1e-7)  # gradients of one row may cancel each other
+    np.testing.assert_allclose(found.v, end.v, rtol=2e-5, atol=1e-7)
+
+
+def test_a_row_that_occurs_twice_is_read_twice_and_updated_once_by_the_sum():
+    run = Run(AdamWConfig(weight_decay=0.0), step=WARM_UP)
+    read = run.step(Batch(np.array([5, 4, 5], np.int32), np.array([[1.0], [2], [3]], np.float32) * np.ones(WIDTH)))
+    np.testing.assert_array_equal(read, START.weights[[5, 4, 5]])
+    np.testing.assert_allclose(run.make_current().m[[4, 5]], np.array([[0.2], [0.4]]) * np.ones(WIDTH), rtol=1e-6)
+
+
+def test_only_rows_of_the_batch_are_written_in_a_step():
+    run = Run(AdamWConfig())
+    for step, ids in enumerate([[3, 4], [4, 5]]):
+        run.step(Batch(np.array(ids, np.int32), np.ones([2, WIDTH], np.float32)))
+        assert set(np.flatnonzero(run.current_at() == step + 1)) == set(ids)
+
+
+def test_moments_have_published_names_and_what_is_current_stays_out_of_checkpoints():
+    with Run(AdamWConfig()).graph.as_default():
+        table = "bert/embeddings/word_embeddings"
+        assert [v.op.name for v in tf1.trainable_variables()] == [table]
+        assert {v.op.name for v in tf1.global_variables()} == {table, f"{table}/adam_m", f"{table}/adam_v", "global_step"}
+        assert [v.op.name for v in tf1.local_variables()] == [f"{table}/current_at"]
+
+
+def test_what_decays_is_told_by_the_full_name_of_the_table():
+    config = AdamWConfig(undecayed="bert/embeddings")
+    run = Run(config)
+    run.step(BATCHES[0])
+    run.step(BATCHES[1])
+    np.testing.assert_array_equal(run.make_current().weights[NEVER], START.weights[NEVER])
+
+
+def test_no_variable_is_written_before_it_is_read():
+    run = Run(AdamWConfig())
+    with run.graph.as_default():
+        operations = run.graph.get_operations()
+        reads = {op.inputs[0].op.name: op for op in operations if op.type == "ResourceGather"}
+        writes = {op.inputs[0].op.name: op for op in operations if op.type == "ResourceScatterUpdate"}
+        assert len(writes) == 4
+        assert [name for name, write in writes.items() if reads[name] not in operations_before(write)] == []
