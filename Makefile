@@ -1,4 +1,4 @@
-.PHONY: run install check test test-slow
+.PHONY: run install check test test-slow benchmark-env
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -13,9 +13,22 @@ check: install
 test: install
 	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report=term
 
-# BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt.
+# BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt: .peers/transformers/bin/python
 test-slow: install
 	$(BIN)/pytest -m slow
+
+# What `python -m bert_tf benchmark --peers` measures beside ours: a virtual environment for each library. One that cannot be
+# installed is left out, and the benchmark says so.
+PEERS := transformers keras_hub model_garden
+REQUIREMENTS_transformers := requirements-peers.txt
+REQUIREMENTS_keras_hub := requirements-peer-keras.txt
+REQUIREMENTS_model_garden := requirements-peer-garden.txt
+
+benchmark-env: $(PEERS:%=.peers/%)
+
+.peers/%:
+	($(PYTHON) -m venv $@ && $@/bin/pip install --quiet -r $(REQUIREMENTS_$*)) \
+	  || (rm -rf $@; echo "$* cannot be installed: it is left out" >&2)
 
 .venv/runs: requirements.txt
 	$(PYTHON) -m venv .venv

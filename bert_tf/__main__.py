@@ -1,10 +1,19 @@
 """python -m bert_tf COMMAND"""
 
+from __future__ import annotations
+
 import sys
 
 from bert_tf.commands import classifier
 
-COMMANDS = {"classifier": classifier.main}
+
+def _benchmark(argv: list[str]) -> int:
+    from bert_tf.commands import benchmark  # its tables are of no use to the others
+
+    return benchmark.main(argv)
+
+
+COMMANDS = {"classifier": classifier.main, "benchmark": _benchmark}
 
 
 def main(argv: list[str]) -> int:

@@ -1,0 +1,39 @@
+"""Whether two workers do the same work: no time is believed before."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+EXAMPLES = 8
+LOSS_TOLERANCE = 1e-3
+
+
+def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_loss: bool) -> str | None:
+    """Compares two answers to {"check": k}.
+
+    Args:
+      reference: ours.
+      answer: the other's.
+      with_loss: False where weights are random, so that losses have nothing to do with each other.
+
+    Returns:
+      Why the two cannot be compared, None where they can.
+    """
+    ours, theirs = reference.get("ids"), answer.get("ids")
+    if not isinstance(ours, list) or not isinstance(theirs, list) or len(ours) != len(theirs):
+        return "no token ids for every example"
+    for number, (mine, other) in enumerate(zip(ours, theirs)):
+        if mine != other:
+            return f"token ids of example {number} are {_excerpt(other)}, not {_excerpt(mine)}"
+    if not with_loss or reference.get("loss") is None:
+        return None
+    loss = answer.get("loss")
+    if loss is None or not math.isfinite(loss) or abs(loss - reference["loss"]) > LOSS_TOLERANCE:
+        return f"loss before training is {loss}, not {reference['loss']}"
+    return None
+
+
+def _excerpt(ids: list[int]) -> str:
+    return f"{len(ids)} ({', '.join(map(str, ids[:6]))}{', ...' * (len(ids) > 6)})"

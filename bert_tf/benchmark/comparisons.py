@@ -1,0 +1,256 @@
+"""What is compared with what, as one table; the bounds are those of issue 3, "Must show"."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+OWN = "bert_tf"
+PEAK = "matmul peak"  # no contender, but it takes its turns among those of a training
+PEERS = ("transformers", "keras_hub", "model_garden")
+
+# Levers of our own worker. "Published layout" has every lever off: the stand-in for the published script.
+GROUPED: Mapping[str, Any] = {"group_by_length": True}
+PUBLISHED_LAYOUT: Mapping[str, Any] = {"published_layout": True}
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """One way to do the work of a comparison.
+
+    Attributes:
+      name: unique in the comparison.
+      library: whose worker does it.
+      way: how batches are padded: max, dynamic, grouped.
+      flags: levers, for our own worker.
+      size, max_seq_length, batch_size: where they differ from those of the comparison.
+    """
+
+    name: str
+    library: str = OWN
+    way: str = "dynamic"
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    size: str | None = None
+    max_seq_length: int | None = None
+    batch_size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Requirement:
+    """A bound on a result.
+
+    Attributes:
+      what: for the report.
+      contender: whose figure it is about.
+      bound: the least, or the most, that is wanted.
+      kind: "ratio" to another contender, "share" of the matmul peak, or "difference" of loss curves.
+      against: the other contender of a ratio.
+      at_least: whether more is better.
+    """
+
+    what: str
+    contender: str
+    bound: float
+    kind: str = "ratio"
+    against: str = ""
+    at_least: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Suite:
+    """What is measured, and how.
+
+    Attributes:
+      worker: suite of the workload.
+      unit: of the figure.
+      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, or loss "curves".
+      answer: what is taken from a worker's answer: "rate" of examples, "first_step" time, or "peak_rss".
+      steps: of one turn; None for what the user says.
+      checked: whether all contenders must tokenize alike and begin with the same loss.
+    """
+
+    worker: str
+    unit: str
+    procedure: str
+    answer: str
+    steps: int | None = None
+    checked: bool = True
+
+
+SUITES: Mapping[str, Suite] = {
+    "features": Suite("features", "examples/s", "rounds", "rate", steps=1),
+    "train": Suite("train", "examples/s", "rounds", "rate"),
+    "predict": Suite("predict", "examples/s", "rounds", "rate", steps=1),
+    "start": Suite("start", "s", "fresh", "first_step"),
+    "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
+    "curves": Suite("train", "loss", "curves", "loss", steps=50),
+    "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
+}
+DEFAULT_SUITES = ("features", "train", "predict", "start", "memory")
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Contenders on the same texts, weights, batch size and threads.
+
+    Attributes:
+      name: unique.
+      title: for the report.
+      suite: key of `SUITES`.
+      size: "default" for the checkpoint in use, or a row of `sizes.SIZES` with random weights.
+      texts: row of `texts.TEXTS`.
+      contenders: our own first; the others' token ids and losses are compared with its.
+      baselines: the first of these that could be measured is what ratios are taken against.
+      try_batch_sizes: each contender gets the one of these that suits it best, found by a brief trial.
+      workload: further keys of the workload.
+      axis: what grows from contender to contender, for plots.
+    """
+
+    name: str
+    title: str
+    suite: str
+    contenders: tuple[Contender, ...]
+    baselines: tuple[str, ...]
+    size: str = "default"
+    max_seq_length: int = 64
+    batch_size: int = 12
+    texts: str = "train"
+    requirements: tuple[Requirement, ...] = ()
+    try_batch_sizes: tuple[int, ...] = ()
+    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    axis: str = ""
+
+
+_OURS = Contender("bert_tf")
+_OURS_GROUPED = Contender("bert_tf grouped", way="grouped", flags=GROUPED)
+_OURS_PUBLISHED = Contender("bert_tf published layout", way="max", flags=PUBLISHED_LAYOUT)
+_TRANSFORMERS = Contender("transformers dynamic", "transformers")
+_BEST = Contender("transformers", "transformers")
+
+COMPARISONS = (
+    Comparison(
+        name="features",
+        title="Features: text to cached ids, single sentences",
+        suite="features",
+        max_seq_length=128,
+        texts="sentences",
+        contenders=(_OURS, _BEST),
+        baselines=("transformers", "bert_tf"),
+        requirements=(Requirement("features against transformers' fast tokenizer", "bert_tf", 2.0, against="transformers"),),
+    ),
+    Comparison(
+        name="train",
+        title="Training, sequence 64, batch 12",
+        suite="train",
+        contenders=(
+            _OURS,
+            _OURS_GROUPED,
+            _OURS_PUBLISHED,
+            Contender("transformers max", "transformers", way="max"),
+            _TRANSFORMERS,
+            Contender("transformers grouped", "transformers", way="grouped"),
+            Contender("keras_hub", "keras_hub", way="max"),
+            Contender("model_garden", "model_garden", way="max"),
+        ),
+        baselines=("transformers dynamic", "bert_tf published layout"),
+        requirements=(
+            Requirement("training against transformers, dynamic padding", "bert_tf", 1.8, against="transformers dynamic"),
+            Requirement("both grouped by length", "bert_tf grouped", 1.5, against="transformers grouped"),
+        ),
+    ),
+    Comparison(
+        name="train-base",
+        title="Training BERT-Base (random weights), sequence 64, batch 12",
+        suite="train",
+        size="base",
+        contenders=(_OURS, _TRANSFORMERS),
+        baselines=("transformers dynamic", "bert_tf"),
+        requirements=(
+            Requirement("BERT-Base against transformers, dynamic padding", "bert_tf", 1.3, against="transformers dynamic"),
+            Requirement("share of the matmul peak, BERT-Base", "bert_tf", 0.7, kind="share"),
+        ),
+    ),
+    Comparison(
+        name="train-128",
+        title="Training, sequence 128, batch 32",
+        suite="train",
+        max_seq_length=128,
+        batch_size=32,
+        contenders=(_OURS, _OURS_PUBLISHED),
+        baselines=("bert_tf published layout",),
+        requirements=(
+            Requirement("sequence 128, against published layout", "bert_tf", 2.5, against="bert_tf published layout"),
+        ),
+    ),
+    Comparison(
+        name="predict",
+        title="Prediction of dev and test, each at its best batch size",
+        suite="predict",
+        texts="dev and test",
+        contenders=(_OURS, _BEST),
+        baselines=("transformers", "bert_tf"),
+        try_batch_sizes=(8, 16, 32, 64, 128),
+        requirements=(Requirement("prediction against transformers", "bert_tf", 1.6, against="transformers"),),
+    ),
+    Comparison(
+        name="start",
+        title="From process start to the end of the first training step",
+        suite="start",
+        contenders=(_OURS, _BEST),
+        baselines=("transformers", "bert_tf"),
+        requirements=(
+            Requirement("time to the first step, to transformers'", "bert_tf", 0.8, against="transformers", at_least=False),
+        ),
+    ),
+    Comparison(
+        name="memory",
+        title="Peak resident memory of training BERT-Base, 12 steps",
+        suite="memory",
+        size="base",
+        contenders=(_OURS, _TRANSFORMERS),
+        baselines=("transformers dynamic", "bert_tf"),
+        requirements=(
+            Requirement("peak memory, to transformers'", "bert_tf", 1.0, against="transformers dynamic", at_least=False),
+        ),
+    ),
+    Comparison(
+        name="curves",
+        title="Losses of all levers on and off, same seed, no dropout",
+        suite="curves",
+        contenders=(_OURS, _OURS_PUBLISHED),
+        baselines=("bert_tf published layout",),
+        workload={"dropout": 0.0},
+        requirements=(Requirement("largest difference of the losses", "bert_tf", 1e-4, kind="difference", at_least=False),),
+    ),
+    Comparison(
+        name="scaling-batch",
+        title="Cost as the batch grows, sequence 64",
+        suite="scaling",
+        contenders=tuple(Contender(f"batch {n}", batch_size=n) for n in (4, 8, 16, 32, 64)),
+        baselines=("batch 4",),
+        axis="examples of a batch",
+    ),
+    Comparison(
+        name="scaling-length",
+        title="Cost as texts grow, batch 12, every example of full length",
+        suite="scaling",
+        texts="filled",
+        contenders=tuple(Contender(f"length {n}", max_seq_length=n) for n in (32, 64, 128, 256)),
+        baselines=("length 32",),
+        axis="tokens of an example",
+    ),
+    Comparison(
+        name="scaling-size",
+        title="Cost as the model grows (random weights), sequence 64, batch 12",
+        suite="scaling",
+        contenders=tuple(Contender(f"size {name}", size=name) for name in ("tiny", "mini", "medium", "base")),
+        baselines=("size tiny",),
+        axis="parameters of the encoder",
+    ),
+)
+
+
+def select(suites: tuple[str, ...], sizes: tuple[str, ...]) -> tuple[Comparison, ...]:
+    """Returns the comparisons of some suites and model sizes, in the order of the table."""
+    return tuple(row for row in COMPARISONS if row.suite in suites and row.size in sizes)

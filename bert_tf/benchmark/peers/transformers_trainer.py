@@ -1,0 +1,187 @@
+"""Worker: transformers' Trainer and PyTorch on a CPU."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import numpy as np
+import tokenizers
+import torch
+import transformers
+from protocol import Pieces, WorkerError, measured, read_texts, require_known, run_worker
+
+VERSIONS = {module.__name__: module.__version__ for module in (transformers, torch, tokenizers)}
+
+
+class Encoded(torch.utils.data.Dataset):
+    """What the tokenizer returned, an example at a time."""
+
+    def __init__(self, columns):
+        """Keeps a list for each feature."""
+        self.columns = columns
+
+    def __len__(self):
+        """Number of examples."""
+        return len(self.columns["input_ids"])
+
+    def __getitem__(self, index):
+        """Returns the features of an example."""
+        return {name: column[index] for name, column in self.columns.items()}
+
+
+class Asked(transformers.TrainerCallback):
+    """Lets one Trainer.train() take the steps that are asked for, and wait in between."""
+
+    def __init__(self, pieces, model):
+        """Has the model's last batch and loss remembered."""
+        self._pieces = pieces
+        self._batch = self._loss = None
+        model.register_forward_hook(self._remember)
+
+    def _remember(self, _model, _inputs, output):
+        self._batch, self._loss = len(output.logits), output.loss
+
+    def on_train_begin(self, *_args, **_kwargs):
+        """Waits for the first piece."""
+        self._pieces.wait()
+
+    def on_step_end(self, *_args, **_kwargs):
+        """Counts the step."""
+        self._pieces.stepped(self._batch, self._loss.item)
+
+
+def encode(tokenizer, texts, workload, padding=False):
+    """Returns the columns of the texts' features."""
+    limit = workload.max_seq_length
+    return tokenizer(texts.first, texts.second, truncation="longest_first", max_length=limit, padding=padding).data
+
+
+def load_data(tokenizer, texts, workload, padding=False):
+    """Returns the features of texts; refuses those of another tokenizer."""
+    columns = encode(tokenizer, texts, workload, padding)
+    require_known(columns["input_ids"], tokenizer.unk_token_id)
+    return columns
+
+
+def load_model(workload):
+    """Builds the classifier; its last layer is the one that every worker has."""
+    kind = transformers.AutoModelForSequenceClassification
+    settings = {"num_labels": workload.num_labels}
+    loading = {"attn_implementation": "sdpa", "dtype": torch.float32}
+    if workload.random_weights:
+        config = transformers.AutoConfig.from_pretrained(workload.weights, **settings)
+        model = kind.from_config(config, **loading)
+    else:
+        model, info = kind.from_pretrained(workload.weights, **settings, **loading, output_loading_info=True)
+        if set(info["missing_keys"]) != {"classifier.weight", "classifier.bias"}:
+            raise WorkerError(f"not in {workload.weights}: {', '.join(sorted(info['missing_keys']))}")
+    kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [model.config.hidden_size, workload.num_labels])
+    with torch.no_grad():
+        model.classifier.weight.copy_(torch.from_numpy(kernel.T))
+        model.classifier.bias.zero_()
+    return model
+
+
+def evaluation_loss(model, tokenizer, columns, labels):
+    """Returns the mean cross-entropy of some examples without dropout."""
+    was_training = model.training
+    model.eval()
+    with torch.inference_mode():
+        logits = model(**tokenizer.pad(columns, return_tensors="pt")).logits
+    model.train(was_training)
+    return float(torch.nn.functional.cross_entropy(logits, torch.tensor(labels)))
+
+
+def make_trainer(workload, model, tokenizer, data, callbacks):
+    """Makes a Trainer with its defaults but for what the workload says, saving and reporting."""
+    is_grouped = workload.suite == "train" and workload.way == "grouped"
+    arguments = transformers.TrainingArguments(
+        output_dir=workload.scratch,
+        use_cpu=True,
+        per_device_train_batch_size=workload.batch_size,
+        per_device_eval_batch_size=workload.batch_size,
+        learning_rate=workload.learning_rate,
+        weight_decay=0.01,
+        warmup_steps=workload.warmup_steps,
+        max_steps=workload.total_steps,
+        train_sampling_strategy="group_by_length" if is_grouped else "random",
+        logging_steps=50,
+        save_strategy="no",
+        report_to="none",
+        dataloader_pin_memory=False,
+        disable_tqdm=True,
+        seed=workload.seed,
+    )
+    collate = transformers.DataCollatorWithPadding(tokenizer)
+    return transformers.Trainer(model, arguments, collate, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
+
+
+def train(workload, channel, tokenizer, texts, check_of):
+    """Trains in the pieces asked for."""
+    padding = "max_length" if workload.way == "max" else False
+    data = Encoded({**load_data(tokenizer, texts, workload, padding), "labels": texts.labels})
+    model = load_model(workload)
+    asked = Asked(Pieces(channel, workload, check_of(model)), model)
+    trainer = make_trainer(workload, model, tokenizer, data, [asked])
+    if workload.suite == "train":
+        channel.ready(VERSIONS)
+    trainer.train()
+    raise WorkerError(f"all {workload.total_steps} steps of the workload are trained")
+
+
+def predict(workload, channel, tokenizer, texts, check_of):
+    """Predicts all texts as often as asked."""
+    data = Encoded(load_data(tokenizer, texts, workload))
+    model = load_model(workload)
+    trainer = make_trainer(workload, model, tokenizer, None, [])
+
+    def run(passes):
+        began = time.perf_counter()
+        for _ in range(passes):
+            trainer.predict(data)
+        return measured(time.perf_counter() - began, passes * len(data))
+
+    channel.ready(VERSIONS)
+    channel.serve({"check": check_of(model), "run": run})
+
+
+def features(workload, channel, tokenizer, texts, check_of):
+    """Turns all texts into the data set of a Trainer, and saves it, as often as asked."""
+
+    def run(passes):
+        began = time.perf_counter()
+        for _ in range(passes):
+            data = Encoded({**encode(tokenizer, texts, workload), "labels": texts.labels})
+            torch.save(data.columns, Path(workload.scratch) / "features.pt")
+        return measured(time.perf_counter() - began, passes * len(texts.labels))
+
+    load_data(tokenizer, texts, workload)
+    channel.ready(VERSIONS)
+    channel.serve({"check": check_of(None), "run": run})
+
+
+def work(workload, channel):
+    """Does the suite of a workload."""
+    torch.set_num_threads(workload.threads)
+    os.environ["RAYON_NUM_THREADS"] = str(workload.threads)  # read when the tokenizer first runs
+    transformers.set_seed(workload.seed)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(workload.weights)
+    texts = read_texts(workload.texts)
+
+    def check_of(model):
+        def check(count):
+            few = texts._replace(first=texts.first[:count], second=texts.second and texts.second[:count])
+            columns = load_data(tokenizer, few, workload)
+            loss = None if model is None else evaluation_loss(model, tokenizer, columns, texts.labels[:count])
+            return {"ids": columns["input_ids"], "loss": loss}
+
+        return check
+
+    suites = {"train": train, "start": train, "predict": predict, "features": features}
+    suites[workload.suite](workload, channel, tokenizer, texts, check_of)
+
+
+if __name__ == "__main__":
+    run_worker(work)

@@ -1,0 +1,56 @@
+"""A picture of how cost grows; needs matplotlib, which only this needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import atomic
+from bert_tf.errors import BertError
+
+NAME = "scaling.png"
+_FIGURES = {"scaling-batch": "batch_size", "scaling-length": "max_seq_length", "scaling-size": "parameters"}
+
+
+def require_matplotlib() -> Any:
+    """Returns matplotlib.figure.
+
+    Raises:
+      BertError: it is not installed.
+    """
+    try:
+        import matplotlib.figure
+    except ImportError as error:
+        raise BertError("the suite scaling draws with matplotlib, which is missing: pip install matplotlib") from error
+    return matplotlib.figure
+
+
+def draw_scaling(folder: Path, comparisons: Sequence[Mapping[str, Any]]) -> None:
+    """Draws milliseconds an example and share of the peak over what grows, a panel for each comparison of the suite.
+
+    Raises:
+      BertError: matplotlib is missing.
+      OutputError: the folder cannot be written.
+    """
+    drawn = [comparison for comparison in comparisons if comparison["name"] in _FIGURES]
+    if not drawn:
+        return
+    figure = require_matplotlib().Figure(figsize=(5 * len(drawn), 4), layout="constrained")
+    for axes, comparison in zip(figure.subplots(1, len(drawn), squeeze=False)[0], drawn):
+        _panel(axes, comparison, _FIGURES[comparison["name"]])
+    with atomic.replacing(folder / NAME) as temporary:
+        figure.savefig(temporary, format="png", dpi=120)
+
+
+def _panel(axes: Any, comparison: Mapping[str, Any], key: str) -> None:
+    rows = sorted((row for row in comparison["rows"] if "median" in row), key=lambda row: row[key])
+    grows = [row[key] for row in rows]
+    axes.plot(grows, [1000 / row["median"] for row in rows], "o-", color="tab:blue")
+    axes.set(xlabel=comparison["axis"], ylabel="milliseconds an example", xscale="log", yscale="log")
+    axes.set_title(comparison["title"].split(",")[0], fontsize="medium")
+    shares = [(row[key], 100 * row["share_of_peak"]["median"]) for row in rows if "share_of_peak" in row]
+    if shares:
+        right = axes.twinx()
+        right.plot(*zip(*shares), "s--", color="tab:orange")
+        right.set(ylabel="% of the matmul peak", ylim=(0, 100))
