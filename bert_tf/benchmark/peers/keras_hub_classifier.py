@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
-import time
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
-from protocol import WorkerError, measured, peak_rss_mb, read_texts, require_known, run_worker
+from protocol import require_known, run_worker
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
 import keras
+import keras_classifier
 import keras_hub
 
 VERSIONS = {module.__name__: module.__version__ for module in (keras_hub, keras, tf)}
@@ -48,6 +49,7 @@ def load_model(workload):
     model = keras_hub.models.BertTextClassifier(backbone, workload.num_labels, dropout=config["hidden_dropout_prob"])
     kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [backbone.hidden_dim, workload.num_labels])
     model.output_dense.set_weights([kernel, np.zeros(workload.num_labels)])
+    compile_model(model, workload)
     return model
 
 
@@ -73,68 +75,11 @@ def encode(texts, workload):
     preprocess = keras_hub.models.BertTextClassifierPreprocessor(tokenizer, sequence_length=workload.max_seq_length)
     features = preprocess(x=tuple(np.array(segment) for segment in texts[:2] if segment is not None))
     features = {name: np.asarray(value) for name, value in features.items()}
-    require_known(unpadded(features), tokenizer.token_to_id("[UNK]"))
+    require_known(keras_classifier.unpadded(features["token_ids"], features["padding_mask"]), tokenizer.token_to_id("[UNK]"))
     return features
 
 
-def unpadded(features):
-    """Returns the ids of each example without padding."""
-    return [ids[mask.astype(bool)].tolist() for ids, mask in zip(features["token_ids"], features["padding_mask"])]
-
-
-def evaluation_loss(model, features, labels):
-    """Returns the mean cross-entropy of some examples without dropout."""
-    logits = model.predict(features, batch_size=len(labels), verbose=0)
-    return float(np.mean(np.logaddexp.reduce(logits, -1) - logits[np.arange(len(labels)), labels]))
-
-
-def trainer(model, features, labels, workload):
-    """Returns what takes some steps; the loss is the mean of them, which is what Keras keeps."""
-    compile_model(model, workload)
-    data = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(len(labels), seed=workload.seed).repeat()
-    batches = data.batch(workload.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE)
-
-    def run(steps):
-        began = time.perf_counter()
-        loss = model.fit(batches, steps_per_epoch=steps, verbose=0).history["loss"][-1]
-        return measured(time.perf_counter() - began, steps * workload.batch_size, loss)
-
-    return run
-
-
-def predictor(model, features, labels, workload):
-    """Returns what predicts all texts some times."""
-
-    def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            model.predict(features, batch_size=workload.batch_size, verbose=0)
-        return measured(time.perf_counter() - began, passes * len(labels))
-
-    return run
-
-
-def work(workload, channel):
-    """Trains or predicts."""
-    if workload.suite == "features" or (workload.suite == "train" and workload.way != "max"):
-        raise WorkerError(f"keras-hub pads to the full length only; it is not measured in {workload.suite} {workload.way}")
-    os.environ["TF_NUM_INTRAOP_THREADS"] = str(workload.threads)  # read when TensorFlow first computes
-    texts = read_texts(workload.texts)
-    features, labels = encode(texts, workload), np.array(texts.labels)
-    model = load_model(workload)
-    run = (predictor if workload.suite == "predict" else trainer)(model, features, labels, workload)
-    if workload.suite == "start":
-        run(1)
-        channel.send({"first_step": True, "peak_rss_mb": peak_rss_mb()})
-        return
-
-    def check(count):
-        few = {name: value[:count] for name, value in features.items()}
-        return {"ids": unpadded(few), "loss": evaluation_loss(model, few, labels[:count])}
-
-    channel.ready(VERSIONS)
-    channel.serve({"check": check, "run": run})
-
+LIBRARY = keras_classifier.Library("keras-hub", VERSIONS, encode, "token_ids", "padding_mask", load_model)
 
 if __name__ == "__main__":
-    run_worker(work)
+    run_worker(functools.partial(keras_classifier.work, LIBRARY))

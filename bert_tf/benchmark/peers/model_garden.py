@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import json
-import os
-import time
 from importlib import metadata
 from pathlib import Path
 
+import keras_classifier
 import numpy as np
 import tensorflow as tf
 from official.modeling import tf_utils
 from official.nlp import optimization
 from official.nlp.modeling import layers, models, networks
-from protocol import WorkerError, measured, peak_rss_mb, read_texts, require_known, run_worker
+from protocol import require_known, run_worker
 from safetensors.numpy import load_file
 
 VERSIONS = {"tensorflow": tf.__version__, "tf-models-official": metadata.version("tf-models-official")}
@@ -106,67 +106,12 @@ def encode(texts, workload):
     pack = layers.BertPackInputs(workload.max_seq_length, special_tokens_dict=special)
     features = pack([tokenizer(tf.constant(segment)) for segment in texts[:2] if segment is not None])
     features = {name: value.numpy() for name, value in features.items()}
-    require_known(unpadded(features), Path(vocabulary).read_text(encoding="utf-8").split("\n").index("[UNK]"))
+    ids = keras_classifier.unpadded(features["input_word_ids"], features["input_mask"])
+    require_known(ids, Path(vocabulary).read_text(encoding="utf-8").split("\n").index("[UNK]"))
     return features
 
 
-def unpadded(features):
-    """Returns the ids of each example without padding."""
-    return [ids[mask.astype(bool)].tolist() for ids, mask in zip(features["input_word_ids"], features["input_mask"])]
-
-
-def evaluation_loss(model, features, labels):
-    """Returns the mean cross-entropy of some examples without dropout."""
-    logits = model.predict(features, batch_size=len(labels), verbose=0)
-    return float(np.mean(np.logaddexp.reduce(logits, -1) - logits[np.arange(len(labels)), labels]))
-
-
-def trainer(model, features, labels, workload):
-    """Returns what takes some steps; the loss is the mean of them, which is what Keras keeps."""
-    data = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(len(labels), seed=workload.seed).repeat()
-    batches = iter(data.batch(workload.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
-
-    def run(steps):
-        began = time.perf_counter()
-        loss = model.fit(batches, steps_per_epoch=steps, verbose=0).history["loss"][-1]
-        return measured(time.perf_counter() - began, steps * workload.batch_size, loss)
-
-    return run
-
-
-def predictor(model, features, labels, workload):
-    """Returns what predicts all texts some times."""
-
-    def run(passes):
-        began = time.perf_counter()
-        for _ in range(passes):
-            model.predict(features, batch_size=workload.batch_size, verbose=0)
-        return measured(time.perf_counter() - began, passes * len(labels))
-
-    return run
-
-
-def work(workload, channel):
-    """Trains or predicts."""
-    if workload.suite == "features" or (workload.suite == "train" and workload.way != "max"):
-        raise WorkerError(f"the Model Garden pads to the full length; not measured in {workload.suite} {workload.way}")
-    os.environ["TF_NUM_INTRAOP_THREADS"] = str(workload.threads)  # read when TensorFlow first computes
-    texts = read_texts(workload.texts)
-    features, labels = encode(texts, workload), np.array(texts.labels)
-    model = load_model(workload)
-    run = (predictor if workload.suite == "predict" else trainer)(model, features, labels, workload)
-    if workload.suite == "start":
-        run(1)
-        channel.send({"first_step": True, "peak_rss_mb": peak_rss_mb()})
-        return
-
-    def check(count):
-        few = {name: value[:count] for name, value in features.items()}
-        return {"ids": unpadded(few), "loss": evaluation_loss(model, few, labels[:count])}
-
-    channel.ready(VERSIONS)
-    channel.serve({"check": check, "run": run})
-
+LIBRARY = keras_classifier.Library("the Model Garden", VERSIONS, encode, "input_word_ids", "input_mask", load_model, iter)
 
 if __name__ == "__main__":
-    run_worker(work)
+    run_worker(functools.partial(keras_classifier.work, LIBRARY))

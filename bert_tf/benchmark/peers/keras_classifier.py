@@ -1,0 +1,95 @@
+"""What the workers share whose models are Keras classifiers, padded to the full length."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+from protocol import WorkerError, measured, peak_rss_mb, read_texts
+
+
+class Library(NamedTuple):
+    """How a library does its part.
+
+    Attributes:
+      name: for messages.
+      versions: of its packages.
+      encode: features of texts, of a workload, padded.
+      ids, mask: names of the features that hold token ids and the mask of real tokens.
+      load: a model of a workload, compiled, that says logits.
+      batches: what `fit` is given, from a dataset of batches without an end.
+    """
+
+    name: str
+    versions: Mapping[str, str]
+    encode: Callable[..., dict[str, np.ndarray]]
+    ids: str
+    mask: str
+    load: Callable[..., Any]
+    batches: Callable[[tf.data.Dataset], Any] = lambda batches: batches
+
+
+def unpadded(ids, mask):
+    """Returns the ids of each example without padding."""
+    return [row[real.astype(bool)].tolist() for row, real in zip(ids, mask)]
+
+
+def work(library, workload, channel):
+    """Trains or predicts."""
+    if workload.suite == "features" or (workload.suite == "train" and workload.way != "max"):
+        raise WorkerError(f"{library.name} pads to the full length only; not measured in {workload.suite} {workload.way}")
+    os.environ["TF_NUM_INTRAOP_THREADS"] = str(workload.threads)  # read when TensorFlow first computes
+    texts = read_texts(workload.texts)
+    features, labels = library.encode(texts, workload), np.array(texts.labels)
+    model = library.load(workload)
+    if workload.suite == "predict":
+        run = _predictor(model, features, workload)
+    else:
+        run = _trainer(model, library, features, labels, workload)
+    if workload.suite == "start":
+        run(1)
+        channel.send({"first_step": True, "peak_rss_mb": peak_rss_mb()})
+        return
+
+    def check(count):
+        few = {name: value[:count] for name, value in features.items()}
+        loss = _evaluation_loss(model, few, labels[:count])
+        return {"ids": unpadded(few[library.ids], few[library.mask]), "loss": loss}
+
+    channel.ready(library.versions)
+    channel.serve({"check": check, "run": run})
+
+
+def _evaluation_loss(model, features, labels):
+    """Returns the mean cross-entropy of some examples without dropout."""
+    logits = model.predict(features, batch_size=len(labels), verbose=0)
+    return float(np.mean(np.logaddexp.reduce(logits, -1) - logits[np.arange(len(labels)), labels]))
+
+
+def _trainer(model, library, features, labels, workload):
+    """Returns what takes some steps; the loss is the mean of them, which is what Keras keeps."""
+    data = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(len(labels), seed=workload.seed).repeat()
+    batches = library.batches(data.batch(workload.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
+
+    def run(steps):
+        began = time.perf_counter()
+        loss = model.fit(batches, steps_per_epoch=steps, verbose=0).history["loss"][-1]
+        return measured(time.perf_counter() - began, steps * workload.batch_size, loss)
+
+    return run
+
+
+def _predictor(model, features, workload):
+    """Returns what predicts all texts some times."""
+
+    def run(passes):
+        began = time.perf_counter()
+        for _ in range(passes):
+            predicted = model.predict(features, batch_size=workload.batch_size, verbose=0)
+        return measured(time.perf_counter() - began, passes * len(predicted))
+
+    return run
