@@ -6,6 +6,7 @@ BertError
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
+├── DeviceError       a device, or devices that cannot be used as asked
 ├── PreflightError    parts that do not fit each other: one line for each problem
 ├── OutputError       the output folder: not writable, full, or of another run
 └── TrainingError     the loss is no longer a number
@@ -50,6 +51,10 @@ class ConfigError(BertError):
 
 class CheckpointError(BertError):
     """Weights are missing, damaged or of another model."""
+
+
+class DeviceError(BertError):
+    """A device does not exist, cannot be used as asked, or is set up too late."""
 
 
 class PreflightError(BertError):

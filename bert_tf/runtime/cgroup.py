@@ -1,0 +1,82 @@
+"""What a container or a service is granted of its machine, by the kernel's control groups, version 1 and 2."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+_ROOT = Path("/sys/fs/cgroup")
+_MEMBERSHIP = Path("/proc/self/cgroup")  # lines of NUMBER:CONTROLLERS:GROUP; no controller is named in version 2
+
+
+class Memory(NamedTuple):
+    """In bytes."""
+
+    limit: int
+    free: int  # of the limit
+
+
+def cpus() -> float | None:
+    """Returns how many cores' worth of time this process is granted, or None where nothing limits it."""
+    shares = (_share(folder) for folder in _folders("cpu"))
+    return min((share for share in shares if share is not None), default=None)
+
+
+def memory() -> Memory | None:
+    """Returns the tightest limit on the memory of this process, or None where there is none."""
+    limits = (_memory(folder) for folder in _folders("memory"))
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
+def _folders(controller: str) -> Iterator[Path]:
+    """Yields the folder of this process's group, and of every group around it: the limits of all of them hold."""
+    groups = _groups()
+    for mount, name in (("", ""), ("unified", ""), (controller, controller)):  # version 2, both versions, version 1
+        group = PurePosixPath(groups.get(name, "/"))
+        if ".." in group.parts:  # seen from inside a container, the group lies outside
+            group = PurePosixPath("/")
+        for around in (group, *group.parents):
+            yield _ROOT / mount / around.relative_to(group.root)
+
+
+def _groups() -> dict[str, str]:
+    found = {}
+    for line in _read(_MEMBERSHIP).splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, group = rest.partition(":")
+        if group.startswith("/"):
+            found.update(dict.fromkeys(controllers.split(","), group))
+    return found
+
+
+def _share(folder: Path) -> float | None:
+    words = _read(folder / "cpu.max").split() or [_read(folder / f"cpu.cfs_{name}_us") for name in ("quota", "period")]
+    numbers = [_number(word) or 0 for word in words]
+    return numbers[0] / numbers[1] if len(numbers) == 2 and min(numbers) > 0 else None  # "max" and -1 are no limit
+
+
+def _memory(folder: Path) -> Memory | None:
+    for maximum, current, idle in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        limit = _number(_read(folder / maximum))
+        if limit:
+            pages = dict(line.split() for line in _read(folder / "memory.stat").splitlines() if len(line.split()) == 2)
+            used = (_number(_read(folder / current)) or 0) - (_number(pages.get(idle, "")) or 0)  # files can be dropped
+            return Memory(limit, max(0, limit - max(0, used)))
+    return None
+
+
+def _number(text: str) -> int | None:
+    with contextlib.suppress(ValueError):
+        return int(text)
+    return None
+
+
+def _read(path: Path) -> str:
+    with contextlib.suppress(OSError, ValueError):
+        return path.read_text(encoding="utf-8")
+    return ""

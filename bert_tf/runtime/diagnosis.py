@@ -1,0 +1,136 @@
+"""Why TensorFlow does not use a GPU that the machine has, and what to do about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+from bert_tf.runtime import nvidia
+from bert_tf.runtime.build import Build
+from bert_tf.runtime.nvidia import Gpu, System
+
+HIDING = "CUDA_VISIBLE_DEVICES"
+
+_DRIVER = "libcuda.so.1"
+# By CUDA's major version: what TensorFlow 2.15 loads before it uses a GPU (seen with LD_DEBUG=libs and a driver that is a
+# stub); without one of them it uses none. NCCL is compiled in; libcurand is not asked for.
+_LIBRARIES = {
+    "12": (
+        "libcudart.so.12",
+        "libcublas.so.12",
+        "libcublasLt.so.12",
+        "libcufft.so.11",
+        "libcusolver.so.11",
+        "libcusparse.so.12",
+        "libcudnn.so.8",
+    )
+}
+_OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibility, table 1
+
+
+@dataclasses.dataclass(frozen=True)
+class Cause:
+    """Why, and what to do."""
+
+    reason: str
+    remedy: str
+
+
+LEFT_OUT = Cause("left out by --visible_gpus or --num_gpus", "name it in --visible_gpus")
+_UNKNOWN = Cause("TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
+
+
+class Facts(NamedTuple):
+    """What a diagnosis rests on.
+
+    Attributes:
+      system: the machine's GPUs.
+      build: TensorFlow.
+      hiding: CUDA_VISIBLE_DEVICES; None where it is not set.
+      sees_another: whether TensorFlow uses one of the GPUs, so that driver and libraries are in order.
+    """
+
+    system: System
+    build: Build
+    hiding: str | None
+    sees_another: bool
+
+
+def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
+    """Returns for each of some GPUs that TensorFlow does not list all that stands in the way, at least one cause."""
+    common = _of_the_machine(facts) if gpus and not facts.sees_another else ()
+    found = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
+    return [those or (_UNKNOWN,) for those in found]
+
+
+def _of_a_gpu(gpu: Gpu, facts: Facts) -> tuple[Cause, ...]:
+    found = (_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden())
+    return tuple(cause for cause in found if cause)
+
+
+def _hidden(gpu: Gpu, facts: Facts) -> Cause | None:
+    shown = nvidia.listed(facts.system.offered or facts.system.gpus, facts.hiding)
+    if gpu in shown or (facts.system.offered and gpu.number is None):
+        return None
+    return Cause(f"hidden by {HIDING}={facts.hiding!r}", f"unset {HIDING}, or name the GPU in it")
+
+
+def _not_offered(gpu: Gpu, facts: Facts) -> Cause | None:
+    if gpu.number is not None or not facts.system.offered:
+        return None
+    return Cause("nvidia-smi does not list it", "give it to this container, or bind it to NVIDIA's driver")
+
+
+def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
+    needed = facts.build.lowest_capability
+    if gpu.compute_capability is None or tuple(map(int, gpu.compute_capability.split("."))) >= needed:
+        return None
+    wanted = "{}.{}".format(*needed)
+    return Cause(f"its compute capability is {gpu.compute_capability}, this TensorFlow needs {wanted}", "take a newer GPU")
+
+
+def _forbidden() -> Cause | None:
+    files = nvidia.forbidden_files()
+    return Cause(f"no permission to use {', '.join(files)}", "ask for read and write access to them") if files else None
+
+
+def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
+    if not facts.build.is_cuda_build:
+        return (Cause("this TensorFlow is built without CUDA", _install(facts)),)
+    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _no_libraries(facts))
+    return tuple(cause for cause in found if cause)
+
+
+def _install(facts: Facts) -> str:
+    return f"pip install tensorflow[and-cuda]=={facts.build.version}"
+
+
+def _no_driver(facts: Facts) -> Cause | None:
+    problems = nvidia.not_loaded([_DRIVER], facts.build.folder)
+    if not problems:
+        return None
+    return Cause(f"no NVIDIA driver: cannot load {problems[0]}", "install the driver, or start the container with --gpus all")
+
+
+def _driver_down(facts: Facts) -> Cause | None:
+    if facts.system.driver_problem:
+        return Cause(facts.system.driver_problem, "restart the machine, or install the driver again")
+    if nvidia.has_device_files() or facts.system.offered:
+        return None
+    return Cause("no /dev/nvidiactl", "load the driver's kernel module, or start the container with --gpus all")
+
+
+def _old_driver(facts: Facts) -> Cause | None:
+    cuda = facts.build.cuda_version or ""
+    oldest, version = _OLDEST_DRIVER.get(cuda.partition(".")[0]), (facts.system.driver_version or "").partition(".")[0]
+    if oldest is None or not version.isdecimal() or int(version) >= oldest:
+        return None
+    return Cause(
+        f"the driver is {facts.system.driver_version}, CUDA {cuda} needs {oldest} or newer", f"install driver {oldest} or newer"
+    )
+
+
+def _no_libraries(facts: Facts) -> Cause | None:
+    needed = _LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
+    problems = nvidia.not_loaded(needed, facts.build.folder)
+    return Cause(f"cannot load {', '.join(problems)}", _install(facts)) if problems else None

@@ -1,0 +1,203 @@
+"""What there is to compute on, and which GPUs TensorFlow cannot use. Nothing here raises on an odd machine."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import platform
+import re
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from bert_tf.runtime import build, cgroup, diagnosis, nvidia, threads
+from bert_tf.runtime.build import Build
+from bert_tf.runtime.diagnosis import Cause, Facts
+from bert_tf.runtime.nvidia import Gpu, System
+
+_CPU_INFO = Path("/proc/cpuinfo")
+_MEMORY_INFO = Path("/proc/meminfo")
+_KIB_PER_MIB, _BYTES_PER_MIB = 2**10, 2**20
+
+
+@dataclasses.dataclass(frozen=True)
+class PhysicalDevice:
+    """A device that TensorFlow lists; memory in MiB.
+
+    Attributes:
+      name: TensorFlow's.
+      kind: CPU, GPU.
+      model: the maker's name.
+      memory_total_mb: None where it is not known.
+      memory_free_mb: before TensorFlow takes its part.
+      compute_capability: of a GPU, as 8.6.
+    """
+
+    name: str
+    kind: str
+    model: str | None = None
+    memory_total_mb: int | None = None
+    memory_free_mb: int | None = None
+    compute_capability: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class LogicalDevice:
+    """A device, or a part of one, that TensorFlow computes on."""
+
+    name: str
+    memory_limit_mb: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class UnusableGpu:
+    """A GPU that TensorFlow does not compute on."""
+
+    name: str
+    causes: tuple[Cause, ...]
+
+
+@dataclasses.dataclass(frozen=True)
+class Inventory:
+    """The machine."""
+
+    tensorflow: Build
+    driver_version: str | None
+    cpus_granted: int
+    cpus_present: int
+    physical_devices: tuple[PhysicalDevice, ...]
+    logical_devices: tuple[LogicalDevice, ...]
+    unusable_gpus: tuple[UnusableGpu, ...]
+
+
+def take(system: System, environment: Mapping[str, str]) -> Inventory:
+    """Returns what there is. Has TensorFlow create its devices: they are set up before.
+
+    Args:
+      system: from `nvidia.survey`, before TensorFlow takes the memory of the GPUs.
+      environment: CUDA_VISIBLE_DEVICES.
+    """
+    paired = _pair(system, environment)
+    return Inventory(
+        tensorflow=build.installed(),
+        driver_version=system.driver_version,
+        cpus_granted=threads.granted_cpus(),
+        cpus_present=os.cpu_count() or 1,
+        physical_devices=tuple(_physical(device, paired) for device in _list(tf.config.list_physical_devices)),
+        logical_devices=_logical(),
+        unusable_gpus=_unusable(system, paired, environment),
+    )
+
+
+def unused_gpu_warning() -> str | None:
+    """Returns one line for the log of a run that computes on the CPU for a reason that the user may not know.
+
+    None where there is no GPU, and where TensorFlow lists one: then flags decide.
+    """
+    if _list(tf.config.list_physical_devices, "GPU"):
+        return None
+    unusable = _unusable(nvidia.survey(), {}, os.environ)
+    if not unusable:
+        return None
+    names, causes = ", ".join(gpu.name for gpu in unusable), unusable[0].causes
+    reasons, remedies = "; ".join(cause.reason for cause in causes), "; ".join(dict.fromkeys(cause.remedy for cause in causes))
+    return " ".join(f"computing on the CPU, although there is {names}: {reasons}. To use it: {remedies}".split())
+
+
+def _list(function: Callable[..., Any], *arguments: object) -> Any:
+    """Asks TensorFlow for devices; where the driver is broken, it has none."""
+    with contextlib.suppress(RuntimeError, ValueError, tf.errors.OpError):
+        return function(*arguments)
+    return ()
+
+
+def _details(device: tf.config.PhysicalDevice) -> dict[str, Any]:
+    return dict(_list(tf.config.experimental.get_device_details, device))
+
+
+def _pair(system: System, environment: Mapping[str, str]) -> dict[str, Gpu]:
+    """Returns which of the system's GPUs is which of TensorFlow's, by order and, where models differ, by model."""
+    shown = nvidia.listed(system.offered or system.gpus, environment.get(diagnosis.HIDING))
+    free = [*shown, *(gpu for gpu in system.gpus if gpu not in shown)]
+    paired = {}
+    for device in _list(tf.config.list_physical_devices, "GPU"):
+        model = _details(device).get("device_name")
+        same = [gpu for gpu in free if gpu.model == model]
+        if same or free:
+            paired[device.name] = (same or free)[0]
+            free.remove(paired[device.name])
+    return paired
+
+
+def _physical(device: tf.config.PhysicalDevice, paired: Mapping[str, Gpu]) -> PhysicalDevice:
+    if device.device_type == "CPU":
+        return PhysicalDevice(device.name, "CPU", _cpu_model(), *_cpu_memory())
+    gpu, details = paired.get(device.name, Gpu()), _details(device)
+    capability = details.get("compute_capability")
+    return PhysicalDevice(
+        name=device.name,
+        kind=device.device_type,
+        model=details.get("device_name") or gpu.model,
+        memory_total_mb=gpu.memory_total_mb,
+        memory_free_mb=gpu.memory_free_mb,
+        compute_capability="{}.{}".format(*capability) if capability else gpu.compute_capability,
+    )
+
+
+def _logical() -> tuple[LogicalDevice, ...]:
+    limits = {}
+    for kind in ("CPU", "GPU"):
+        parts = [part for device in _list(tf.config.get_visible_devices, kind) for part in _parts(device)]
+        limits.update({f"{kind}:{number}": part and part.memory_limit for number, part in enumerate(parts)})
+    return tuple(
+        LogicalDevice(device.name, limits.get(device.name.rpartition("device:")[2]))
+        for device in _list(tf.config.list_logical_devices)
+    )
+
+
+def _parts(device: tf.config.PhysicalDevice) -> Iterable[Any]:
+    return _list(tf.config.get_logical_device_configuration, device) or (None,)
+
+
+def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[str, str]) -> tuple[UnusableGpu, ...]:
+    """Returns the GPUs that TensorFlow does not list, and those that flags have it leave out."""
+    seen = tuple(paired.values())
+    unseen = tuple(gpu for gpu in system.gpus if gpu not in seen)
+    facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=bool(seen))
+    found = [UnusableGpu(str(gpu), causes) for gpu, causes in zip(unseen, diagnosis.causes(unseen, facts))]
+    visible = {device.name for device in _list(tf.config.get_visible_devices, "GPU")}
+    for device in _list(tf.config.list_physical_devices, "GPU"):
+        if device.name not in visible:
+            name = str(paired.get(device.name, Gpu(model=_details(device).get("device_name"))))
+            found.append(UnusableGpu(name, (diagnosis.LEFT_OUT,)))
+    return tuple(found)
+
+
+def _cpu_model() -> str | None:
+    return _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
+
+
+def _cpu_memory() -> tuple[int | None, int | None]:
+    """Returns total and free memory in MiB: the machine's, or what a container is granted of it."""
+    total, free = (_find(rf"^{name}:\s*(\d+) kB$", _MEMORY_INFO) for name in ("MemTotal", "MemAvailable"))
+    granted = cgroup.memory()
+    return (
+        _least(total, granted and granted.limit),
+        _least(free, granted and granted.free),
+    )
+
+
+def _least(kibibytes: str | None, granted: int | None) -> int | None:
+    known = [] if kibibytes is None else [int(kibibytes) // _KIB_PER_MIB]
+    known += [] if granted is None else [granted // _BYTES_PER_MIB]
+    return min(known, default=None)
+
+
+def _find(pattern: str, path: Path) -> str | None:
+    with contextlib.suppress(OSError, ValueError):
+        match = re.search(pattern, path.read_text(encoding="utf-8"), re.MULTILINE)
+        return match and match.group(1)
+    return None

@@ -1,0 +1,204 @@
+"""NVIDIA's GPUs as the system knows them, whether TensorFlow does or not. Nothing here raises on an odd machine."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import dataclasses
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+_SMI = "nvidia-smi"
+_SMI_SECONDS = 30  # it wakes the driver up, once for each GPU
+_FIELDS = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.free", "driver_version", "compute_cap")
+_FIELDS_OF_OLD = _FIELDS[:-1]  # drivers before 510 know no compute_cap
+
+_DRIVER = Path("/proc/driver/nvidia/gpus")
+_PCI = Path("/sys/bus/pci/devices")
+_DEVICES = Path("/dev")
+_VENDOR, _DISPLAY = "0x10de", "0x03"
+
+_WHEELS = "nvidia/*/lib"  # beside TensorFlow and one folder up, as its runpath has it
+
+
+@dataclasses.dataclass(frozen=True)
+class Gpu:
+    """A GPU, whoever may use it.
+
+    Attributes:
+      address: on the PCI bus.
+      model: its name.
+      number: nvidia-smi's; None where the driver does not offer it to this process.
+      uuid: its unique name.
+      memory_total_mb: in MiB.
+      memory_free_mb: in MiB.
+      compute_capability: as 8.6.
+    """
+
+    address: str | None = None
+    model: str | None = None
+    number: int | None = None
+    uuid: str = ""
+    memory_total_mb: int | None = None
+    memory_free_mb: int | None = None
+    compute_capability: str | None = None
+
+    def __str__(self) -> str:
+        """Names it in a sentence."""
+        return f"{self.model or 'NVIDIA GPU'}{f' at {self.address}' if self.address else ''}"
+
+
+@dataclasses.dataclass(frozen=True)
+class System:
+    """All GPUs of the machine.
+
+    Attributes:
+      gpus: those of nvidia-smi in its order, then others in that of their addresses.
+      driver_version: None where no driver runs.
+      driver_problem: what nvidia-smi complains of.
+    """
+
+    gpus: tuple[Gpu, ...] = ()
+    driver_version: str | None = None
+    driver_problem: str | None = None
+
+    @property
+    def offered(self) -> tuple[Gpu, ...]:
+        """Those that the driver offers."""
+        return tuple(gpu for gpu in self.gpus if gpu.number is not None)
+
+
+def survey() -> System:
+    """Returns the GPUs of the machine, by nvidia-smi, the driver and the PCI bus."""
+    rows, problem = _ask_driver()
+    offered = [_gpu(row) for row in rows]
+    models = {**dict.fromkeys(_on_bus()), **dict(_of_driver())}
+    known = {gpu.address for gpu in offered}
+    others = (Gpu(address, models[address]) for address in sorted(models) if address not in known)
+    return System((*offered, *others), rows[0]["driver_version"] if rows else None, problem)
+
+
+def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
+    """Returns the GPUs that CUDA_VISIBLE_DEVICES shows, in its order.
+
+    Args:
+      gpus: in the driver's order.
+      text: numbers, or beginnings of unique names, with commas; None where the variable is not set.
+    """
+    if text is None or text.strip().startswith("MIG-"):  # parts of GPUs: which belong to which is not told
+        return tuple(gpus)
+    found: list[Gpu] = []
+    for entry in map(str.strip, text.split(",")):
+        by_name = entry if entry.startswith("GPU-") else "nothing"
+        match = [gpu for number, gpu in enumerate(gpus) if entry == str(number) or gpu.uuid.startswith(by_name)]
+        if not match:  # CUDA ignores what follows an entry that it does not know, such as -1
+            break
+        found += match[:1]
+    return tuple(found)
+
+
+def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:
+    """Returns those of the libraries that cannot be loaded, with the reason where it is not simply that they are missing.
+
+    Args:
+      libraries: file names.
+      tensorflow: folder of the package, for the wheels beside it.
+    """
+    packages = Path(tensorflow).parent
+    folders = [folder for around in (packages, packages.parent) for folder in _glob(around, _WHEELS)]
+    problems = (_problem(name, folders) for name in libraries)
+    return tuple(problem for problem in problems if problem)
+
+
+def forbidden_files() -> tuple[str, ...]:
+    """Returns device files of the driver that this user may not open."""
+    files = [path for pattern in ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm") for path in _glob(_DEVICES, pattern)]
+    return tuple(os.fspath(path) for path in files if not os.access(path, os.R_OK | os.W_OK))
+
+
+def has_device_files() -> bool:
+    """Returns whether the driver can be reached; under WSL through the one of DirectX."""
+    return (_DEVICES / "nvidiactl").exists() or (_DEVICES / "dxg").exists()
+
+
+def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
+    """Returns what nvidia-smi says of each GPU, and what it complains of."""
+    said = ""
+    for fields in (_FIELDS, _FIELDS_OF_OLD):
+        command = [_SMI, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SMI_SECONDS, check=False)
+        except FileNotFoundError:
+            return [], None
+        except (OSError, subprocess.SubprocessError) as error:
+            return [], f"{_SMI}: {error}"
+        lines = [[word.strip() for word in line.split(",")] for line in done.stdout.splitlines()]
+        rows = [dict(zip(fields, words)) for words in lines if len(words) == len(fields) and words[0].isdecimal()]
+        if rows:
+            return rows, None
+        said = " ".join(f"{done.stdout} {done.stderr}".split("\n")).strip()
+        if "not a valid field" not in said:
+            break
+    return [], f"{_SMI}: {said or 'no answer'}"
+
+
+def _gpu(row: dict[str, str]) -> Gpu:
+    capability = row.get("compute_cap", "")
+    return Gpu(
+        address=_address(row["pci.bus_id"]),
+        model=row["name"],
+        number=int(row["index"]),
+        uuid=row["uuid"],
+        memory_total_mb=_number(row["memory.total"]),
+        memory_free_mb=_number(row["memory.free"]),
+        compute_capability=capability if re.fullmatch(r"\d+\.\d+", capability) else None,
+    )
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isdecimal() else None  # else it says [N/A]
+
+
+def _address(text: str) -> str:
+    """Returns 0000:01:00.0, which nvidia-smi writes as 00000000:01:00.0."""
+    domain, colon, rest = text.lower().partition(":")
+    return f"{domain[-4:]}{colon}{rest}"
+
+
+def _on_bus() -> Iterator[str]:
+    for folder in _glob(_PCI, "*"):
+        if _read(folder / "vendor").strip() == _VENDOR and _read(folder / "class").startswith(_DISPLAY):
+            yield _address(folder.name)
+
+
+def _of_driver() -> Iterator[tuple[str, str | None]]:
+    for folder in _glob(_DRIVER, "*"):
+        model = re.search(r"^Model:\s*(.+?)\s*$", _read(folder / "information"), re.MULTILINE)
+        yield _address(folder.name), model and model.group(1)
+
+
+def _problem(name: str, folders: Iterable[Path]) -> str | None:
+    said = ""
+    for path in (name, *(os.fspath(folder / name) for folder in folders if (folder / name).exists())):
+        try:
+            ctypes.CDLL(path)
+        except OSError as error:  # one that is there may lack another that it needs
+            said = str(error)
+        else:
+            return None
+    return name if said.startswith(f"{name}: cannot open") else f"{name} ({said})"
+
+
+def _glob(folder: Path, pattern: str) -> list[Path]:
+    with contextlib.suppress(OSError):
+        return sorted(folder.glob(pattern))
+    return []
+
+
+def _read(path: Path) -> str:
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace")
+    return ""

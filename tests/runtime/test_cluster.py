@@ -1,0 +1,289 @@
+"""What TF_CONFIG may say, what is said of mistakes, and that the recipes in docs/multi_worker.md make a good one."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import yaml
+from tensorflow.python.distribute import multi_worker_util
+
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import cluster
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "multi_worker.md"
+TWO = {"worker": ["a:2222", "b:2222"]}
+FIRST = {"type": "worker", "index": 0}
+
+
+def read(jobs=None, task=None, **more):
+    parts = {"cluster": jobs, "task": task, **more}
+    return cluster.read({"TF_CONFIG": json.dumps({key: value for key, value in parts.items() if value is not None})})
+
+
+def worker(jobs, task_type, index):
+    return read(jobs, {"type": task_type, "index": index})
+
+
+@pytest.mark.parametrize("environment", [{}, {"TF_CONFIG": ""}, {"TF_CONFIG": " \n"}, {"TF_CONFIG": "{}"}])
+def test_without_a_word_there_is_one_machine(environment):
+    assert cluster.read(environment) is None
+
+
+@pytest.mark.parametrize("task_type", ["chief", "worker"])
+def test_a_job_of_one_process_is_one_machine(task_type):
+    assert worker({task_type: ["a:2222"]}, task_type, 0) is None
+
+
+def test_workers_are_in_the_order_in_which_they_are_named():
+    found = worker({"worker": ["b:2222", "a:2222", "c:1"]}, "worker", 1)
+    assert [each.address for each in found.workers] == ["b:2222", "a:2222", "c:1"]
+    assert (found.own.task_type, found.own.index, found.own.host, found.own.port) == ("worker", 1, "a", 2222)
+    assert [str(peer) for peer in found.peers] == ["worker 0 (b:2222)", "worker 2 (c:1)"]
+
+
+def test_a_chief_stands_before_the_workers():
+    found = worker({"worker": ["a:1", "b:1"], "chief": ["c:1"]}, "worker", 0)
+    assert [str(each) for each in found.workers] == ["chief (c:1)", "worker 0 (a:1)", "worker 1 (b:1)"]
+    assert found.position == 1
+
+
+@pytest.mark.parametrize(
+    ("jobs", "chief"), [(TWO, ("worker", 0)), ({"worker": ["a:1", "b:1"], "chief": ["c:1"]}, ("chief", 0))]
+)
+def test_one_process_is_the_chief(jobs, chief):
+    tasks = [(name, index) for name, addresses in jobs.items() for index in range(len(addresses))]
+    assert [task for task in tasks if worker(jobs, *task).is_chief] == [chief]
+
+
+def test_the_order_is_that_of_tensorflow():
+    jobs = {"worker": ["a:1", "b:1"], "chief": ["c:1"]}
+    for name, addresses in jobs.items():
+        for index in range(len(addresses)):
+            found = worker(jobs, name, index)
+            assert found.position == multi_worker_util.id_in_cluster(jobs, name, index)
+            assert found.is_chief == multi_worker_util.is_chief(jobs, name, index)
+
+
+@pytest.mark.parametrize(
+    ("address", "host", "port"),
+    [
+        ("host-a.example.com:2222", "host-a.example.com", 2222),
+        ("bert_tf-0.bert-tf:65535", "bert_tf-0.bert-tf", 65535),
+        ("10.0.0.7:1", "10.0.0.7", 1),
+        ("[2001:db8::7]:2222", "2001:db8::7", 2222),
+    ],
+)
+def test_names_and_numbers_are_addresses(address, host, port):
+    own = worker({"worker": [address, "b:1"]}, "worker", 0).own
+    assert (own.host, own.port, own.address) == (host, port, address)
+
+
+def test_what_other_systems_add_is_not_looked_at():
+    assert read(TWO, {**FIRST, "trial": "1"}, environment="cloud", job={"scale_tier": "CUSTOM"}) is not None
+
+
+EXAMPLE = '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"type": "worker", "index": 0}}'
+MISTAKES = {
+    "no JSON": (
+        "{'cluster': 1}",
+        "no JSON: Expecting property name enclosed in double quotes at line 1, column 2; write " + EXAMPLE,
+    ),
+    "no JSON on the second line": ('{"cluster":\n }', "no JSON: Expecting value at line 2, column 2; write " + EXAMPLE),
+    "a list": ('["a:2222"]', '["a:2222"] is no object in braces; write ' + EXAMPLE),
+    "a number": ("7", "7 is no object in braces; write " + EXAMPLE),
+    "no cluster": ({"task": FIRST}, "no cluster; write the addresses of all processes, the same for each: " + EXAMPLE),
+    "empty cluster": ({"cluster": {}, "task": FIRST}, "cluster {} names no task type; write the addresses"),
+    "cluster as a list": ({"cluster": ["a:1"], "task": FIRST}, 'cluster ["a:1"] names no task type; write the addresses'),
+    "unknown task type": (
+        {"cluster": {"workers": ["a:1"]}},
+        'cluster has the unknown task type "workers"; only chief and worker are known',
+    ),
+    "parameter servers": ({"cluster": {**TWO, "ps": ["c:1"]}}, 'cluster has "ps": the weights are on every machine'),
+    "evaluator": (
+        {"cluster": {**TWO, "evaluator": ["c:1"]}},
+        'cluster has "evaluator": the chief evaluates once training is over',
+    ),
+    "master": ({"cluster": {**TWO, "master": ["c:1"]}}, 'cluster has "master": this is the old name of chief; write chief'),
+    "empty task type": (
+        {"cluster": {"chief": ["a:1"], "worker": []}},
+        'cluster.worker is empty; write its addresses as ["host:port", ...], or leave worker out',
+    ),
+    "addresses as text": ({"cluster": {"worker": "a:1,b:1"}}, 'cluster.worker is no list: "a:1,b:1"; write its addresses as'),
+    "two chiefs": (
+        {"cluster": {"chief": ["a:1", "b:1"]}},
+        "cluster.chief has 2 addresses; there is one chief: list the others under worker",
+    ),
+    "no port": (
+        {"cluster": {"worker": ["a:1", "b"]}},
+        'cluster.worker[1] is "b"; write it as "host:port", such as "host-a:2222"',
+    ),
+    "no host": ({"cluster": {"worker": [":1"]}}, 'cluster.worker[0] is ":1"; write it as'),
+    "an URL": ({"cluster": {"worker": ["grpc://a:1"]}}, 'cluster.worker[0] is "grpc://a:1"; write it as'),
+    "a space": ({"cluster": {"worker": ["a:1 "]}}, 'cluster.worker[0] is "a:1 "; write it as'),
+    "an empty label": ({"cluster": {"worker": ["a..b:1"]}}, 'cluster.worker[0] is "a..b:1"; write it as'),
+    "bare IPv6": ({"cluster": {"worker": ["::1:2222"]}}, 'cluster.worker[0] is "::1:2222"; write it as'),
+    "no text": ({"cluster": {"worker": [2222]}}, "cluster.worker[0] is 2222; write it as"),
+    "port 0": ({"cluster": {"worker": ["a:0"]}}, 'cluster.worker[0] is "a:0"; a port is a number from 1 to 65535'),
+    "too high a port": ({"cluster": {"worker": ["a:65536"]}}, 'cluster.worker[0] is "a:65536"; a port is a number from 1 to'),
+    "twice": (
+        {"cluster": {"worker": ["a:1", "b:1", "A:1"]}},
+        "worker 0 (a:1) and worker 2 (A:1) have the same address; give each process a port or a host of its own",
+    ),
+    "twice, as chief": (
+        {"cluster": {"chief": ["a:1"], "worker": ["a:1"]}},
+        "chief (a:1) and worker 0 (a:1) have the same address",
+    ),
+    "no task": (
+        {"cluster": TWO},
+        "no task; say which process this one is, such as " + '"task": {"type": "worker", "index": 0}',
+    ),
+    "task without type": ({"cluster": TWO, "task": {"index": 0}}, 'task {"index": 0} has no type; say which process'),
+    "task as text": ({"cluster": TWO, "task": "worker"}, 'task "worker" has no type; say which process'),
+    "type not in cluster": (
+        {"cluster": TWO, "task": {"type": "chief", "index": 0}},
+        'task.type is "chief", which cluster does not have: write worker',
+    ),
+    "type of another kind": (
+        {"cluster": TWO, "task": {"type": [], "index": 0}},
+        "task.type is [], which cluster does not have",
+    ),
+    "the evaluator itself": (
+        {"cluster": TWO, "task": {"type": "evaluator", "index": 0}},
+        'task.type is "evaluator", which cluster does not have: the chief evaluates',
+    ),
+    "no index": (
+        {"cluster": TWO, "task": {"type": "worker"}},
+        "task has no index; write the place of this process under cluster.worker, counted from 0",
+    ),
+    "index as text": (
+        {"cluster": TWO, "task": {"type": "worker", "index": "1"}},
+        'task.index is "1"; write a whole number without quotes, counted from 0',
+    ),
+    "index as truth": ({"cluster": TWO, "task": {"type": "worker", "index": True}}, "task.index is true; write a whole number"),
+    "index too high": (
+        {"cluster": TWO, "task": {"type": "worker", "index": 2}},
+        "task.index is 2, and the addresses of cluster.worker are counted from 0: write 0 to 1",
+    ),
+    "negative index": ({"cluster": TWO, "task": {"type": "worker", "index": -1}}, "task.index is -1, and the addresses"),
+    "index of one": (
+        {"cluster": {**TWO, "chief": ["c:1"]}, "task": {"type": "chief", "index": 1}},
+        "task.index is 1, and the addresses of cluster.chief are counted from 0: 0 is the only one",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_one_line_that_says_what_to_write(name):
+    config, message = MISTAKES[name]
+    with pytest.raises(DeviceError) as caught:
+        cluster.read({"TF_CONFIG": config if isinstance(config, str) else json.dumps(config)})
+    assert str(caught.value).startswith(f"TF_CONFIG: {message}")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_long_value_is_cut():
+    with pytest.raises(DeviceError) as caught:
+        read({"worker": ["x" * 1000]}, FIRST)
+    assert len(str(caught.value)) < 200
+
+
+def test_a_mistake_in_a_job_of_one_process_is_one_as_well():
+    with pytest.raises(DeviceError, match="task.index is 1"):
+        worker({"worker": ["a:1"]}, "worker", 1)
+
+
+def block(language):
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return found
+
+
+@pytest.fixture
+def programs(tmp_path):
+    """A folder of programs that stand for the real ones; `python` prints what it is given."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+
+    def add(name, text):
+        (folder / name).write_text(f"#!{shutil.which('bash')}\n{text}\n")
+        (folder / name).chmod(0o755)
+
+    add("python", 'echo "$TF_CONFIG"; echo "$@" >&2; exit ${FAIL:-0}')
+    return add
+
+
+def shell(tmp_path, script, **variables):
+    environment = {"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}", **variables}
+    return subprocess.run(["bash", "-c", script], env=environment, capture_output=True, text=True, check=False, timeout=20)
+
+
+@pytest.fixture
+def slurm(tmp_path, programs):
+    """Runs the page's script on three nodes."""
+    programs("scontrol", 'if [ "$1 $2" = "show hostnames" ]; then printf "%s\\n" n1 n2 n7; else echo "scontrol $*"; fi')
+    programs("srun", 'shift; for SLURM_NODEID in 0 1 2; do export SLURM_NODEID; "$@" || status=$?; done; exit ${status:-0}')
+
+    def run(**variables):
+        return shell(tmp_path, block("bash"), SLURM_JOB_ID="1234567", SLURM_JOB_NODELIST="n[1-2,7]", **variables)
+
+    return run
+
+
+def test_the_slurm_script_gives_each_node_its_place(slurm):
+    result = slurm()
+    assert result.returncode == 0, result.stderr
+    found = [cluster.read({"TF_CONFIG": line}) for line in result.stdout.splitlines()]
+    assert [each.own.address for each in found] == ["n1:24567", "n2:24567", "n7:24567"]
+    assert [each.position for each in found] == [0, 1, 2]
+    assert result.stderr.splitlines()[0].startswith("run_classifier.py --task_name=MRPC --strategy=multi_worker ")
+
+
+@pytest.mark.parametrize(("restarts", "again"), [("", True), ("4", True), ("5", False)])
+def test_the_slurm_script_queues_again_after_a_loss_but_not_for_ever(slurm, restarts, again):
+    result = slurm(FAIL="2", SLURM_RESTART_COUNT=restarts)
+    assert result.returncode == 1
+    assert ("scontrol requeue 1234567" in result.stdout) == again
+
+
+def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):
+    del programs
+    service, claim, job = manifest()
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    variables = {entry["name"]: entry["value"] for entry in container["env"]}
+    for index in range(job["spec"]["completions"]):
+        result = shell(tmp_path, container["args"][0], JOB_COMPLETION_INDEX=str(index), **variables)
+        found = cluster.read({"TF_CONFIG": result.stdout})
+        name, port = job["metadata"]["name"], service["spec"]["ports"][0]["port"]
+        subdomain = job["spec"]["template"]["spec"]["subdomain"]
+        assert [each.address for each in found.workers] == [f"{name}-{i}.{subdomain}:{port}" for i in range(2)]
+        assert found.position == index
+    assert claim["kind"] == "PersistentVolumeClaim"
+
+
+def test_the_parts_of_the_kubernetes_manifest_name_each_other():
+    service, claim, job = manifest()
+    spec, pod = job["spec"], job["spec"]["template"]["spec"]
+    (container,) = pod["containers"]
+    assert (spec["completionMode"], pod["restartPolicy"], service["spec"]["clusterIP"]) == ("Indexed", "OnFailure", "None")
+    assert spec["completions"] == spec["parallelism"] == int(container["env"][0]["value"])
+    assert pod["subdomain"] == service["metadata"]["name"]
+    assert service["spec"]["selector"] == {"job-name": job["metadata"]["name"]}
+    assert claim["spec"]["accessModes"] == ["ReadWriteMany"]
+    (volume,), (mount,) = pod["volumes"], container["volumeMounts"]
+    assert volume["name"] == mount["name"]
+    assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
+    assert f"--output_dir={mount['mountPath']}/" in container["args"][0]
+
+
+def manifest():
+    return list(yaml.safe_load_all(block("yaml")))
+
+
+def test_the_example_of_the_page_is_two_machines():
+    (line,) = re.findall(r"^    export TF_CONFIG='(.*)'$", PAGE.read_text(), re.MULTILINE)
+    assert len(cluster.read({"TF_CONFIG": line}).workers) == 2

@@ -1,0 +1,256 @@
+"""What there is, and why TensorFlow does not use a GPU, on machines made of a few files."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.runtime import build, inventory, nvidia
+from bert_tf.runtime.build import Build
+from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
+
+A100 = {"device_name": "NVIDIA A100", "compute_capability": (8, 0)}
+ADVICE = "pip install tensorflow[and-cuda]==2.15.1"
+
+
+@pytest.fixture
+def machine(tmp_path, monkeypatch):
+    return FakeMachine(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def laptop(machine):
+    """Two GPUs whose driver runs, and Intel's; TensorFlow finds all libraries but cuDNN."""
+    machine.smi(*SMI_RTX)
+    machine.pci("0000:00:02.0", vendor="0x8086")
+    for address in ("0000:01:00.0", "0000:02:00.0"):
+        machine.pci(address)
+        machine.driver(address, RTX)
+    machine.loads([DRIVER, *CUDA_12[:-1]])
+    return machine
+
+
+def take() -> inventory.Inventory:
+    return inventory.take(nvidia.survey(), os.environ)
+
+
+def reasons(found: inventory.Inventory) -> list[list[str]]:
+    return [[cause.reason for cause in gpu.causes] for gpu in found.unusable_gpus]
+
+
+def test_a_machine_without_gpu(machine):
+    machine.write("cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n")
+    machine.write("meminfo", "MemTotal:       2048000 kB\nMemFree:  1 kB\nMemAvailable:   1024000 kB\n")
+    found = take()
+    assert found.physical_devices == (inventory.PhysicalDevice("/physical_device:CPU:0", "CPU", "AMD EPYC", 2000, 1000),)
+    assert found.logical_devices == (inventory.LogicalDevice("/device:CPU:0"),)
+    assert found.unusable_gpus == ()
+    assert inventory.unused_gpu_warning() is None
+
+
+@pytest.mark.parametrize(
+    ("limit", "current", "memory"),
+    [("1048576000", "104857600", (1000, 900)), ("max", "0", (2000, 1500)), ("9223372036854771712", "0", (2000, 1500))],
+)
+def test_a_container_has_the_memory_that_it_is_granted(machine, limit, current, memory):
+    machine.write("meminfo", "MemTotal: 2048000 kB\nMemAvailable: 1536000 kB\n")
+    machine.write("cgroup/memory.max", limit)
+    machine.write("cgroup/memory.current", current)
+    (cpu,) = take().physical_devices
+    assert (cpu.memory_total_mb, cpu.memory_free_mb) == memory
+
+
+def test_a_container_has_the_cores_that_it_is_granted(machine, monkeypatch):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(64)), raising=False)
+    monkeypatch.setattr(os, "cpu_count", lambda: 64)
+    machine.write("cgroup/cpu.max", "150000 100000\n")
+    assert (take().cpus_granted, take().cpus_present) == (2, 64)
+
+
+@pytest.mark.usefixtures("machine")
+def test_a_system_that_tells_nothing_of_its_memory():
+    (cpu,) = take().physical_devices
+    assert (cpu.memory_total_mb, cpu.memory_free_mb) == (None, None)
+
+
+def test_tensorflow_and_the_driver_each_know_a_part_of_a_gpu(laptop):
+    laptop.tensorflow_sees({"device_name": RTX}, {})
+    gpus = take().physical_devices[1:]
+    assert [(gpu.model, gpu.memory_free_mb) for gpu in gpus] == [(RTX, 5900), (RTX, 6000)]
+    assert gpus[1].compute_capability == "8.6"
+    assert take().unusable_gpus == ()
+
+
+def test_gpus_of_different_models_are_told_apart(machine):
+    machine.smi(
+        "0, NVIDIA T400, GPU-1, 00000000:01:00.0, 2048, 2000, 535.1, 7.5",
+        "1, NVIDIA A100, GPU-2, 00000000:02:00.0, 40960, 40000, 535.1, 8.0",
+    )
+    machine.tensorflow_sees(A100)  # the fastest first; the other has too few processors
+    found = take()
+    assert (found.physical_devices[1].memory_total_mb, found.physical_devices[1].compute_capability) == (40960, "8.0")
+    assert reasons(found) == [["TensorFlow does not list it"]]
+
+
+@pytest.mark.parametrize(("listed", "free"), [("1,0", [6000, 5900]), ("1", [6000]), ("GPU-bbbb", [6000])])
+def test_cuda_visible_devices_decides_which_gpu_is_which(laptop, monkeypatch, listed, free):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", listed)
+    laptop.tensorflow_sees(*[{"device_name": RTX}] * len(free))
+    assert [gpu.memory_free_mb for gpu in take().physical_devices[1:]] == free
+
+
+def test_gpus_that_only_tensorflow_knows(machine):
+    machine.tensorflow_sees(A100)
+    assert take().physical_devices[1] == inventory.PhysicalDevice(
+        "/physical_device:GPU:0", "GPU", "NVIDIA A100", compute_capability="8.0"
+    )
+
+
+def test_limits_of_logical_devices(laptop):
+    laptop.tensorflow_sees({}, {}, visible=[1])
+    laptop.splits({"/physical_device:GPU:1": [1000, 2000]})
+    assert [(device.name, device.memory_limit_mb) for device in take().logical_devices] == [
+        ("/device:CPU:0", None),
+        ("/device:GPU:0", 1000),
+        ("/device:GPU:1", 2000),
+    ]
+
+
+@pytest.mark.usefixtures("laptop")
+def test_a_laptop_without_cudnn():
+    assert reasons(take()) == [["cannot load libcudnn.so.8"]] * 2
+    assert inventory.unused_gpu_warning() == (
+        f"computing on the CPU, although there is {RTX} at 0000:01:00.0, {RTX} at 0000:02:00.0: cannot load libcudnn.so.8."
+        f" To use it: {ADVICE}"
+    )
+
+
+def test_every_library_that_is_missing_is_named(laptop):
+    laptop.loads([DRIVER])
+    assert reasons(take())[0] == [f"cannot load {', '.join(CUDA_12)}"]
+
+
+def test_libraries_of_another_cuda_are_not_guessed_at(laptop):
+    laptop.built(Build("2.15.0", True, "13.1", "9"))
+    laptop.loads([DRIVER])
+    assert reasons(take())[0] == ["TensorFlow does not list it"]
+
+
+@pytest.mark.parametrize(("value", "hidden"), [("", 2), ("-1", 2), ("0", 1), ("1", 1)])
+def test_hidden_by_cuda_visible_devices(laptop, monkeypatch, value, hidden):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    laptop.loads([DRIVER, *CUDA_12])
+    laptop.tensorflow_sees(*[{"device_name": RTX}] * (2 - hidden))
+    found = take()
+    assert reasons(found) == [[f"hidden by CUDA_VISIBLE_DEVICES={value!r}"]] * hidden
+    if hidden == 1:
+        assert found.unusable_gpus[0].name.endswith("0000:01:00.0" if value == "1" else "0000:02:00.0")
+
+
+def test_a_run_is_told_of_cuda_visible_devices(laptop, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "-1")
+    laptop.loads([DRIVER, *CUDA_12])
+    assert "hidden by CUDA_VISIBLE_DEVICES='-1'. To use it: unset CUDA_VISIBLE_DEVICES" in inventory.unused_gpu_warning()
+
+
+def test_left_out_by_a_flag(laptop):
+    laptop.tensorflow_sees({}, {}, visible=[1])
+    (gpu,) = take().unusable_gpus
+    assert gpu.name == f"{RTX} at 0000:01:00.0"
+    assert gpu.causes[0].reason == "left out by --visible_gpus or --num_gpus"
+
+
+def test_a_flag_that_leaves_all_out_is_no_surprise(laptop):
+    laptop.tensorflow_sees({}, {}, visible=[])
+    assert len(take().unusable_gpus) == 2
+    assert inventory.unused_gpu_warning() is None
+
+
+def test_tensorflow_without_cuda(laptop):
+    laptop.built(Build("2.15.1", False))
+    assert reasons(take())[0] == ["this TensorFlow is built without CUDA"]
+    assert inventory.unused_gpu_warning().endswith(ADVICE)
+
+
+def test_a_container_without_driver(machine):
+    machine.pci("0000:01:00.0")
+    machine.loads(CUDA_12)
+    assert reasons(take()) == [["no NVIDIA driver: cannot load libcuda.so.1", "no /dev/nvidiactl"]]
+    warning = inventory.unused_gpu_warning()
+    assert "NVIDIA GPU at 0000:01:00.0" in warning
+    assert "start the container with --gpus all" in warning
+
+
+def test_a_driver_that_was_updated_and_not_started_again(machine):
+    machine.driver("0000:01:00.0", RTX)
+    machine.smi("Failed to initialize NVML: Driver/library version mismatch", "NVML library version: 535.183", status=18)
+    machine.loads([DRIVER, *CUDA_12])
+    ((reason,),) = reasons(take())
+    assert reason.startswith("nvidia-smi: Failed to initialize NVML: Driver/library version mismatch")
+    assert len(inventory.unused_gpu_warning().splitlines()) == 1
+
+
+def test_a_driver_that_is_too_old(machine):
+    machine.smi("0, NVIDIA A100, GPU-1, 00000000:01:00.0, 40960, 40000, 470.82.01, 8.0")
+    machine.loads([DRIVER, *CUDA_12])
+    assert reasons(take()) == [["the driver is 470.82.01, CUDA 12.2 needs 525 or newer"]]
+
+
+def test_a_gpu_that_is_too_old(machine):
+    machine.smi("0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7")
+    machine.loads([DRIVER, *CUDA_12])
+    assert reasons(take()) == [["its compute capability is 3.7, this TensorFlow needs 5.0"]]
+
+
+def test_no_permission(laptop, monkeypatch):
+    laptop.write("dev/nvidia0", "")
+    laptop.loads([DRIVER, *CUDA_12])
+    monkeypatch.setattr(os, "access", lambda path, _: not str(path).endswith("nvidia0"))
+    assert reasons(take())[0] == [f"no permission to use {laptop.folder}/dev/nvidia0"]
+
+
+def test_a_gpu_of_the_host_that_the_container_was_not_given(machine):
+    machine.smi(SMI_RTX[0])
+    machine.pci("0000:02:00.0")
+    machine.tensorflow_sees({"device_name": RTX})
+    assert reasons(take()) == [["nvidia-smi does not list it"]]
+
+
+@pytest.mark.usefixtures("laptop")
+def test_all_causes_are_named_at_once(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert reasons(take())[0] == ["hidden by CUDA_VISIBLE_DEVICES=''", "cannot load libcudnn.so.8"]
+
+
+@pytest.mark.usefixtures("laptop")
+def test_a_driver_that_breaks_tensorflow(monkeypatch):
+    def fail(*_):
+        raise RuntimeError("cudaGetDevice() failed. Status: initialization error")
+
+    for name in ("list_physical_devices", "get_visible_devices", "list_logical_devices"):
+        monkeypatch.setattr(tf.config, name, fail)
+    assert take().physical_devices == ()
+    assert "cannot load libcudnn.so.8" in inventory.unused_gpu_warning()
+
+
+@pytest.mark.usefixtures("laptop")
+def test_an_inventory_is_plain_data():
+    found = dataclasses.asdict(take())
+    assert found["unusable_gpus"][0]["causes"][0] == {"reason": "cannot load libcudnn.so.8", "remedy": ADVICE}
+
+
+def test_the_build_that_runs():
+    found = build.installed()
+    assert found.version == tf.__version__
+    assert os.path.samefile(found.folder, os.path.dirname(tf.__file__))
+    assert found.is_cuda_build == tf.test.is_built_with_cuda()
+
+
+@pytest.mark.parametrize(
+    ("names", "lowest"), [(("sm_60", "sm_52", "compute_80"), (5, 2)), (("sm_90", "compute_100"), (9, 0)), ((), (0, 0))]
+)
+def test_the_lowest_capability(names, lowest):
+    assert Build("2.15.1", True, cuda_compute_capabilities=names).lowest_capability == lowest

@@ -1,0 +1,402 @@
+"""Peers that come, go, are slow or never come; on real sockets of this machine, with short patience."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import peers
+from bert_tf.runtime.cluster import Cluster, Worker
+from bert_tf.runtime.peers import Patience, Watch
+
+QUICK = Patience(first=20, report=10, again=0.02, answer=0.1, settle=0.05)
+LONG = 10  # seconds until a test fails
+GONE = "start all workers again with the same command: training continues from the last checkpoint"
+
+
+class Server:
+    """A listening peer that introduces itself, as TensorFlow's server does."""
+
+    def __init__(self, port=0, *, says=b"SETTINGS"):
+        self._listener = socket.create_server(("127.0.0.1", port))
+        self.port = self._listener.getsockname()[1]
+        self._says = says
+        self.lines = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = self._listener.accept()
+                self.lines.append(line)
+                line.sendall(self._says)
+
+    def hang_up(self):
+        while self.lines:
+            self.lines.pop().close()
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # `close` alone does not wake the thread
+        self._listener.close()
+        self.hang_up()
+
+
+def worker(index, port):
+    return Worker("worker", index, "127.0.0.1", port, f"127.0.0.1:{port}")
+
+
+class Record:
+    """A watch over peers, which are given by their ports, and what it said."""
+
+    def __init__(self, *ports, patience=QUICK):
+        others = [port if isinstance(port, Worker) else worker(index, port) for index, port in enumerate(ports, 1)]
+        self.ends, self.log = [], []
+        cluster = Cluster((worker(0, 1), *others), 0)
+        self.watch = Watch(cluster, log=self.log.append, patience=patience, end=self.ends.append)
+
+
+@pytest.fixture
+def server():
+    made = Server()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def watching():
+    """Makes watches that are stopped after the test."""
+    with contextlib.ExitStack() as stack:
+
+        def start(*ports, **settings):
+            record = Record(*ports, **settings)
+            stack.enter_context(record.watch)
+            return record
+
+        yield start
+
+
+def wait_until(condition):
+    limit = time.monotonic() + LONG
+    while not condition():
+        assert time.monotonic() < limit, "too late"
+        time.sleep(0.002)
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+def watch_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("peers")]
+
+
+def met(watch):
+    """Whether all peers have come."""
+    return None not in watch._misses.values()
+
+
+def test_a_peer_that_is_gone_ends_the_process_with_one_line(server, watching):
+    record = watching(server.port)
+    wait_until(lambda: met(record.watch))
+    server.close()
+    wait_until(lambda: record.ends)
+    assert record.ends == [f"worker 1 (127.0.0.1:{server.port}) is gone; {GONE}"]
+    assert record.log == []
+
+
+def test_only_the_peer_that_is_gone_is_named_and_only_once(watching):
+    servers = [Server() for _ in range(3)]
+    record = watching(*(each.port for each in servers))
+    wait_until(lambda: met(record.watch))
+    servers[1].close()
+    wait_until(lambda: record.ends)
+    for each in servers:
+        each.close()
+    wait_until(lambda: not [thread for thread in watch_threads() if thread.name != "peers"])
+    assert record.ends == [f"worker 2 (127.0.0.1:{servers[1].port}) is gone; {GONE}"]
+
+
+def test_by_default_a_process_is_missed_before_another_could_take_its_place(server, watching):
+    record = watching(server.port, patience=peers.USUAL)
+    wait_until(lambda: met(record.watch))
+    began = time.monotonic()
+    server.close()
+    wait_until(lambda: record.ends)
+    assert time.monotonic() - began < 2.5
+
+
+def test_once_a_peer_has_come_no_name_server_is_asked(server, watching, monkeypatch):
+    asked = []
+
+    def spy(host, *arguments):
+        asked.append(host)
+        return known(host, *arguments)
+
+    known = socket.getaddrinfo
+    monkeypatch.setattr(socket, "getaddrinfo", spy)
+    record = watching(Worker("worker", 1, "localhost", server.port, f"localhost:{server.port}"))
+    wait_until(lambda: met(record.watch))
+    server.hang_up()
+    wait_until(lambda: len(asked) > 1)
+    assert asked[:2] == ["localhost", "127.0.0.1"]
+
+
+def test_a_peer_that_only_hangs_up_is_called_again(server, watching):
+    record = watching(server.port)
+    for _ in range(2 * QUICK.misses):
+        wait_until(lambda: server.lines and met(record.watch) and not any(record.watch._misses.values()))
+        server.hang_up()
+    wait_until(lambda: server.lines)
+    assert record.ends == []
+
+
+LISTENER = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0))
+print(listener.getsockname()[1], flush=True)
+lines = []
+while True:
+    lines.append(listener.accept()[0])
+    lines[-1].sendall(b"SETTINGS")
+"""
+
+
+@pytest.fixture
+def process():
+    """A peer in a process of its own, and its port."""
+    with subprocess.Popen([sys.executable, "-c", LISTENER], stdout=subprocess.PIPE, text=True) as started:
+        yield started, int(started.stdout.readline())
+        started.kill()
+
+
+def test_a_peer_that_stands_still_is_not_lost_and_one_that_is_killed_is(process, watching):
+    started, port = process
+    record = watching(port)
+    wait_until(lambda: met(record.watch))
+    started.send_signal(signal.SIGSTOP)
+    time.sleep(10 * QUICK.misses * QUICK.again)
+    assert record.ends == []
+    assert not any(record.watch._misses.values())
+    started.kill()
+    wait_until(lambda: record.ends)
+
+
+def test_a_machine_that_answers_no_more_is_gone(watching):
+    # A queue of one that is full drops what comes, as a dead machine does.
+    with socket.socket() as listener, contextlib.ExitStack() as queue:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        place = listener.getsockname()
+        record = watching(place[1])
+        line, _ = listener.accept()
+        line.sendall(b"SETTINGS")
+        wait_until(lambda: met(record.watch))
+        for _ in range(4):
+            waiting = queue.enter_context(socket.socket())
+            waiting.setblocking(False)
+            waiting.connect_ex(place)
+        time.sleep(0.02)
+        line.close()
+        wait_until(lambda: record.ends)
+    assert list(record.watch._reasons.values()) == ["timed out"]
+    assert " is gone; " in record.ends[0]
+
+
+def test_a_line_is_probed_so_that_a_dead_machine_ends_it(server):
+    with peers.call(("127.0.0.1", server.port), 1) as line:
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        assert line.gettimeout() is None
+        if sys.platform == "linux":
+            idle, interval, count = (
+                line.getsockopt(socket.IPPROTO_TCP, option)
+                for option in (socket.TCP_KEEPIDLE, socket.TCP_KEEPINTVL, socket.TCP_KEEPCNT)
+            )
+            assert 5 <= idle + interval * count <= 15
+
+
+def test_once_stopped_peers_may_leave(server, watching):
+    record = watching(server.port)
+    wait_until(lambda: met(record.watch))
+    for _ in range(2):
+        record.watch.stop()
+    server.close()
+    wait_until(lambda: not watch_threads())
+    assert record.ends == []
+
+
+def test_a_watch_that_is_stopped_hangs_up(server):
+    record = Record(server.port)
+    with record.watch:
+        wait_until(lambda: met(record.watch))
+    (line,) = server.lines
+    line.settimeout(LONG)
+    received = bytearray()
+    while True:
+        data = line.recv(100)
+        received += data
+        if not data:
+            break
+    assert received == peers._GREETING
+    wait_until(lambda: not watch_threads())
+
+
+def test_who_does_not_come_is_named_and_ends_the_process(server, watching):
+    absent = [free_port(), free_port()]
+    record = watching(absent[0], server.port, absent[1], patience=Patience(first=0.35, report=0.1, again=0.02))
+    wait_until(lambda: record.ends)
+    listed = ", ".join(f"worker {i} (127.0.0.1:{port}): Connection refused" for i, port in ((1, absent[0]), (3, absent[1])))
+    assert set(record.log) == {f"waiting for {listed}"}
+    assert record.ends == [f"waited 0 s in vain for {listed}; look into the logs there, and at the addresses in TF_CONFIG"]
+
+
+def test_a_name_that_nobody_knows_is_said(watching, monkeypatch):
+    def unknown(*_, **__):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    record = watching(1, patience=Patience(report=0.1))
+    wait_until(lambda: record.log)
+    assert record.log[0] == "waiting for worker 1 (127.0.0.1:1): Name or service not known"
+
+
+def test_who_comes_late_is_watched_from_then_on(watching):
+    port = free_port()
+    record = watching(port, patience=Patience(first=LONG, report=0.05, again=0.02))
+    wait_until(lambda: record.log)
+    late = Server(port)
+    wait_until(lambda: met(record.watch))
+    assert record.ends == []
+    late.close()
+    wait_until(lambda: record.ends)
+    assert " is gone; " in record.ends[0]
+
+
+def test_who_answers_for_a_peer_and_says_nothing_is_no_peer(watching):
+    proxy = Server(says=b"")
+    record = watching(proxy.port, patience=Patience(first=0.2, report=0.1))
+    wait_until(lambda: record.ends)
+    proxy.close()
+    assert record.ends[0].startswith(f"waited 0 s in vain for worker 1 (127.0.0.1:{proxy.port}): no answer yet; look")
+
+
+def test_an_error_of_another_kind_is_reported_soon(server, watching):
+    record = watching(server.port)
+    wait_until(lambda: met(record.watch))
+    record.watch.settle()
+    assert record.ends == []
+
+
+def test_an_error_because_of_a_peer_waits_for_the_end(server, watching):
+    record = watching(server.port, patience=Patience(again=0.02, settle=LONG))
+    wait_until(lambda: met(record.watch))
+    threading.Timer(0.1, server.close).start()
+    record.watch.settle()
+    assert len(record.ends) == 1
+
+
+def test_what_keeps_us_from_calling_does_not_make_a_peer_lost(server, watching, monkeypatch):
+    calls = []
+
+    def no_file_left(*arguments):
+        calls.append(arguments)
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    record = watching(server.port, patience=Patience(again=0.01, answer=0.01))
+    wait_until(lambda: met(record.watch))
+    monkeypatch.setattr(peers, "call", no_file_left)
+    server.hang_up()
+    wait_until(lambda: len(calls) > 3 * QUICK.misses)
+    assert record.ends == []
+
+
+def test_a_line_to_oneself_is_none(monkeypatch):
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        own.connect(own.getsockname())
+        monkeypatch.setattr(socket, "create_connection", lambda *_: own)
+        with pytest.raises(ConnectionRefusedError):
+            peers.call(own.getsockname(), 1)
+        assert own.fileno() == -1
+
+
+def test_a_port_that_another_process_has_is_named(server):
+    with pytest.raises(DeviceError) as caught:
+        peers.require_free_port(worker(1, server.port))
+    assert str(caught.value) == (
+        f"worker 1 (127.0.0.1:{server.port}): cannot listen at port {server.port}: Address already in use;"
+        " end the process that does (an earlier run?), or write another port into TF_CONFIG of all workers"
+    )
+
+
+def test_a_free_port_stays_free():
+    port = free_port()
+    for _ in range(2):
+        peers.require_free_port(worker(1, port))
+
+
+HANGING = """
+import sys, threading
+from bert_tf.runtime.peers import end_process
+print("before")
+threading.Thread(target=end_process, args=("worker 1 is gone",)).start()
+threading.Event().wait()
+"""
+
+
+def test_the_process_ends_though_its_main_thread_hangs():
+    result = subprocess.run([sys.executable, "-c", HANGING], capture_output=True, text=True, check=False, timeout=LONG)
+    assert (result.returncode, result.stdout, result.stderr) == (2, "before\n", "error: worker 1 is gone\n")
+
+
+TENSORFLOW = """
+import sys, tensorflow as tf
+server = tf.distribute.Server({"worker": ["127.0.0.1:" + sys.argv[1]]}, job_name="worker", task_index=0)
+print("up", flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.fixture(scope="module")
+def tensorflow_server():
+    """A process with TensorFlow's own server, and its port."""
+    port = free_port()
+    command = [sys.executable, "-c", TENSORFLOW, str(port)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
+        assert started.stdout.readline() == "up\n"
+        yield started, port
+        started.kill()
+
+
+def test_the_server_of_tensorflow_is_a_peer(tensorflow_server, watching):
+    record = watching(tensorflow_server[1])
+    wait_until(lambda: met(record.watch))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="no /proc")
+def test_a_line_costs_the_server_of_tensorflow_no_file_once_it_is_over(tensorflow_server):
+    process, port = tensorflow_server
+    files = Path(f"/proc/{process.pid}/fd")
+
+    def call(times):
+        for _ in range(times):
+            with peers.call(("127.0.0.1", port), 1) as line:
+                assert line.recv(100)
+
+    call(10)  # its threads come with the first calls, and keep files of their own
+    time.sleep(0.2)
+    before = len(list(files.iterdir()))
+    call(40)
+    wait_until(lambda: len(list(files.iterdir())) < before + 10)
