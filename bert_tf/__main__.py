@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bert_tf.commands import classifier
+from bert_tf.commands import classifier, devices
 
 
 def _benchmark(argv: list[str]) -> int:
@@ -13,7 +13,7 @@ def _benchmark(argv: list[str]) -> int:
     return benchmark.main(argv)
 
 
-COMMANDS = {"classifier": classifier.main, "benchmark": _benchmark}
+COMMANDS = {"classifier": classifier.main, "benchmark": _benchmark, "devices": devices.main}
 
 
 def main(argv: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""What is compared with what, as one table; the bounds are those of issue 3, "Must show"."""
+"""What is compared with what, as one table; the bounds are those of issues 3 and 4, "Must show"."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ PEERS = ("transformers", "keras_hub", "model_garden")
 # Levers of our own worker. "Published layout" has every lever off: the stand-in for the published script.
 GROUPED: Mapping[str, Any] = {"group_by_length": True}
 PUBLISHED_LAYOUT: Mapping[str, Any] = {"published_layout": True}
+TWO_DEVICES: Mapping[str, Any] = {"virtual_devices": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +86,7 @@ SUITES: Mapping[str, Suite] = {
     "start": Suite("start", "s", "fresh", "first_step"),
     "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
     "curves": Suite("train", "loss", "curves", "loss", steps=50),
+    "replicas": Suite("train", "examples/s", "rounds", "rate"),
     "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
 }
 DEFAULT_SUITES = ("features", "train", "predict", "start", "memory")
@@ -125,6 +127,8 @@ class Comparison:
 _OURS = Contender("bert_tf")
 _OURS_GROUPED = Contender("bert_tf grouped", way="grouped", flags=GROUPED)
 _OURS_PUBLISHED = Contender("bert_tf published layout", way="max", flags=PUBLISHED_LAYOUT)
+_OURS_ON_TWO = Contender("bert_tf, two devices", flags=TWO_DEVICES)
+_OURS_NOT_DEFERRED = Contender("bert_tf, no update put off", flags={"defer_embeddings": False})
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
 _BEST = Contender("transformers", "transformers")
 
@@ -222,6 +226,21 @@ COMPARISONS = (
         baselines=("bert_tf published layout",),
         workload={"dropout": 0.0},
         requirements=(Requirement("largest difference of the losses", "bert_tf", 1e-4, kind="difference", at_least=False),),
+    ),
+    *(
+        Comparison(
+            name=f"replicas-{batch_size}",
+            title=f"One device and two logical ones on the same cores, sequence 128, global batch {batch_size}",
+            suite="replicas",
+            max_seq_length=128,
+            batch_size=batch_size,
+            contenders=(_OURS, _OURS_NOT_DEFERRED, _OURS_ON_TWO),
+            baselines=("bert_tf",),
+            requirements=(
+                Requirement(f"two devices against one, batch {batch_size}", _OURS_ON_TWO.name, 1 / 1.1, against="bert_tf"),
+            ),
+        )
+        for batch_size in (12, 32)
     ),
     Comparison(
         name="scaling-batch",

@@ -94,4 +94,13 @@ def initialize_from(plan: RestorePlan) -> None:
     Raises:
       ValueError: a variable of the plan is not in the graph.
     """
-    tf1.train.init_from_checkpoint(plan.prefix, {name: name for name in plan.loaded})
+    variables = {variable.name.rpartition(":")[0]: _unwrapped(variable) for variable in tf1.global_variables()}
+    lacking = [name for name in plan.loaded if name not in variables]
+    if lacking:
+        raise ValueError(f"no variable {lacking[0]} in the graph")
+    tf1.train.init_from_checkpoint(plan.prefix, {name: variables[name] for name in plan.loaded})
+
+
+def _unwrapped(variable: tf.Variable) -> tf.Variable:
+    """Central storage wraps its variables; TensorFlow would give the wrapper a new start, which nobody runs."""
+    return variable.get() if hasattr(variable, "get") else variable

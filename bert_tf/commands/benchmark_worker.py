@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import shutil
 import sys
 import time
@@ -40,6 +41,7 @@ from bert_tf.inputs.pipeline import Schedule  # noqa: E402
 from bert_tf.modeling import heads  # noqa: E402
 from bert_tf.modeling.encoder import bert  # noqa: E402
 from bert_tf.optimization.adamw import AdamWConfig  # noqa: E402
+from bert_tf.runtime.machine import set_up  # noqa: E402
 from bert_tf.tasks.base import HeadSpec  # noqa: E402
 from bert_tf.tokenization.vocabulary import Vocabulary  # noqa: E402
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer  # noqa: E402
@@ -57,8 +59,10 @@ class _Contender:
         self.workload = workload
         given = {**_WAYS[workload.way], **getattr(workload, "flags", {})}
         lines = [f"--{name}={value}" for name, value in given.items()]
-        self.speed = flags.parse(["benchmark_worker", "--task_name=MRPC", *lines]).speed
+        settings = flags.parse(["benchmark_worker", "--task_name=MRPC", *lines])
+        self.speed = settings.speed
         speed.set_up(self.speed)
+        self.machine = set_up(settings.devices, environment=os.environ, xla=self.speed.xla)
         self.folder = Path(workload.checkpoint)
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
@@ -92,7 +96,7 @@ class _Contender:
             optimization=optimization,
             restore=self.plan if optimization else None,
         )
-        return run.make_estimator(model, folder, xla=self.speed.xla)
+        return run.make_estimator(model, folder, self.machine)
 
     def token_ids(self, count: int) -> list[list[int]]:
         ends = np.cumsum(self.features.lengths[:count])

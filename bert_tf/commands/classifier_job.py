@@ -17,6 +17,7 @@ from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, PreflightError
 from bert_tf.estimator import describe, preflight, run, run_folder
 from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
@@ -24,6 +25,9 @@ from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.runtime import placement
+from bert_tf.runtime.machine import describe as describe_machine
+from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.base import DEV, TEST, TRAIN, file_digest
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -43,15 +47,20 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
       BertError: something that the user can mend.
     """
     speed.set_up(settings.speed)
-    job = prepare(settings, environment=environment)
+    machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
+    describe_machine(machine, environment)
+    job = prepare(settings, machine, environment=environment)
     plan = _check(job)
     if job.settings.job.do_train:
         outcome = _train(job, plan)
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
             return INTERRUPTED
+    if not machine.is_chief:
+        logging.info("the chief evaluates and predicts; this worker is done")
+        return 0
     model = Model(job.config, job.task.head, speed.execution(settings.speed))
-    estimator = run.make_estimator(model, job.output_dir, xla=settings.speed.xla)
+    estimator = run.make_estimator(model, job.output_dir, machine.alone())
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
@@ -66,6 +75,7 @@ def _check(job: Job) -> RestorePlan:
     )
     if TRAIN in job.examples:
         problems += preflight.check_training(job.examples[TRAIN], steps=job.schedule.steps)
+        problems += preflight.check_batch(job.schedule.batch_size, replicas=job.machine.replicas)
         if any(path.resolve().parent == job.output_dir.resolve() for path in job.source.files):
             problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
@@ -75,6 +85,9 @@ def _check(job: Job) -> RestorePlan:
     if TRAIN not in job.examples:
         now = {"task_name": job.task.name, "vocabulary_sha256": job.vocabulary.fingerprint}
         problems += run_folder.misfits(job.output_dir, now)
+    place = job.settings.devices.place
+    if place:
+        placement.check_layers(placement.parse(place), job.config.num_hidden_layers)
     plan = plan_restore(reader, job.config, CLASSIFICATION_VARIABLES)
     problems += preflight.check_checkpoint(reader, plan)
     preflight.refuse(problems)
@@ -102,6 +115,7 @@ def _features(job: Job, split: str) -> SentenceFeatures:
             label_names=job.task.labels,
             max_seq_length=data.max_seq_length,
         ),
+        writes=job.machine.is_chief,
     )
     describe.log_examples(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
     logging.info(
@@ -112,17 +126,22 @@ def _features(job: Job, split: str) -> SentenceFeatures:
     return features
 
 
-def _train(job: Job, plan: RestorePlan) -> run.Outcome:
-    train, ways, schedule = job.settings.train, job.settings.speed, job.schedule
+def _claim(job: Job) -> None:
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.job.overwrite_output_dir)
     # The folder can be evaluated, moved and trained from without the files that it began with.
     atomic.write_text(job.output_dir / "vocab.txt", job.vocabulary.to_text())
     atomic.write_text(job.output_dir / "bert_config.json", job.config.to_json())
+
+
+def _train(job: Job, plan: RestorePlan) -> run.Outcome:
+    train, ways, schedule, machine = job.settings.train, job.settings.speed, job.schedule, job.machine
+    if job.machine.is_chief:
+        _claim(job)
     features = _features(job, TRAIN)
     logging.info(plan.summary())
     logging.info("***** Running training *****")
     logging.info("  Num examples = %d", schedule.examples)
-    logging.info("  Batch size = %d", schedule.batch_size)
+    logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, machine.replicas))
     logging.info("  Num steps = %d (%d examples of the last epoch are left out)", schedule.steps, schedule.unseen)
     optimization = Optimization(
         learning_rate=train.learning_rate,
@@ -132,12 +151,33 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         loss_scaling=PRECISIONS[ways.precision].loss_scaling,
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
     )
-    model = Model(job.config, job.task.head, speed.execution(ways), seed=train.seed, optimization=optimization, restore=plan)
+    check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
+    model = Model(
+        job.config,
+        job.task.head,
+        speed.execution(ways),
+        seed=train.seed,
+        optimization=optimization,
+        restore=plan,
+        check_replicas=check_every > 0,
+    )
     save_steps = train.save_checkpoints_steps
     if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
         save_steps = min(save_steps, -(-schedule.steps // _SAVES))
-    training = run.Training(schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots, _batching(job))
-    return run.train(run.make_estimator(model, job.output_dir, xla=ways.xla), features, training, seed=train.seed)
+    training = run.Training(
+        schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots, check_every, _batching(job)
+    )
+    estimator = run.make_estimator(model, job.output_dir, machine)
+    hooks = [PlacementHook(job.output_dir)] if job.settings.devices.log_device_placement and machine.is_chief else []
+    return run.train(estimator, features, training, seed=train.seed, hooks=hooks, machine=machine)
+
+
+def _parts(batch_size: int, replicas: int) -> str:
+    """Says what each replica computes of a batch, where there are several."""
+    if replicas == 1:
+        return ""
+    least, larger = divmod(batch_size, replicas)
+    return f" over {replicas} replicas, {least if not larger else f'{least} or {least + 1}'} each"
 
 
 def _batching(job: Job) -> Batching:

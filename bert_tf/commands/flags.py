@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
 from bert_tf.tasks.glue import get_task
 
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
@@ -29,7 +30,27 @@ class Flag(NamedTuple):
     default: Any
     help: str
     lowest: float | None = None
+    choices: tuple[str, ...] = ()
 
+
+DEVICES = (
+    Flag("visible_gpus", str, None, "numbers of the GPUs to see, with commas, or none; else all"),
+    Flag("gpu_memory_growth", bool, False, "take GPU memory as it is needed, not all at once"),
+    Flag("gpu_memory_limit_mb", int, None, "most memory to take of each GPU, in MiB", 1),
+    Flag("virtual_devices", int, 1, "split each GPU, or the CPU where there is none, into so many devices", 1),
+    Flag("device", str, None, "the whole model on one device: /GPU:1, /CPU:0"),
+    Flag("place", str, None, "parts on devices: embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,encoder/layer_6-11:/GPU:1"),
+    Flag("soft_placement", bool, True, "run elsewhere what a device has no kernel for; else fail"),
+    Flag("log_device_placement", bool, False, "write where each operation runs to device_placement.tsv"),
+    Flag("strategy", str, None, f"{', '.join(STRATEGIES)}; else by what is visible", None, STRATEGIES),
+    Flag("num_gpus", int, None, "GPUs to use, of those that are visible; 0 for the CPU", 0),
+    Flag("cross_device_ops", str, None, f"how GPUs add up: {', '.join(CROSS_DEVICE_OPS)}", None, CROSS_DEVICE_OPS),
+    Flag("all_reduce_alg", str, None, f"how machines add up: {', '.join(ALL_REDUCE_ALGS)}", None, ALL_REDUCE_ALGS),
+    Flag("deterministic", bool, False, "the same bits in every run on a GPU too; slower"),
+    Flag("intra_op_threads", int, None, "CPU threads of one operation; else the cores that the machine grants", 1),
+    Flag("inter_op_threads", int, None, "operations at a time on the CPU; else the same", 1),
+    Flag("check_replicas_every_n_steps", int, 0, "stop if the weights of the replicas differ; 0 does not look", 0),
+)
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Task and data": (
@@ -73,8 +94,9 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("published_layout", bool, False, "all of the above off, as the published script computes; to compare with"),
         Flag("group_by_length", bool, False, "train on examples of similar length together"),
         Flag("xla", bool, False, "compile the graph; worth it on a GPU; computes padding"),
-        Flag("precision", str, "float32", "of matrix products: float32, tf32, bfloat16, float16"),
+        Flag("precision", str, "float32", "of matrix products: float32, tf32, bfloat16, float16", None, PRECISIONS),
     ),
+    "Devices and distribution (README: which flags for my machine)": DEVICES,
     "Output": (
         Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
         Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds; the same run continues"),
@@ -158,6 +180,7 @@ class Settings:
     model: ModelSettings
     train: TrainSettings
     speed: SpeedSettings
+    devices: DeviceSettings
     job: JobSettings
     given: frozenset[str]
 
@@ -181,8 +204,6 @@ def parse(argv: Sequence[str]) -> Settings | None:
     for name, value in values.flag_values_dict().items():
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
-    if values["precision"].value not in PRECISIONS:
-        raise FlagError(f"--precision: {unknown_name('format', values['precision'].value, PRECISIONS)}")
     if not values["task_name"].value:
         raise FlagError("--task_name is required: MRPC, RTE, SST-2, CoLA")
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
@@ -203,7 +224,7 @@ def help_line(row: Flag) -> str:
     return f"  {spelling:<26} {row.help}{default}"
 
 
-def read(argv: Sequence[str], rows: Iterable[Flag]) -> flags.FlagValues:
+def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags, and --help.
 
     Raises:
@@ -216,6 +237,9 @@ def read(argv: Sequence[str], rows: Iterable[Flag]) -> flags.FlagValues:
         raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
     if rest and not values["help"].value:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
+    for row in rows:
+        if row.choices and values[row.name].value not in (None, *row.choices):
+            raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
     return values
 
 
@@ -244,6 +268,6 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     values["output_dir"] = values["output_dir"] or f"out/{get_task(values['task_name']).name.lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
-        for kind in (DataSettings, ModelSettings, TrainSettings, SpeedSettings, JobSettings)
+        for kind in (DataSettings, ModelSettings, TrainSettings, SpeedSettings, DeviceSettings, JobSettings)
     )
     return Settings(*parts, given=frozenset(name for name in values if parsed[name].present))

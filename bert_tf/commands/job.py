@@ -14,6 +14,7 @@ from bert_tf.commands.sources import SAMPLE_NOTE, DataSource, ModelSource, find_
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run, run_folder
 from bert_tf.inputs.pipeline import Schedule
+from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
 from bert_tf.tasks.glue import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -29,6 +30,7 @@ class Job(NamedTuple):
     config: BertConfig
     vocabulary: Vocabulary
     examples: dict[str, Sequence[SentenceExample]]
+    machine: Machine
 
     @property
     def output_dir(self) -> Path:
@@ -42,7 +44,7 @@ class Job(NamedTuple):
         return Schedule(len(self.examples[TRAIN]), train.train_batch_size, train.num_train_epochs)
 
 
-def prepare(settings: Settings, *, environment: Mapping[str, str]) -> Job:
+def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, str]) -> Job:
     """Reads what the settings name, and says where each part came from.
 
     Raises:
@@ -64,7 +66,7 @@ def prepare(settings: Settings, *, environment: Mapping[str, str]) -> Job:
         logging.info("--%s=%s from the recipe for the default checkpoint", name, value)
     logging.info("output to %s (%s)", settings.job.output_dir, "--output_dir" if "output_dir" in settings.given else "default")
     config = BertConfig.from_json_file(source.config)
-    return Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), examples)
+    return Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), examples, machine)
 
 
 def _as_trained(settings: Settings) -> Settings:

@@ -43,11 +43,14 @@ def make_record(job: Job) -> dict[str, Any]:
         **{k: v for k, v in dataclasses.asdict(settings.data).items() if k not in ("task_name", "data_dir")},
         **dataclasses.asdict(settings.train),
         **dataclasses.asdict(settings.speed),
+        **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
+    plan = job.machine.plan
     return {
         "training": determining,
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": shlex.join(["python", "run_classifier.py", *(f"--{name}={value}" for name, value in repeat.items())]),
+        "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
         "versions": {
             "bert_tf": bert_tf.__version__,
             "python": platform.python_version(),

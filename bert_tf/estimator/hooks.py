@@ -19,12 +19,15 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf import atomic
-from bert_tf.errors import OutputError
+from bert_tf.errors import OutputError, TrainingError
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
+from bert_tf.runtime.peers import START_AGAIN, Watch
 
 tf1 = tf.compat.v1
 
 METRICS_FILE = "metrics.jsonl"
+
+_ROWS = "rows"
 
 
 class ProgressHook(tf1.train.SessionRunHook):
@@ -36,16 +39,18 @@ class ProgressHook(tf1.train.SessionRunHook):
       step: steps taken, those of earlier runs included.
     """
 
-    def __init__(self, output_dir: str | os.PathLike[str], *, batch_size: int, total_steps: int, every_n_steps: int) -> None:
+    def __init__(
+        self, output_dir: str | os.PathLike[str] | None, *, batch_size: int, total_steps: int, every_n_steps: int
+    ) -> None:
         """Prepares the reports.
 
         Args:
-          output_dir: folder of metrics.jsonl and of the event file.
+          output_dir: folder of metrics.jsonl and of the event file; None for the log alone.
           batch_size: examples of one step.
           total_steps: the last step.
           every_n_steps: how often to report.
         """
-        self._folder = Path(output_dir)
+        self._folder = None if output_dir is None else Path(output_dir)
         self._batch_size = batch_size
         self._total = total_steps
         self._every = every_n_steps
@@ -60,14 +65,14 @@ class ProgressHook(tf1.train.SessionRunHook):
         if SKIPPED_STEPS in {op.name for op in graph.get_operations()}:
             names["skipped_steps"] = SKIPPED_STEPS
         self._watched = {key: graph.get_tensor_by_name(f"{name}:0") for key, name in names.items()}
-        self._summaries = tf1.summary.FileWriterCache.get(os.fspath(self._folder))
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Starts counting where the run starts, and forgets lines of steps that will be taken again."""
         del coord
         step = self.step = int(session.run(tf1.train.get_global_step(session.graph)))
-        _keep_lines_up_to(self._folder / METRICS_FILE, step)
-        self._lines = (self._folder / METRICS_FILE).open("a", encoding="utf-8")
+        if self._folder is not None:
+            _keep_lines_up_to(self._folder / METRICS_FILE, step)
+            self._lines = (self._folder / METRICS_FILE).open("a", encoding="utf-8")
         self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
         self._last_step, self._last_time = step, time.perf_counter()
 
@@ -88,19 +93,22 @@ class ProgressHook(tf1.train.SessionRunHook):
         step, now = self.step, time.perf_counter()
         rate = (step - self._last_step) / (now - self._last_time)
         self._last_step, self._last_time = step, now
-        line = {"step": step, **{k: float(v) for k, v in values.items()}, "examples_per_second": rate * self._batch_size}
-        # The norm of a step that loss scaling skips is no number, and JSON has no word for that.
-        self._lines.write(json.dumps({k: v if math.isfinite(v) else None for k, v in line.items()}) + "\n")
-        self._lines.flush()
-        scalars = {name: value for name, value in line.items() if name != "step"}
-        summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
-        self._summaries.add_summary(summary, step)
+        if self._folder is not None:
+            self._write(
+                {"step": step, **{k: float(v) for k, v in values.items()}, "examples_per_second": rate * self._batch_size}
+            )
         text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
         with tqdm.external_write_mode():
             logging.info(
                 text, step, self._total, values["loss"], values["learning_rate"], rate * self._batch_size, rate, skipped
             )
+
+    def _write(self, line: Mapping[str, float]) -> None:
+        # The norm of a step that loss scaling skips is no number, and JSON has no word for that.
+        self._lines.write(json.dumps({k: v if math.isfinite(v) else None for k, v in line.items()}) + "\n")
+        self._lines.flush()
+        write_scalars(self._folder, {name: value for name, value in line.items() if name != "step"}, line["step"])
 
     def end(self, session: tf1.Session) -> None:
         """Closes bar and file."""
@@ -202,36 +210,85 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
             signal.signal(*self._previous.popitem())
 
 
-class CollectHook(tf1.train.SessionRunHook):
-    """Keeps what a graph computes for every batch.
+class WatchHook(tf1.train.SessionRunHook):
+    """Training on several machines: ends the watch with the last step, after which each leaves when it likes.
 
-    Attributes:
-      rows: one array for each fetched tensor, batches joined.
+    A session that is lost and made anew by TensorFlow would train on alone, or wait for ever.
     """
 
-    def __init__(self, **tensors: str) -> None:
+    def __init__(self, watch: Watch, steps: int) -> None:
         """Prepares the hook.
 
         Args:
-          **tensors: name of a graph tensor by the name that its rows get.
+          watch: of the other machines.
+          steps: how many are left.
         """
-        self._names = tensors
-        self._batches: list[Mapping[str, np.ndarray]] = []
+        self._created = False
+        self._watch = watch
+        self._left = steps
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Refuses a second session.
+
+        Raises:
+          TrainingError: the first was lost.
+        """
+        del session, coord
+        if self._created:
+            raise TrainingError(f"the connection to the other machines was lost; {START_AGAIN}")
+        self._created = True
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        """Looks whether it was the last step, or a hook before this one asked for the end."""
+        del run_values
+        self._left -= 1
+        if self._left <= 0 or run_context.stop_requested:
+            self._watch.stop()
+
+
+class CollectHook(tf1.train.SessionRunHook):
+    """Keeps what a graph computes for every batch, on all replicas."""
+
+    def __init__(self, rows: str, **tensors: str) -> None:
+        """Prepares the hook.
+
+        Args:
+          rows: name of the graph tensor that says which examples a batch holds.
+          **tensors: names of [B, ...] graph tensors by the names that their values get.
+        """
+        self._names = {**tensors, _ROWS: rows}
+        self._parts: list[Mapping[str, np.ndarray]] = []
+
+    def begin(self) -> None:
+        """Finds the tensors."""
+        graph = tf1.get_default_graph()
+        replicas = tf.distribute.get_strategy().num_replicas_in_sync
+        scopes = ["", *(f"replica_{number}/" for number in range(1, replicas))]  # of names of all but the first
+        self._watched = [
+            {key: graph.get_tensor_by_name(f"{scope}{name}:0") for key, name in self._names.items()} for scope in scopes
+        ]
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
         """Asks for the tensors."""
-        graph = run_context.session.graph
-        return tf1.train.SessionRunArgs({key: graph.get_tensor_by_name(f"{n}:0") for key, n in self._names.items()})
+        del run_context
+        return tf1.train.SessionRunArgs(self._watched)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Keeps them."""
         del run_context
-        self._batches.append(run_values.results)
+        self._parts += run_values.results
 
-    @property
-    def rows(self) -> dict[str, np.ndarray]:
-        """Returns the collected arrays."""
-        return {key: np.concatenate([batch[key] for batch in self._batches]) for key in self._names}
+    def values(self) -> dict[str, np.ndarray]:
+        """Returns the values of all examples in the order of their numbers; one computed twice counts once."""
+        joined = {key: np.concatenate([part[key] for part in self._parts]) for key in self._names}
+        _, places = np.unique(joined.pop(_ROWS), return_index=True)
+        return {key: value[places] for key, value in joined.items()}
+
+
+def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:
+    """Adds numbers of a step to what TensorBoard shows of a folder."""
+    summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
+    tf1.summary.FileWriterCache.get(os.fspath(folder)).add_summary(summary, step)
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:

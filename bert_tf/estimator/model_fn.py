@@ -10,19 +10,25 @@ import tensorflow as tf
 from bert_tf.checkpoints.restore import RestorePlan, initialize_from
 from bert_tf.config import BertConfig
 from bert_tf.estimator.describe import log_graph
+from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
+from bert_tf.features.spec import SENTENCE_FIELDS
+from bert_tf.inputs import pipeline
 from bert_tf.modeling import heads
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from bert_tf.optimization import replicas
 from bert_tf.tasks.base import HeadSpec
 
 tf1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = (getattr(tf.estimator.ModeKeys, name) for name in ("TRAIN", "EVAL", "PREDICT"))
 
-PROBABILITIES, LABELS = "watch/probabilities", "watch/labels"  # tensors that hooks fetch by name
+# Tensors of evaluation that hooks fetch by name, [B, ...] each.
+PROBABILITIES, LABELS, LOSSES, ROWS = (f"watch/{name}" for name in ("probabilities", "labels", "losses", "rows"))
 
 Features = Mapping[str, tf.Tensor]
+ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,9 +42,10 @@ class Model:
     seed: int = 0
     optimization: Optimization | None = None
     restore: RestorePlan | None = None
+    check_replicas: bool = False  # adds what `replica_check.ReplicaCheckHook` reads
 
 
-def make_model_fn(model: Model) -> Callable[[Features, str], tf.estimator.EstimatorSpec]:
+def make_model_fn(model: Model) -> ModelFn:
     """Returns the `model_fn` of an Estimator for batches of `features.spec.SENTENCE_FIELDS`."""
 
     def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
@@ -54,17 +61,19 @@ def make_model_fn(model: Model) -> Callable[[Features, str], tf.estimator.Estima
         if mode == PREDICT:
             return tf.estimator.EstimatorSpec(mode, predictions=predictions)
         losses = heads.classification_loss(logits, features["label_ids"])  # [B]
-        loss = tf.reduce_mean(losses)
         if mode == EVAL:
-            labels = tf.identity(features["label_ids"], name=LABELS)
-            metrics = {
-                "eval_loss": tf1.metrics.mean(losses),
-                "eval_accuracy": tf1.metrics.accuracy(labels, tf.argmax(logits, axis=-1)),
-            }
-            return tf.estimator.EstimatorSpec(mode, loss=loss, eval_metric_ops=metrics, predictions=predictions)
-        if model.restore is not None:
+            for name, value in ((LABELS, features["label_ids"]), (LOSSES, losses), (ROWS, features[pipeline.ROWS])):
+                tf.identity(value, name=name)
+            return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_mean(losses), predictions=predictions)
+        loaded = model.restore.loaded if model.restore else ()
+        if loaded:
             initialize_from(model.restore)
-        log_graph(features, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
+        if replicas.number() == 0:
+            seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
+            log_graph(seen, tf1.trainable_variables(), loaded)
+        if model.check_replicas:
+            watch_variables()
+        loss = heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update.apply(loss), scaffold=_scaffold())
 
     return model_fn
@@ -72,7 +81,7 @@ def make_model_fn(model: Model) -> Callable[[Features, str], tf.estimator.Estima
 
 def _scaffold() -> tf1.train.Scaffold | None:
     """One process initializes its variables itself: asking each whether it is ready takes longer than a step."""
-    if tf.distribute.get_replica_context().num_replicas_in_sync > 1:
+    if replicas.count() > 1:
         return None
     nothing_missing = tf.constant([], tf.string)
     return tf1.train.Scaffold(ready_op=nothing_missing, ready_for_local_init_op=nothing_missing)
@@ -81,5 +90,4 @@ def _scaffold() -> tf1.train.Scaffold | None:
 def _dropout(model: Model) -> DropElements:
     if not model.dropout:
         return no_dropout
-    replica = tf.distribute.get_replica_context().replica_id_in_sync_group
-    return Dropout(model.seed, tf1.train.get_or_create_global_step(), replica=replica)
+    return Dropout(model.seed, tf1.train.get_or_create_global_step(), replica=replicas.number())

@@ -59,6 +59,13 @@ def check_training(examples: Sequence[SentenceExample], *, steps: int) -> list[s
     return problems
 
 
+def check_batch(batch_size: int, *, replicas: int) -> list[str]:
+    """Returns one line where a batch of training has nothing for some replicas."""
+    if batch_size >= replicas:
+        return []
+    return [f"--train_batch_size={batch_size} is over all {replicas} replicas, and leaves some without an example; raise it"]
+
+
 def refuse(problems: Sequence[str]) -> None:
     """Stops the run where there are problems.
 

@@ -19,18 +19,21 @@ from absl import logging
 from bert_tf import metrics as task_metrics
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
-from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
-from bert_tf.estimator.model_fn import LABELS, PROBABILITIES, Model, make_model_fn
+from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
+from bert_tf.estimator.model_fn import LABELS, LOSSES, PROBABILITIES, ROWS, Features, Model, ModelFn, make_model_fn
+from bert_tf.estimator.replica_check import ReplicaCheckHook
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.features.spec import SentenceFeatures
-from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Schedule, eval_input_fn, eval_order, train_input_fn
-from bert_tf.runtime.devices import session_config
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eval_input_fn, train_input_fn
+from bert_tf.runtime.machine import DeviceFunction, Machine
+from bert_tf.runtime.peers import START_AGAIN, Watch
 
 tf1 = tf.compat.v1
 
 Estimator = tf.estimator.Estimator
 
 _CHECKPOINTS_KEPT = 5
+_PREDICTION = "prediction"
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
 
 
@@ -42,6 +45,7 @@ class Training:
     save_checkpoints_steps: int = 1000
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
+    check_replicas_every_n_steps: int = 0
     batching: Batching = TO_LONGEST
 
 
@@ -66,17 +70,32 @@ class Evaluation:
     probabilities: np.ndarray
 
 
-def make_estimator(model: Model, output_dir: str | os.PathLike[str], *, xla: bool = False) -> Estimator:
-    """Returns an Estimator whose checkpoints and event files are in `output_dir`; `xla` compiles its graphs."""
+def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Machine) -> Estimator:
+    """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`."""
     config = tf.estimator.RunConfig(
         model_dir=os.fspath(output_dir),
         tf_random_seed=model.seed,
-        session_config=session_config(xla=xla),
+        session_config=machine.session_config,
+        train_distribute=machine.strategy,
+        eval_distribute=machine.strategy,
+        device_fn=machine.device_function,
         keep_checkpoint_max=_CHECKPOINTS_KEPT,
         log_step_count_steps=None,
         save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
-    return Estimator(make_model_fn(model), config=config)
+    return Estimator(_placed(make_model_fn(model), machine.device_function), config=config)
+
+
+def _placed(model_fn: ModelFn, device_function: DeviceFunction | None) -> ModelFn:
+    """Puts evaluation and prediction on devices too; of a `RunConfig` only training takes the function."""
+    if device_function is None:
+        return model_fn
+
+    def placed(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
+        with tf1.device(device_function):
+            return model_fn(features, mode)
+
+    return placed
 
 
 def train(
@@ -86,6 +105,7 @@ def train(
     *,
     seed: int,
     hooks: Sequence[tf1.train.SessionRunHook] = (),
+    machine: Machine | None = None,
 ) -> Outcome:
     """Trains to the last step, from the newest checkpoint in the folder where there is one.
 
@@ -95,6 +115,7 @@ def train(
       training: how long, and what to keep.
       seed: of the order.
       hooks: called between steps, beside the package's own.
+      machine: what the estimator was made for; of several that train together the chief alone writes.
 
     Raises:
       TrainingError: loss or gradient are no longer finite, or memory is out.
@@ -108,20 +129,30 @@ def train(
         return Outcome(start)
     if start:
         logging.info("continuing from step %d of %d", start, schedule.steps)
-    stop = StopOnSignalHook()
+    stop, writes, watch = StopOnSignalHook(), machine is None or machine.is_chief, machine and machine.watch
     progress = ProgressHook(
-        folder, batch_size=schedule.batch_size, total_steps=schedule.steps, every_n_steps=training.log_every_n_steps
-    )
-    saver = CheckpointHook(
-        folder,
-        every_n_steps=training.save_checkpoints_steps,
+        folder if writes else None,
+        batch_size=schedule.batch_size,
         total_steps=schedule.steps,
-        keep_slots=training.keep_optimizer_slots,
+        every_n_steps=training.log_every_n_steps,
     )
+    own: list[tf1.train.SessionRunHook] = [progress, stop]
+    if training.check_replicas_every_n_steps:
+        own.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
+    if watch:
+        own.append(WatchHook(watch, schedule.steps - start))
+    if writes:  # after the others: what they find wrong is not saved
+        saver = CheckpointHook(
+            folder,
+            every_n_steps=training.save_checkpoints_steps,
+            total_steps=schedule.steps,
+            keep_slots=training.keep_optimizer_slots,
+        )
+        own.append(saver)
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
     try:
         with _readable_errors(folder, progress), contextlib.closing(progress):
-            estimator.train(input_fn, hooks=[saver, progress, stop, *hooks], max_steps=schedule.steps)
+            _fit(estimator, input_fn, [*own, *hooks], schedule.steps, watch)
     finally:
         stop.release()
     return Outcome(_last_step(folder), stop.stopped_by)
@@ -147,21 +178,13 @@ def evaluate(
     Raises:
       CheckpointError: there is no checkpoint, or it is damaged.
     """
-    checkpoint = require_checkpoint(estimator.model_dir)
-    collected = CollectHook(probabilities=PROBABILITIES, labels=LABELS)
+    values, step = _forward(estimator, features, batch_size, batching)
+    scores = task_metrics.compute(metrics, values["labels"], values["probabilities"].argmax(axis=-1))
+    loss = float(values["losses"].mean(dtype=np.float64))
+    results = {**{f"eval_{name}": score for name, score in scores.items()}, "eval_loss": loss, "loss": loss}
     with _readable_errors(estimator.model_dir):
-        input_fn = eval_input_fn(features, batch_size, batching=batching)
-        streamed = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=checkpoint)
-    rows = collected.rows
-    scores = task_metrics.compute(metrics, rows["labels"], rows["probabilities"].argmax(axis=-1))
-    results = {
-        **{f"eval_{name}": score for name, score in scores.items()},
-        "eval_loss": float(streamed["eval_loss"]),
-        "global_step": int(streamed["global_step"]),
-        # The Estimator's own `loss` is a mean over batches, which counts a small last batch too much.
-        "loss": float(streamed["eval_loss"]),
-    }
-    return Evaluation(results, _in_given_order(rows["probabilities"], features))
+        write_scalars(estimator.eval_dir(), results, step)
+    return Evaluation({**results, "global_step": step}, values["probabilities"])
 
 
 def predict(
@@ -178,18 +201,24 @@ def predict(
     Raises:
       CheckpointError: there is no checkpoint, or it is damaged.
     """
+    values, _ = _forward(estimator, features, batch_size, batching, name=_PREDICTION)
+    shutil.rmtree(estimator.eval_dir(_PREDICTION), ignore_errors=True)  # summaries of a loss without labels
+    return values["probabilities"]
+
+
+def _forward(
+    estimator: Estimator, features: SentenceFeatures, batch_size: int | None, batching: Batching, *, name: str | None = None
+) -> tuple[dict[str, np.ndarray], int]:
+    """Computes all examples on all replicas; returns values in the order of the examples, and the checkpoint's step.
+
+    `Estimator.predict` knows one device only, so predictions come out of an evaluation too.
+    """
     checkpoint = require_checkpoint(estimator.model_dir)
+    collected = CollectHook(ROWS, probabilities=PROBABILITIES, labels=LABELS, losses=LOSSES)
     with _readable_errors(estimator.model_dir):
         input_fn = eval_input_fn(features, batch_size, batching=batching)
-        batches = estimator.predict(input_fn, checkpoint_path=checkpoint, yield_single_examples=False)
-        return _in_given_order(np.concatenate([batch["probabilities"] for batch in batches]), features)
-
-
-def _in_given_order(rows: np.ndarray, features: SentenceFeatures) -> np.ndarray:
-    """Undoes `eval_order`."""
-    ordered = np.empty_like(rows)
-    ordered[eval_order(features.lengths)] = rows
-    return ordered
+        done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=checkpoint, name=name)
+    return collected.values(), int(done["global_step"])
 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:
@@ -221,6 +250,23 @@ def _last_step(folder: str) -> int:
         return int(reader["global_step"])
     except CheckpointError as error:
         raise CheckpointError(f"{error}; {mend}") from error
+
+
+def _fit(
+    estimator: Estimator, input_fn: InputFn, hooks: list[tf1.train.SessionRunHook], steps: int, watch: Watch | None
+) -> None:
+    if watch is None:
+        estimator.train(input_fn, hooks=hooks, max_steps=steps)
+        return
+    spec = tf.estimator.TrainSpec(input_fn, max_steps=steps, hooks=hooks)
+    watch.start()
+    try:
+        tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))  # workers only train
+    except tf.errors.OpError:
+        watch.settle()  # ends the process where a peer is to blame
+        raise
+    finally:
+        watch.stop()
 
 
 @contextlib.contextmanager
@@ -272,6 +318,8 @@ def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: Prog
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
+    if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
+        return TrainingError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
         return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
     return error

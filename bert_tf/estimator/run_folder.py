@@ -93,7 +93,7 @@ def _delete_run(folder: Path) -> None:
     """Deletes what a run of this package writes, and nothing else."""
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl",
-        "eval_results.*", "predictions.tsv", "test_results.tsv", "vocab.txt", "bert_config.json",
+        "eval_results.*", "predictions.tsv", "test_results.tsv", "vocab.txt", "bert_config.json", "device_placement.tsv",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()

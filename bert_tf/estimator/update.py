@@ -8,9 +8,10 @@ import functools
 import tensorflow as tf
 
 from bert_tf.modeling.embeddings import Lookup
+from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import AdamW, AdamWConfig
 from bert_tf.optimization.deferred import DeferredTable
-from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients
+from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.schedules import linear_warmup_decay
 
@@ -38,9 +39,8 @@ class Optimization:
 
 def _can_defer(optimization: Optimization) -> bool:
     """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm."""
-    one_device = tf.distribute.get_replica_context().num_replicas_in_sync == 1
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
-    return one_device and shrinking and not optimization.loss_scaling
+    return replicas.count() == 1 and shrinking and not optimization.loss_scaling
 
 
 class Update:
@@ -71,17 +71,18 @@ class Update:
     def apply(self, loss: tf.Tensor) -> tf.Operation:
         """Updates the weights; the step counts up when it is done.
 
+        Args:
+          loss: scalar, this replica's part of the loss: the parts of all replicas add up to it.
+
         Numbers that are not finite stop the run before any weight changes.
         """
         step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         variables = [v for v in tf1.trainable_variables() if self._table is None or v is not self._table.table]
         sources = variables + ([self._table.gradient_source] if self._table else [])
-        replicas = tf.distribute.get_replica_context().num_replicas_in_sync
-        share = loss / replicas
-        if self._loss_scale is None:
-            gradients = dense_gradients(share, sources)
-        else:
-            gradients = self._loss_scale.unscale(dense_gradients(self._loss_scale.scale(share), sources))
+        scaled = loss if self._loss_scale is None else self._loss_scale.scale(loss)
+        *gradients, loss = replicas.add_up([*dense_gradients(scaled, sources), loss])
+        if self._loss_scale is not None:
+            gradients = self._loss_scale.unscale(gradients)
         gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:
@@ -93,12 +94,11 @@ class Update:
         if self._loss_scale is not None:  # another scale cures gradients, not the loss
             usable = tf.math.is_finite(loss) & (finite | ~self._loss_scale.at_end)
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
-            gradients = [tf.identity(gradient) for gradient in gradients]
+            gradients = on_own_devices(tf.identity, gradients)
+        adamw = AdamW(variables, rate, step, self._optimization.adamw)
 
         def update() -> tf.Operation:
-            updates = [
-                AdamW(rate, step, self._optimization.adamw).apply_dense_gradients(gradients[: len(variables)], variables)
-            ]
+            updates = [adamw.apply(gradients[: len(variables)])]
             if self._table:
                 updates.append(self._table.apply(gradients[-1]))
             return tf.group(updates)

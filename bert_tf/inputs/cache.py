@@ -39,7 +39,7 @@ class CacheKey:
 
 
 def load_or_build(
-    folder: str | os.PathLike[str], key: CacheKey, build: Callable[[], SentenceFeatures]
+    folder: str | os.PathLike[str], key: CacheKey, build: Callable[[], SentenceFeatures], *, writes: bool = True
 ) -> tuple[SentenceFeatures, bool]:
     """Returns the features of a key, built only where the folder does not hold them whole.
 
@@ -47,6 +47,7 @@ def load_or_build(
       folder: where cache files are; made if need be.
       key: names the features.
       build: makes them.
+      writes: whether what was built is stored; of several machines one does.
 
     Returns:
       The features, and whether they came from the cache. A damaged or foreign file is built anew and replaced.
@@ -59,6 +60,8 @@ def load_or_build(
     if cached is not None:
         return cached, True
     features = build()
+    if not writes:
+        return features, False
     columns = features.columns()
     metadata = {"key": key.digest, "content": _content_digest(columns), "truncated": str(features.truncated)}
     with atomic.replacing(path) as temporary:

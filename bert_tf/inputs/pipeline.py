@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import tensorflow as tf
@@ -20,7 +20,11 @@ _WINDOW = 50  # steps whose examples are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of examples
 _EVAL_TOKENS = 2048  # of a batch; more does not make matrix products faster
 
-InputFn = Callable[[], tf.data.Dataset]
+# What a batch holds beside its features.
+ROWS = "rows"  # [B] int32, numbers of the examples
+GLOBAL_BATCH_SIZE = "global_batch_size"  # scalar int32, examples of the step over all replicas
+
+InputFn = Callable[..., tf.data.Dataset]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -155,14 +159,26 @@ def _eval_batches(lengths: np.ndarray, batch_size: int | None, batching: Batchin
 
 
 def _input_fn(features: SentenceFeatures, rows: Callable[[], Iterator[np.ndarray]], batching: Batching) -> InputFn:
-    """Pads each batch; what lies in padding reaches no result."""
+    """Pads each batch; what lies in padding reaches no result.
 
-    def batches() -> Iterator[dict[str, np.ndarray]]:
+    Several replicas deal a batch among themselves like cards, so that sorted examples leave each with as much to compute. One
+    that gets none computes an example of another, under the same number.
+    """
+
+    def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
         for batch in rows():
-            yield features.batch(batch, batching.tokens(int(features.lengths[batch].max())))
+            for replica in own:
+                part = batch[replica::replicas] if replica < len(batch) else batch[:1]
+                padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
+                yield {**padded, ROWS: part.astype(np.int32), GLOBAL_BATCH_SIZE: np.int32(len(batch))}
 
-    def input_fn() -> tf.data.Dataset:
+    def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
+        context = input_context or tf.distribute.InputContext()
+        local = context.num_replicas_in_sync // context.num_input_pipelines
+        first = context.input_pipeline_id * local
         signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in SENTENCE_FIELDS}
-        return tf.data.Dataset.from_generator(batches, output_signature=signature).prefetch(tf.data.AUTOTUNE)
+        signature |= {ROWS: tf.TensorSpec([None], tf.int32), GLOBAL_BATCH_SIZE: tf.TensorSpec([], tf.int32)}
+        generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
+        return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(tf.data.AUTOTUNE)
 
     return input_fn

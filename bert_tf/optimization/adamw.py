@@ -5,8 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import tensorflow as tf
+
+from bert_tf.optimization import replicas
 
 tf1 = tf.compat.v1
 
@@ -26,7 +29,7 @@ class AdamWConfig:
 
 def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
     """Whether weight decay applies to a variable."""
-    return bool(config.weight_decay) and not re.search(config.undecayed, variable.op.name)
+    return bool(config.weight_decay) and not re.search(config.undecayed, variable.name)
 
 
 def moment_names(variable_name: str) -> tuple[str, str]:
@@ -81,8 +84,32 @@ def plain_update(
     return weights - rate * update, m, v
 
 
-class AdamW(tf1.train.Optimizer):
-    """Adam with decoupled weight decay; slots are named `<variable>/adam_m` and `<variable>/adam_v`.
+class _Trained(NamedTuple):
+    """A variable and its moments."""
+
+    weights: tf.Variable
+    m: tf.Variable
+    v: tf.Variable
+
+    @classmethod
+    def of(cls, variable: tf.Variable) -> _Trained:
+        """Creates the moments."""
+        shape, dtype = variable.shape, variable.dtype.base_dtype
+        moments = (tf1.get_variable(name, shape, dtype, zeros, trainable=False) for name in moment_names(_name(variable)))
+        return cls(variable, *moments)
+
+    @property
+    def name(self) -> str:
+        """Name of the variable in checkpoints."""
+        return _name(self.weights)
+
+
+def _name(variable: tf.Variable) -> str:
+    return variable.name.rpartition(":")[0]  # the name of its operation is another on each replica
+
+
+class AdamW:
+    """Adam with decoupled weight decay; moments are named `<variable>/adam_m` and `<variable>/adam_v`.
 
     For a gradient g at step t, with rate r:
 
@@ -92,17 +119,18 @@ class AdamW(tf1.train.Optimizer):
     and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
     """
 
-    def __init__(self, learning_rate: tf.Tensor, step: tf.Tensor, config: AdamWConfig) -> None:
-        """Prepares the update.
+    def __init__(self, variables: Sequence[tf.Variable], rate: tf.Tensor, step: tf.Tensor, config: AdamWConfig) -> None:
+        """Creates the moments; to be called in the outermost variable scope.
 
         Args:
-          learning_rate: scalar, the rate of this step.
+          variables: what to update.
+          rate: scalar, the rate of this step.
           step: scalar integer, steps taken before this one.
           config: constants.
         """
-        super().__init__(use_locking=False, name="AdamW")
         self._config = config
-        self._rate = learning_rate
+        self._variables = [_Trained.of(variable) for variable in variables]
+        self._rate = rate
         self._step = step
         # The power of a beta that the fused kernel corrects by; 0 turns its correction off.
         self._beta_1_power = self._beta_2_power = tf.constant(0.0)
@@ -114,42 +142,45 @@ class AdamW(tf1.train.Optimizer):
             # The kernel adds epsilon to sqrt(v), the definition to sqrt(v / (1 - b2^t)).
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
 
-    def apply_dense_gradients(self, gradients: Sequence[tf.Tensor], variables: Sequence[tf.Variable]) -> tf.Operation:
-        """Updates each variable by a gradient that is the same on all replicas.
+    def apply(self, gradients: Sequence[tf.Tensor]) -> tf.Operation:
+        """Updates this replica's copy of the variables.
 
-        The base class adds up the gradients of the replicas, so each gives its share.
+        Args:
+          gradients: of the whole batch, the same on all replicas.
         """
-        replicas = tf.distribute.get_replica_context().num_replicas_in_sync
-        shares = gradients if replicas == 1 else [gradient / replicas for gradient in gradients]
-        return self.apply_gradients(list(zip(shares, variables)))
+        update = self._fused if self._config.fused else self._plain
+        updates = []
+        for gradient, trained in zip(gradients, self._variables):
+            if replicas.writes(trained.weights):
+                with tf1.name_scope(f"update/{trained.name}/"):
+                    updates.append(update(trained, gradient))
+        return tf.group(updates)
 
-    def _create_slots(self, var_list: Sequence[tf.Variable]) -> None:
-        for variable in var_list:
-            for slot in ("m", "v"):
-                shape, dtype = variable.shape, variable.dtype.base_dtype
-                self._get_or_make_slot_with_initializer(variable, zeros, shape, dtype, slot, f"adam_{slot}")
+    def _plain(self, trained: _Trained, gradient: tf.Tensor) -> tf.Operation:
+        before = (variable.read_value() for variable in trained[:3])
+        updated = plain_update(*before, gradient, self._rate, self._step, self._config, decay=self._decay(trained))
+        return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], updated)])
 
-    def _resource_apply_dense(self, grad: tf.Tensor, handle: tf.Variable) -> tf.Operation:
-        config = self._config
-        m, v = self.get_slot(handle, "m"), self.get_slot(handle, "v")
-        decay = config.weight_decay if is_decayed(handle, config) else 0.0
-        if not config.fused:
-            updated = plain_update(handle, m, v, grad, self._rate, self._step, config, decay=decay)
-            return tf.group([x.assign(value, read_value=False) for x, value in zip((handle, m, v), updated)])
+    def _fused(self, trained: _Trained, gradient: tf.Tensor) -> tf.Operation:
+        config, decay = self._config, self._decay(trained)
         decayed = tf.no_op()
         if decay:
-            with tf.control_dependencies([grad]):
-                decayed = handle.assign_sub(self._rate * decay * handle, read_value=False)
+            with tf.control_dependencies([gradient]):
+                share = self._rate * decay * trained.weights.read_value()
+                decayed = tf.raw_ops.AssignSubVariableOp(resource=trained.weights.handle, value=share)
         with tf.control_dependencies([decayed]):
             return tf.raw_ops.ResourceApplyAdam(
-                var=handle.handle,
-                m=m.handle,
-                v=v.handle,
+                var=trained.weights.handle,
+                m=trained.m.handle,
+                v=trained.v.handle,
                 beta1_power=self._beta_1_power,
                 beta2_power=self._beta_2_power,
                 lr=self._rate,
                 beta1=config.beta_1,
                 beta2=config.beta_2,
                 epsilon=self._epsilon,
-                grad=grad,
+                grad=gradient,
             )
+
+    def _decay(self, trained: _Trained) -> float:
+        return self._config.weight_decay if is_decayed(trained.weights, self._config) else 0.0

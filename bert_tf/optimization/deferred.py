@@ -82,8 +82,8 @@ class DeferredTable:
         # Not in checkpoints: there every row is current at the checkpoint's step.
         self._current_at = tf1.get_variable(
             f"{own_name}/current_at",
-            initializer=lambda: tf.fill(table.shape[:1], self._step),
-            dtype=tf.int32,
+            initializer=lambda: tf.fill(table.shape[:1], tf.cast(self._step, tf.int64)),
+            dtype=tf.int64,
             trainable=False,
             collections=[tf1.GraphKeys.LOCAL_VARIABLES],
         )
@@ -98,8 +98,11 @@ class DeferredTable:
         Args:
           gradient: [U, D] with respect to `gradient_source`.
         """
-        updated = plain_update(*self._rows, gradient, self._rate_at(self._step), self._step, self._config, decay=self._decay)
-        return self._write(self._ids, _Rows(*updated), self._step + 1)
+        with tf.device(self.table.device):
+            updated = plain_update(
+                *self._rows, gradient, self._rate_at(self._step), self._step, self._config, decay=self._decay
+            )
+            return self._write(self._ids, _Rows(*updated), self._step + 1)
 
     def make_current(self) -> tf.Operation:
         """Brings the whole table and its moments to this step, as checkpoints hold them."""
@@ -110,7 +113,8 @@ class DeferredTable:
             with tf.control_dependencies([self._write(ids, self._made_current(ids), self._step)]):
                 return start + _CHUNK
 
-        return tf.group(tf.while_loop(lambda start: start < entries, chunk, [tf.constant(0)], parallel_iterations=1))
+        with tf.device(self.table.device):
+            return tf.group(tf.while_loop(lambda start: start < entries, chunk, [tf.constant(0)], parallel_iterations=1))
 
     def _write(self, ids: tf.Tensor, rows: _Rows, step: tf.Tensor) -> tf.Operation:
         writes = [
@@ -118,14 +122,14 @@ class DeferredTable:
             for variable, values in zip((self.table, self._m, self._v), rows)
         ]
         with tf.control_dependencies(list(rows)):  # they are made from what `current_at` says before
-            current = tf.fill(tf.shape(ids), step)
+            current = tf.fill(tf.shape(ids), tf.cast(step, tf.int64))
         writes.append(tf.raw_ops.ResourceScatterUpdate(resource=self._current_at.handle, indices=ids, updates=current))
         return tf.group(writes)
 
     def _made_current(self, ids: tf.Tensor) -> _Rows:
         """Returns rows with the updates made up for that they missed."""
         config = self._config
-        since = tf.gather(self._current_at, ids)  # [U]
+        since = tf.cast(tf.gather(self._current_at, ids), tf.int32)  # [U]
         missed = tf.cast(self._step - since, tf.float32)[:, None]  # [U, 1]
         m, v = tf.gather(self._m, ids), tf.gather(self._v, ids)
         stored = tf.gather(self.table, ids)

@@ -1,39 +1,43 @@
-"""The gradient of the whole batch: summed over replicas, made dense, clipped."""
+"""Gradients as tensors, clipped."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
 
+def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back."""
+    results = []
+    for tensor in tensors:
+        with tf.device(tensor.device):
+            results.append(function(tensor))
+    return results
+
+
 def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
-    """Returns d loss / d variable for each variable, added up over all replicas.
+    """Returns d loss / d variable for each variable.
 
     Rows of an embedding that occur several times are summed, so that a norm taken of the result is the true one.
 
     Args:
-      loss: scalar, already divided by the number of replicas.
+      loss: scalar.
       variables: what to differentiate by; the loss depends on each.
     """
-    gradients = [tf.convert_to_tensor(g) for g in tf.gradients(loss, variables)]
-    replica = tf.distribute.get_replica_context()
-    if replica.num_replicas_in_sync == 1:
-        return gradients
-    return replica.merge_call(_add_up, args=(gradients,))
-
-
-def _add_up(strategy: tf.distribute.Strategy, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Sums over replicas; `ReplicaContext.all_reduce` cannot, in a graph it looks in vain for each replica's variables."""
-    return strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, [(gradient, gradient) for gradient in gradients])
+    return on_own_devices(tf.convert_to_tensor, tf.gradients(loss, variables))
 
 
 def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[list[tf.Tensor], tf.Tensor]:
     """Scales gradients so that their common norm is at most `limit`.
+
+    Args:
+      gradients: of the whole batch: the norm of a replica's part says nothing.
+      limit: largest norm.
 
     Returns:
       The scaled gradients, and the norm before scaling (scalar).
     """
     norm = tf.linalg.global_norm(gradients)
     scale = limit / tf.maximum(norm, limit)
-    return [gradient * scale for gradient in gradients], norm
+    return on_own_devices(lambda gradient: gradient * scale, gradients), norm

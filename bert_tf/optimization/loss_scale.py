@@ -6,6 +6,9 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from bert_tf.optimization import replicas
+from bert_tf.optimization.gradients import on_own_devices
+
 tf1 = tf.compat.v1
 
 SCOPE = "loss_scale"
@@ -36,7 +39,7 @@ class LossScale:
 
     def unscale(self, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
         """Returns the gradients of the loss itself."""
-        return [gradient / self._now for gradient in gradients]
+        return on_own_devices(lambda gradient: gradient / self._now, gradients)
 
     @property
     def at_end(self) -> tf.Tensor:
@@ -67,7 +70,7 @@ class LossScale:
 
     def _set(self, scale: tf.Tensor, good_steps: tf.Tensor, skipped: tf.Tensor) -> tf.Tensor:
         pairs = ((self._scale, scale), (self._good_steps, good_steps), (self._skipped, skipped))
-        with tf.control_dependencies([variable.assign(value, read_value=False) for variable, value in pairs]):
+        with tf.control_dependencies([replicas.assign(variable, value) for variable, value in pairs]):
             return tf.constant(True)
 
 

@@ -1,24 +1,89 @@
-"""How a session uses the machine."""
+"""Which devices TensorFlow sees and how it takes their memory: the one owner of tf.config and of session configurations."""
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
+from absl import logging
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
+
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import threads
+from bert_tf.runtime.settings import DeviceSettings
 
 tf1 = tf.compat.v1
 
 _XLA_ON_CPU = "--tf_xla_cpu_global_jit"
+FORCED_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+HIDDEN = "CUDA_VISIBLE_DEVICES"
 
 
-def session_config(*, xla: bool = False) -> tf1.ConfigProto:
-    """Returns the configuration of every session.
+def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Sets up the devices of this process, before TensorFlow uses them.
 
     Args:
+      settings: what the user asks for.
+      environment: TensorFlow's own variables, which are respected.
+
+    Returns:
+      Names of the logical devices to compute on: all GPUs that are seen, else the CPU's.
+
+    Raises:
+      DeviceError: a device does not exist, settings exclude each other, or TensorFlow uses its devices already.
+    """
+    gpus = _chosen_gpus(settings, environment)
+    _refuse_contradictions(settings, gpus, environment)
+    limit = settings.gpu_memory_limit_mb
+    try:
+        tf.config.set_visible_devices(gpus, "GPU")
+        for gpu in gpus:
+            if _grows(settings, environment):
+                tf.config.experimental.set_memory_growth(gpu, True)
+            if limit is not None:
+                part = tf.config.LogicalDeviceConfiguration(memory_limit=limit // settings.virtual_devices)
+                tf.config.set_logical_device_configuration(gpu, [part] * settings.virtual_devices)
+        if not gpus and settings.virtual_devices > 1:
+            parts = [tf.config.LogicalDeviceConfiguration()] * settings.virtual_devices
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+        if settings.deterministic:
+            tf.config.experimental.enable_op_determinism()
+        _set_threads(settings)
+    except RuntimeError as error:  # not all of them say which setting it was
+        raise DeviceError(f"devices are set up before TensorFlow first uses them, and it has: {error}") from error
+    kind, count = ("GPU", len(gpus)) if gpus else ("CPU", 1)
+    return tuple(f"/device:{kind}:{number}" for number in range(count * settings.virtual_devices))
+
+
+def session_config(settings: DeviceSettings | None = None, *, xla: bool = False) -> tf1.ConfigProto:
+    """Returns the configuration of every session; what `configure` says of devices is lost on a session that is not told.
+
+    Args:
+      settings: what the user asks for.
       xla: compiles clusters of operations; see `allow_xla_on_cpu`.
     """
-    config = tf1.ConfigProto(allow_soft_placement=True)  # an operation without a kernel on the GPU runs on the CPU
+    settings = settings or DeviceSettings()
+    intra, inter = _threads(settings)
+    config = tf1.ConfigProto(
+        allow_soft_placement=settings.soft_placement,
+        intra_op_parallelism_threads=intra,
+        inter_op_parallelism_threads=inter,
+    )
+    gpus = tf.config.get_visible_devices("GPU")
+    if gpus:
+        everyone = tf.config.list_physical_devices("GPU")
+        options = config.gpu_options
+        options.visible_device_list = ",".join(str(everyone.index(gpu)) for gpu in gpus)
+        options.allow_growth = _grows(settings, os.environ)
+        if settings.gpu_memory_limit_mb is not None:
+            part = settings.gpu_memory_limit_mb // settings.virtual_devices
+            for _ in gpus:
+                options.experimental.virtual_devices.add(memory_limit_mb=[part] * settings.virtual_devices)
+    else:
+        config.device_count["GPU"] = 0
+        config.device_count["CPU"] = settings.virtual_devices
     # Passes over the graph that find nothing in an encoder, and a second round of all: half of the time of the first step.
     rewrites = config.graph_options.rewrite_options
     rewrites.meta_optimizer_iterations = RewriterConfig.ONE
@@ -33,3 +98,78 @@ def allow_xla_on_cpu() -> None:
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _XLA_ON_CPU not in flags:
         os.environ["TF_XLA_FLAGS"] = f"{flags} {_XLA_ON_CPU}".strip()
+
+
+def _chosen_gpus(settings: DeviceSettings, environment: Mapping[str, str]) -> list[tf.config.PhysicalDevice]:
+    gpus = tf.config.list_physical_devices("GPU")
+    chosen = gpus if settings.visible_gpus is None else [gpus[i] for i in _numbers(settings.visible_gpus, gpus, environment)]
+    if settings.num_gpus is not None:
+        if settings.num_gpus > len(chosen):
+            narrowed = f"{len(chosen)} of them is visible (--visible_gpus={settings.visible_gpus})"
+            problem = narrowed if len(chosen) < len(gpus) else _seen(gpus, environment)
+            raise DeviceError(f"--num_gpus={settings.num_gpus}: {problem}")
+        chosen = chosen[: settings.num_gpus]
+    return chosen
+
+
+def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> list[int]:
+    if text.strip().lower() == "none":
+        return []
+    numbers = []
+    for part in text.split(","):
+        if not part.strip().isdecimal():
+            raise DeviceError(f"--visible_gpus={text}: write numbers with commas, as in 0,2, or none")
+        numbers.append(int(part))
+    if len(set(numbers)) < len(numbers):
+        raise DeviceError(f"--visible_gpus={text}: a GPU is named twice")
+    if max(numbers) >= len(gpus):
+        raise DeviceError(f"--visible_gpus={text}: {_seen(gpus, environment)}")
+    return numbers
+
+
+def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
+    """Says which GPUs there are."""
+    numbers = ", ".join(map(str, range(len(gpus))))
+    there = f"TensorFlow sees GPU {numbers}" if gpus else "TensorFlow sees no GPU (python -m bert_tf devices says why)"
+    if HIDDEN in environment:
+        there += f"; {HIDDEN}={environment[HIDDEN]} in the environment, and numbers count from 0 within it"
+    return there
+
+
+def _grows(settings: DeviceSettings, environment: Mapping[str, str]) -> bool:
+    """TensorFlow's own variable wins, as it does in TensorFlow."""
+    forced = environment.get(FORCED_GROWTH, "").lower()
+    return settings.gpu_memory_growth if forced not in ("true", "false") else forced == "true"
+
+
+def _refuse_contradictions(
+    settings: DeviceSettings, gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]
+) -> None:
+    limit = settings.gpu_memory_limit_mb
+    if limit is not None and settings.gpu_memory_growth:
+        raise DeviceError("--gpu_memory_growth and --gpu_memory_limit_mb exclude each other: a limit is taken at once")
+    if limit is not None and _grows(settings, environment):
+        raise DeviceError(f"--gpu_memory_limit_mb contradicts {FORCED_GROWTH}=true in the environment: unset one of them")
+    if settings.gpu_memory_growth and environment.get(FORCED_GROWTH, "").lower() == "false":
+        raise DeviceError(f"--gpu_memory_growth contradicts {FORCED_GROWTH}=false in the environment: unset one of them")
+    if (limit is not None or settings.gpu_memory_growth) and not gpus:
+        name = "gpu_memory_growth" if limit is None else "gpu_memory_limit_mb"
+        logging.warning("--%s has no effect: %s", name, _seen(gpus, environment))
+    if gpus and settings.virtual_devices > 1 and limit is None:
+        raise DeviceError("--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb")
+
+
+def _threads(settings: DeviceSettings) -> tuple[int, int]:
+    """Returns threads of one operation and operations at a time; TensorFlow's own variables go before the default."""
+    granted = threads.granted_cpus()
+    intra = settings.intra_op_threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS") or granted)
+    return intra, settings.inter_op_threads or int(os.environ.get("TF_NUM_INTEROP_THREADS") or granted)
+
+
+def _set_threads(settings: DeviceSettings) -> None:
+    """Sizes the pools of this process, which the first user of a device creates; sessions come second at times."""
+    asked = settings.intra_op_threads or settings.inter_op_threads
+    intra, inter = _threads(settings)
+    with contextlib.nullcontext() if asked else contextlib.suppress(RuntimeError):
+        tf.config.threading.set_intra_op_parallelism_threads(intra)
+        tf.config.threading.set_inter_op_parallelism_threads(inter)

@@ -144,5 +144,5 @@ def test_the_head_starts_from_its_own_initializer(plan):
 
 def test_a_plan_for_another_graph_is_refused(plan):
     found = plan()
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="bert/embeddings/LayerNorm/beta"):
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"):
         initialize_from(found)

@@ -12,6 +12,7 @@ import pytest
 from bert_tf.commands import flags
 from bert_tf.errors import FlagError
 from bert_tf.runtime.precision import PRECISIONS
+from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.tasks.glue import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -112,6 +113,34 @@ def test_precisions_are_those_of_the_machine_room(name):
 
 
 @pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        (
+            "--strategy=mirored",
+            "--strategy: unknown value 'mirored'; did you mean mirrored?"
+            " (known: central_storage, mirrored, multi_worker, one_device)",
+        ),
+        (
+            "--cross_device_ops=ncl",
+            "--cross_device_ops: unknown value 'ncl'; did you mean nccl? (known: hierarchical, nccl, reduce_to_one)",
+        ),
+        ("--all_reduce_alg=x", "--all_reduce_alg: unknown value 'x' (known: auto, nccl, ring)"),
+    ],
+)
+def test_an_unknown_choice_names_the_nearest(argument, message):
+    with pytest.raises(FlagError) as caught:
+        parse(argument)
+    assert str(caught.value) == message
+
+
+def test_device_flags_become_what_the_machine_room_reads():
+    given = parse("--visible_gpus=0,2", "--gpu_memory_growth", "--nosoft_placement", "--virtual_devices=2").devices
+    assert given == DeviceSettings(visible_gpus="0,2", gpu_memory_growth=True, soft_placement=False, virtual_devices=2)
+    assert parse().devices == DeviceSettings()
+    assert [row.name for row in flags.DEVICES] == [field.name for field in dataclasses.fields(DeviceSettings)]
+
+
+@pytest.mark.parametrize(
     ("value", "hint"),
     [
         ("flaot16", "; did you mean float16?"),
@@ -124,7 +153,7 @@ def test_an_unknown_precision_names_the_nearest(value, hint):
     with pytest.raises(FlagError) as caught:
         parse(f"--precision={value}")
     known = "(known: bfloat16, float16, float32, tf32)"
-    assert str(caught.value) == f"--precision: unknown format '{value}'{hint} {known}"
+    assert str(caught.value) == f"--precision: unknown value '{value}'{hint} {known}"
 
 
 @pytest.mark.parametrize(

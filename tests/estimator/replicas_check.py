@@ -1,12 +1,13 @@
-"""Trains the same model on one replica and on two, and prints as JSON how they differ; run by test_adamw.py.
+"""Trains and evaluates one model under several strategies, and prints as JSON what came out; run by test_replicas.py.
 
-Two logical CPUs are the replicas. ReductionToOneDevice, since the default reduction hangs on them under tf.estimator.
+A process of its own, since devices are set up only once: four logical CPUs are the replicas.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
@@ -15,119 +16,180 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.checkpoints.restore import plan_restore
-from bert_tf.config import BertConfig
-from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, Optimization
-from bert_tf.modeling import heads
+from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.errors import TrainingError
+from bert_tf.estimator import run
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.update import Optimization
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.runtime import devices, distribution
+from bert_tf.runtime.machine import Machine, Plan
+from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.tasks.base import HeadSpec
+from tests.estimator import toy
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
-STEPS, GLOBAL_BATCH, TOKENS, CLIP_NORM = 4, 8, 6, 0.05
-CONFIG = dataclasses.replace(BertConfig.tiny(), hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-HEAD = {
-    "output_weights": np.random.default_rng(1).normal(size=[2, CONFIG.hidden_size]).astype(np.float32),
-    "output_bias": np.zeros(2, np.float32),
+CPUS = DeviceSettings(virtual_devices=4)
+SCHEDULE = Schedule(examples=33, batch_size=10, epochs=4)  # 13 steps: of a batch, four replicas get 3, 3, 2 and 2
+DATA, DEV = toy.features(33), toy.features(13, seed=1)
+CLIP_NORM = 0.05
+START = random_weights(toy.CONFIG)
+
+# Name of the run: strategy, replicas, how they add up, and what else is different.
+RUNS = {
+    "one": ("one_device", 1, None, {}),
+    "two": ("mirrored", 2, "reduce_to_one", {}),
+    "three": ("mirrored", 3, None, {}),
+    "four": ("mirrored", 4, "hierarchical", {}),
+    "central": ("central_storage", 2, None, {}),
+    "one, plain": ("one_device", 1, None, {"fused": False}),
+    "two, plain": ("mirrored", 2, None, {"fused": False}),
+    "one, float16": ("one_device", 1, None, {"dtype": tf.float16}),
+    "two, float16": ("mirrored", 2, None, {"dtype": tf.float16}),
+    "central, float16": ("central_storage", 2, None, {"dtype": tf.float16}),
+    "one, dropout": ("one_device", 1, None, {"dropout": True}),
+    "two, dropout": ("mirrored", 2, None, {"dropout": True}),
+    "two, dropout, again": ("mirrored", 2, None, {"dropout": True}),
 }
-START = random_weights(CONFIG) | HEAD
+MEASURED = ("one", "four", "central")  # evaluated and predicted with
 
 
 class Watch(tf1.train.SessionRunHook):
-    """Keeps the gradient norm of every step and, at the end, the values that each variable has on the replicas."""
+    """Keeps, at the end, the values that each variable has on the replicas."""
 
-    def begin(self):
-        self.norms, self.copies = [], {}
+    def begin(self) -> None:
         strategy = tf.distribute.get_strategy()
         self._variables = {v.op.name: strategy.experimental_local_results(v) for v in tf1.global_variables()}
 
-    def before_run(self, run_context):
-        del run_context
-        return tf1.train.SessionRunArgs(tf1.get_default_graph().get_tensor_by_name(f"{GRADIENT_NORM}:0"))
-
-    def after_run(self, run_context, run_values):
-        del run_context
-        self.norms.append(float(run_values.results))
-
-    def end(self, session):
+    def end(self, session: tf1.Session) -> None:
         self.copies = session.run(self._variables)
 
 
-class MakeCurrent(tf1.train.CheckpointSaverListener):
-    """Has the checkpoint wait for updates that were put off."""
+class Spoil(tf1.train.SessionRunHook):
+    """Has one bit of one variable differ on the second replica, from a step on."""
 
-    def before_save(self, session, global_step_value):
-        del global_step_value
-        session.run(tf1.get_collection(BEFORE_SAVING))
+    def __init__(self, step: int) -> None:
+        self._left = step
+
+    def begin(self) -> None:
+        (bias,) = (variable for variable in tf1.trainable_variables() if variable.name == "output_bias:0")
+        second = tf.distribute.get_strategy().experimental_local_results(bias)[1]
+        self._spoil = second.assign(tf.bitcast(tf.bitwise.bitwise_xor(tf.bitcast(second, tf.int32), [1, 0]), tf.float32))
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        del run_values
+        self._left -= 1
+        if self._left == 0:
+            run_context.session.run(self._spoil)
 
 
-def examples() -> dict[str, np.ndarray]:
-    random = np.random.default_rng(0)
-    shape = [STEPS * GLOBAL_BATCH, TOKENS]
-    return {
-        "input_ids": random.integers(0, CONFIG.vocab_size, shape).astype(np.int32),
-        "input_mask": (np.arange(TOKENS) < random.integers(2, TOKENS + 1, [shape[0], 1])).astype(np.int32),
-        "segment_ids": random.integers(0, 2, shape).astype(np.int32),
-        "label_ids": random.integers(0, 2, shape[:1]).astype(np.int32),
-    }
+def machine(name: str, replicas: int, reduction: str | None) -> Machine:
+    settings = dataclasses.replace(CPUS, strategy=name, cross_device_ops=reduction)
+    names = tuple(f"/device:CPU:{number}" for number in range(replicas))
+    return Machine(devices.session_config(CPUS), Plan(name, names), distribution.make(name, settings, names))
 
 
-def train(folder: Path, pretrained: Path, strategy: tf.distribute.Strategy | None) -> Watch:
-    """Trains in a folder; an `input_fn` batch is what one replica sees."""
-    replicas = strategy.num_replicas_in_sync if strategy else 1
-    plan = plan_restore(CheckpointReader(pretrained), CONFIG, ())
-    model = Model(
-        CONFIG,
-        HeadSpec(2),
-        optimization=Optimization(learning_rate=0.1, warmup_steps=2, total_steps=2 * STEPS, clip_norm=CLIP_NORM),
-        restore=dataclasses.replace(plan, loaded=(*plan.loaded, *HEAD)),
+def model(plan: RestorePlan, *, dtype: tf.DType = tf.float32, fused: bool = True, dropout: bool = False) -> Model:
+    optimization = Optimization(
+        learning_rate=0.01,
+        warmup_steps=2,
+        total_steps=SCHEDULE.steps,
+        clip_norm=CLIP_NORM,
+        loss_scaling=dtype == tf.float16,
+        adamw=AdamWConfig(fused=fused),
     )
-    config = tf.estimator.RunConfig(
-        model_dir=str(folder), train_distribute=strategy, session_config=tf1.ConfigProto(device_count={"CPU": 2})
+    execution = Execution(dtype=dtype)
+    return Model(toy.CONFIG, HeadSpec(2), execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
+
+
+def train(folder: Path, plan: RestorePlan, row: tuple, *, steps: int | None = None, spoil: int | None = None) -> Watch:
+    """Trains to the end, or stops after some steps as a signal would."""
+    name, replicas, reduction, ways = row
+    watch, check_every = Watch(), 4 if name == "mirrored" else 0
+    hooks = [watch, tf1.train.StopAtStepHook(last_step=steps or SCHEDULE.steps)]
+    if spoil:
+        hooks.append(Spoil(spoil))
+    training = run.Training(
+        SCHEDULE,
+        save_checkpoints_steps=5,
+        log_every_n_steps=1,
+        keep_optimizer_slots=True,
+        check_replicas_every_n_steps=check_every,
     )
-    watch = Watch()
-    tf.estimator.Estimator(make_model_fn(model), config=config).train(
-        lambda: tf.data.Dataset.from_tensor_slices(examples()).batch(GLOBAL_BATCH // replicas),
-        hooks=[watch],
-        steps=STEPS,
-        saving_listeners=[MakeCurrent()],
-    )
+    trained = dataclasses.replace(model(plan, **ways), check_replicas=check_every > 0)
+    estimator = run.make_estimator(trained, folder, machine(name, replicas, reduction))
+    run.train(estimator, DATA, training, seed=3, hooks=hooks)
     return watch
 
 
+def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict:
+    """Says what a run learned, and how far it is from another."""
+    found = weights(folder)
+    # No loss depends on the bias of keys: its gradient is rounding, which Adam makes an update of full size.
+    compared = [name for name in START if not name.endswith("key/bias")]
+    copies = [values for values in watch.copies.values() if len(values) > 1]
+    return {
+        "names": sorted(found),
+        "copied": len(copies),
+        "between_replicas": max((float(np.abs(a - b).max()) for a, *rest in copies for b in rest), default=0.0),
+        "to_one_device": max(distance(found[name], expected[name]) for name in compared),
+        "to_the_start": min(distance(found[name], START[name]) for name in compared),
+        "losses": [line["loss"] for line in toy.metrics_lines(folder)],
+        "gradient_norms": [line["gradient_norm"] for line in toy.metrics_lines(folder)],
+    }
+
+
+def measured(folder: Path, plan: RestorePlan, row: tuple) -> dict:
+    """Says what a checkpoint evaluates to and predicts, in batches that leave some replicas without an example."""
+    name, replicas, reduction, ways = row
+    estimator = run.make_estimator(model(plan, **ways), folder, machine(name, replicas, reduction))
+    return {
+        "evaluation": [run.evaluate(estimator, DEV, metrics=("accuracy", "f1"), batch_size=b).results for b in (4, None)],
+        "predictions": run.predict(estimator, DEV, batch_size=5).tolist(),
+        "of_fewer_than_replicas": run.predict(estimator, toy.features(1, seed=1), batch_size=8).tolist(),
+        "left_over": sorted(path.name for path in folder.glob("eval_*")),
+    }
+
+
+def distance(found: np.ndarray, expected: np.ndarray) -> float:
+    """Returns the norm of the difference, relative."""
+    return float(np.linalg.norm(found - expected) / np.linalg.norm(expected))
+
+
 def weights(folder: Path) -> dict[str, np.ndarray]:
-    reader = CheckpointReader(tf.train.latest_checkpoint(str(folder)))
+    """Variables and moments of the newest checkpoint."""
+    reader = CheckpointReader(tf.train.latest_checkpoint(os.fspath(folder)))
     return {name: reader[name] for name in reader.shapes}
 
 
-def largest_difference(left: dict[str, np.ndarray], right: dict[str, np.ndarray]) -> float:
-    return max(float(np.abs(left[name] - right[name]).max()) for name in left)
-
-
 def main() -> None:
-    heads._DROPOUT_RATE = 0.0  # one replica and two would drop different elements
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
-    strategy = tf.distribute.MirroredStrategy(["/CPU:0", "/CPU:1"], cross_device_ops=tf.distribute.ReductionToOneDevice())
+    devices.configure(CPUS, {})
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write_checkpoint(folder / "start", START)
-        one, two = train(folder / "one", folder / "start", None), train(folder / "two", folder / "start", strategy)
-        one_weights, two_weights = weights(folder / "one"), weights(folder / "two")
-    compared = [values for values in two.copies.values() if len(values) == 2]
-    report = {
-        "variables": len(one_weights),
-        "compared_between_replicas": len(compared),
-        "largest_difference_between_replicas": max(float(np.abs(a - b).max()) for a, b in compared),
-        "largest_difference_to_one_replica": largest_difference(one_weights, two_weights),
-        "largest_change_by_training": largest_difference(START, one_weights),
-        "names_of_one_replica": sorted(one_weights),
-        "names_of_two_replicas": sorted(two_weights),
-        "clip_norm": CLIP_NORM,
-        "gradient_norms": one.norms,
-        "gradient_norms_of_two_replicas": two.norms,
-    }
-    json.dump(report, sys.stdout)
+        plan = plan_restore(CheckpointReader(folder / "start"), toy.CONFIG, CLASSIFICATION_VARIABLES)
+        result, finals = {}, {}
+        for number, (label, row) in enumerate(RUNS.items()):
+            own = folder / str(number)
+            watch = train(own, plan, row)
+            finals[label] = weights(own)
+            result[label] = learned(own, watch, finals[", ".join(["one", *label.split(", ")[1:2]])])
+            if label in MEASURED:
+                result[label] |= measured(own, plan, row)
+        # Begun on one device, continued on four, ended with the one copy of central storage.
+        moved = folder / "moved"
+        train(moved, plan, RUNS["one"], steps=5)
+        train(moved, plan, RUNS["four"], steps=9)
+        result["moved"] = learned(moved, train(moved, plan, RUNS["central"]), finals["one"])
+        try:
+            train(folder / "spoilt", plan, RUNS["two"], spoil=6)
+        except TrainingError as error:
+            result["spoilt"] = str(error)
+    json.dump(result, sys.stdout)
 
 
 if __name__ == "__main__":

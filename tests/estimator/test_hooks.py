@@ -3,12 +3,14 @@ from __future__ import annotations
 import json
 import os
 import signal
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook
+from bert_tf.errors import TrainingError
+from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
 from tests.estimator import toy
 
@@ -278,15 +280,58 @@ def test_release_gives_the_handlers_of_a_failed_run_back():
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_collected_batches_are_joined_in_order():
-    hook = CollectHook(numbers="twice/numbers")
+def collect(replicas, batches, monkeypatch):
+    """What is collected of batches of numbers, one for each replica in a step; ten times the number is computed."""
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: SimpleNamespace(num_replicas_in_sync=replicas))
+    hook = CollectHook("watch/rows", tens="watch/tens")
     with tf.Graph().as_default():
-        rows = tf1.placeholder(tf.int32, [None])
-        tf.multiply(rows, 2, name="twice/numbers")
+        fed = []
+        for number in range(replicas):
+            with tf1.name_scope(f"replica_{number}/" if number else ""):
+                fed.append(tf1.placeholder(tf.int32, [None]))
+                tf.identity(fed[-1], name="watch/rows")
+                tf.multiply(fed[-1], 10, name="watch/tens")
         with tf1.train.MonitoredSession(hooks=[hook]) as session:
-            for batch in ([1, 2], [3], [4, 5]):
-                session.run(rows, {rows: batch})
-    assert {key: value.tolist() for key, value in hook.rows.items()} == {"numbers": [2, 4, 6, 8, 10]}
+            for batch in batches:
+                session.run(fed, dict(zip(fed, batch)))
+    return {key: value.tolist() for key, value in hook.values().items()}
+
+
+def test_collected_values_are_in_the_order_of_the_examples(monkeypatch):
+    assert collect(1, [[[4, 1]], [[3]], [[0, 2]]], monkeypatch) == {"tens": [0, 10, 20, 30, 40]}
+
+
+def test_values_are_collected_from_all_replicas_and_count_once(monkeypatch):
+    assert collect(2, [[[4, 1], [3, 0]], [[2], [2]]], monkeypatch) == {"tens": [0, 10, 20, 30, 40]}
+
+
+class Watch(tf1.train.SessionRunHook):
+    """Stands for the watch over other machines, and counts steps."""
+
+    steps, stopped_after = 0, None
+
+    def after_run(self, run_context, run_values):
+        del run_context, run_values
+        self.steps += 1
+
+    def stop(self):
+        self.stopped_after = self.stopped_after or self.steps
+
+
+@pytest.mark.parametrize(("left", "signal_after", "expected"), [(6, None, 6), (4, None, 4), (6, 2, 3)])
+def test_the_watch_ends_with_the_last_step_or_a_stop(left, signal_after, expected):
+    watch, stop = Watch(), StopOnSignalHook()
+    send = {signal_after: lambda: os.kill(os.getpid(), signal.SIGTERM)}
+    take_steps([watch, stop, WatchHook(watch, left)], on_step=lambda step: send.get(step, lambda: None)())
+    stop.release()
+    assert watch.stopped_after == expected
+
+
+def test_a_session_that_is_made_anew_ends_training_on_several_machines():
+    hook = WatchHook(Watch(), 6)
+    hook.after_create_session(None, None)
+    with pytest.raises(TrainingError, match="the connection to the other machines was lost; start all workers again"):
+        hook.after_create_session(None, None)
 
 
 def test_reports_are_one_json_object_a_line(tmp_path):

@@ -7,8 +7,9 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator.model_fn import EVAL, LABELS, PREDICT, PROBABILITIES, TRAIN, Model, make_model_fn
+from bert_tf.estimator.model_fn import EVAL, LABELS, LOSSES, PREDICT, PROBABILITIES, ROWS, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization
+from bert_tf.inputs import pipeline
 from bert_tf.tasks.base import HeadSpec
 from tests.estimator import toy
 
@@ -20,6 +21,7 @@ def build(mode, *, labels=2, with_labels=True, **model):
     optimization = Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10)
     settings = {"seed": 1, "optimization": optimization, **model}
     batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
+    batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_BATCH_SIZE: tf.constant(8)}
     if not with_labels:
         del batch["label_ids"]
     tf1.train.get_or_create_global_step()
@@ -94,7 +96,7 @@ def test_the_loss_is_the_mean_cross_entropy():
 
 @pytest.mark.parametrize(
     ("mode", "names"),
-    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (PROBABILITIES, LABELS)), (PREDICT, (PROBABILITIES,))],
+    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (PROBABILITIES, LABELS, LOSSES, ROWS)), (PREDICT, (PROBABILITIES,))],
 )
 def test_what_hooks_fetch_has_its_name(graph, mode, names):
     build(mode)

@@ -18,6 +18,8 @@ from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import HeadSpec
 from tests.tiny import random_weights
 
@@ -69,7 +71,7 @@ def make_estimator(
     """An Estimator of the toy's model."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": schedule.steps, **optimization}
     model = Model(config, HeadSpec(2), execution, seed=seed, optimization=Optimization(**settings), restore=restore)
-    return run.make_estimator(model, folder, xla=xla)
+    return run.make_estimator(model, folder, Machine(session_config(xla=xla)))
 
 
 def train(

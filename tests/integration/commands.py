@@ -16,9 +16,10 @@ PROJECT = Path(__file__).resolve().parents[2]
 _LIMIT = 120  # seconds
 
 
-def start(arguments: list[str], **settings) -> subprocess.Popen:
-    """Starts run_classifier.py with its output in pipes."""
+def start(arguments: list[str], *, variables: dict[str, str] | None = None, **settings) -> subprocess.Popen:
+    """Starts run_classifier.py with its output in pipes, and with further variables of the environment."""
     environment = {k: v for k, v in os.environ.items() if k not in ("GLUE_DIR", "BERT_BASE_DIR", "TF_CPP_MIN_LOG_LEVEL")}
+    environment.update(variables or {})
     return subprocess.Popen(
         [sys.executable, PROJECT / "run_classifier.py", *map(str, arguments)],
         cwd=PROJECT,

@@ -28,12 +28,8 @@ def run(*finite, start=None, fused=True):
         good = tf1.placeholder(tf.bool, [])
         gradient = tf.where(good, tf.constant([0.5, 3.0]), tf.constant([np.inf, np.nan]))
 
-        def update():
-            return AdamW(tf.constant(0.01), step.read_value(), AdamWConfig(fused=fused)).apply_dense_gradients(
-                [gradient], [weight]
-            )
-
-        train = scale.update_if(good, update)
+        adamw = AdamW([weight], tf.constant(0.01), step.read_value(), AdamWConfig(fused=fused))
+        train = scale.update_if(good, lambda: adamw.apply([gradient]))
         variables = {variable.op.name: variable for variable in tf1.global_variables()}
         session.run(tf1.global_variables_initializer(), {variables[name].initial_value: x for name, x in (start or {}).items()})
         seen = []

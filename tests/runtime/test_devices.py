@@ -1,22 +1,230 @@
+"""What is asked of TensorFlow for each flag; a machine with GPUs is played by what tf.config says."""
+
 from __future__ import annotations
 
 import os
+from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime.devices import allow_xla_on_cpu, session_config
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import devices
+from bert_tf.runtime.devices import allow_xla_on_cpu, configure, session_config
+from bert_tf.runtime.settings import DeviceSettings
 
 tf1 = tf.compat.v1
 
 ON_CPU = "--tf_xla_cpu_global_jit"
 
 
-def test_what_a_device_cannot_run_is_placed_elsewhere():
-    with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
+class Machine:
+    """Plays tf.config for some GPUs, and notes what is set."""
+
+    def __init__(self, gpus: int) -> None:
+        self.gpus = [SimpleNamespace(name=f"/physical_device:GPU:{number}") for number in range(gpus)]
+        self.cpu = SimpleNamespace(name="/physical_device:CPU:0")
+        self.visible, self.growing, self.parts, self.threads, self.deterministic = self.gpus, [], {}, {}, False
+
+    def list_physical_devices(self, kind):
+        return self.gpus if kind == "GPU" else [self.cpu]
+
+    def get_visible_devices(self, kind):
+        return self.visible if kind == "GPU" else [self.cpu]
+
+    def set_visible_devices(self, chosen, kind):
+        assert kind == "GPU"
+        self.visible = list(chosen)
+
+    def set_memory_growth(self, gpu, on):
+        assert on
+        self.growing.append(self.gpus.index(gpu))
+
+    def set_logical_device_configuration(self, device, parts):
+        self.parts[device.name] = [part.memory_limit for part in parts]
+
+    def enable_op_determinism(self):
+        self.deterministic = True
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine with so many GPUs, and three cores granted."""
+
+    def arrange(gpus):
+        fake = Machine(gpus)
+        fake.experimental = fake
+        fake.LogicalDeviceConfiguration = tf.config.LogicalDeviceConfiguration
+        fake.threading = mock.Mock()
+        monkeypatch.setattr(devices.tf, "config", fake)
+        monkeypatch.setattr(devices.threads, "granted_cpus", lambda: 3)
+        for name in ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "TF_FORCE_GPU_ALLOW_GROWTH", "CUDA_VISIBLE_DEVICES"):
+            monkeypatch.delenv(name, raising=False)
+        return fake
+
+    return arrange
+
+
+@pytest.mark.parametrize(
+    ("gpus", "settings", "seen", "names"),
+    [
+        (0, {}, [], ["CPU:0"]),
+        (3, {}, [0, 1, 2], ["GPU:0", "GPU:1", "GPU:2"]),
+        (3, {"visible_gpus": "0,2"}, [0, 2], ["GPU:0", "GPU:1"]),
+        (3, {"visible_gpus": " 2 , 0 "}, [2, 0], ["GPU:0", "GPU:1"]),
+        (3, {"visible_gpus": "none"}, [], ["CPU:0"]),
+        (3, {"num_gpus": 2}, [0, 1], ["GPU:0", "GPU:1"]),
+        (3, {"num_gpus": 0}, [], ["CPU:0"]),
+        (3, {"visible_gpus": "1,2", "num_gpus": 1}, [1], ["GPU:0"]),
+        (0, {"virtual_devices": 3}, [], ["CPU:0", "CPU:1", "CPU:2"]),
+        (2, {"visible_gpus": "none", "virtual_devices": 2}, [], ["CPU:0", "CPU:1"]),
+        (2, {"virtual_devices": 2, "gpu_memory_limit_mb": 4001}, [0, 1], ["GPU:0", "GPU:1", "GPU:2", "GPU:3"]),
+    ],
+)
+def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, names):
+    fake = machine(gpus)
+    found = configure(DeviceSettings(**settings), {})
+    assert found == tuple(f"/device:{name}" for name in names)
+    assert [fake.gpus.index(gpu) for gpu in fake.visible] == seen
+    config = session_config(DeviceSettings(**settings))
+    assert config.gpu_options.visible_device_list == ",".join(map(str, seen))
+    assert dict(config.device_count) == ({} if seen else {"GPU": 0, "CPU": len(names)})
+
+
+@pytest.mark.parametrize(
+    ("gpus", "settings", "environment", "message"),
+    [
+        (2, {"visible_gpus": "0,2"}, {}, "--visible_gpus=0,2: TensorFlow sees GPU 0, 1"),
+        (0, {"visible_gpus": "0"}, {}, "--visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),
+        (
+            1,
+            {"visible_gpus": "1"},
+            {"CUDA_VISIBLE_DEVICES": "1"},
+            "--visible_gpus=1: TensorFlow sees GPU 0; CUDA_VISIBLE_DEVICES=1 in the environment,"
+            " and numbers count from 0 within it",
+        ),
+        (2, {"visible_gpus": "a"}, {}, "--visible_gpus=a: write numbers with commas, as in 0,2, or none"),
+        (2, {"visible_gpus": "-1"}, {}, "--visible_gpus=-1: write numbers with commas, as in 0,2, or none"),
+        (2, {"visible_gpus": ""}, {}, "--visible_gpus=: write numbers with commas, as in 0,2, or none"),
+        (2, {"visible_gpus": "1,1"}, {}, "--visible_gpus=1,1: a GPU is named twice"),
+        (2, {"num_gpus": 3}, {}, "--num_gpus=3: TensorFlow sees GPU 0, 1"),
+        (2, {"visible_gpus": "1", "num_gpus": 2}, {}, "--num_gpus=2: 1 of them is visible (--visible_gpus=1)"),
+        (
+            1,
+            {"gpu_memory_growth": True, "gpu_memory_limit_mb": 5175},
+            {},
+            "--gpu_memory_growth and --gpu_memory_limit_mb exclude each other: a limit is taken at once",
+        ),
+        (
+            1,
+            {"gpu_memory_limit_mb": 5175},
+            {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
+            "--gpu_memory_limit_mb contradicts TF_FORCE_GPU_ALLOW_GROWTH=true in the environment: unset one of them",
+        ),
+        (
+            1,
+            {"gpu_memory_growth": True},
+            {"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
+            "--gpu_memory_growth contradicts TF_FORCE_GPU_ALLOW_GROWTH=false in the environment: unset one of them",
+        ),
+        (
+            1,
+            {"virtual_devices": 2},
+            {},
+            "--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb",
+        ),
+    ],
+)
+def test_what_cannot_be_is_refused_in_one_line(machine, gpus, settings, environment, message):
+    machine(gpus)
+    with pytest.raises(DeviceError) as caught:
+        configure(DeviceSettings(**settings), environment)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("asked", "environment", "grows"),
+    [(False, {}, False), (True, {}, True), (False, {"TF_FORCE_GPU_ALLOW_GROWTH": "true"}, True)],
+)
+def test_memory_grows_on_all_visible_gpus(machine, monkeypatch, asked, environment, grows):
+    fake = machine(3)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    settings = DeviceSettings(visible_gpus="0,2", gpu_memory_growth=asked)
+    configure(settings, environment)
+    assert fake.growing == ([0, 2] if grows else [])
+    assert session_config(settings).gpu_options.allow_growth == grows
+
+
+def test_a_limit_holds_for_each_gpu_and_its_parts_share_it(machine):
+    fake = machine(2)
+    settings = DeviceSettings(gpu_memory_limit_mb=5175, virtual_devices=2)
+    configure(settings, {})
+    assert fake.parts == {"/physical_device:GPU:0": [2587, 2587], "/physical_device:GPU:1": [2587, 2587]}
+    limits = session_config(settings).gpu_options.experimental.virtual_devices
+    assert [list(gpu.memory_limit_mb) for gpu in limits] == [[2587, 2587]] * 2
+
+
+@pytest.mark.parametrize("settings", [{"gpu_memory_growth": True}, {"gpu_memory_limit_mb": 100}])
+def test_memory_settings_without_a_gpu_are_warned_of(machine, caplog, settings):
+    machine(0)
+    configure(DeviceSettings(**settings), {})
+    (record,) = caplog.records
+    (name,) = settings
+    assert record.getMessage() == f"--{name} has no effect: TensorFlow sees no GPU (python -m bert_tf devices says why)"
+
+
+@pytest.mark.parametrize(
+    ("settings", "environment", "intra", "inter"),
+    [
+        ({}, {}, 3, 3),
+        ({"intra_op_threads": 7}, {}, 7, 3),
+        ({"inter_op_threads": 1}, {}, 3, 1),
+        ({}, {"TF_NUM_INTRAOP_THREADS": "5"}, 5, 3),
+        ({"intra_op_threads": 7}, {"TF_NUM_INTRAOP_THREADS": "5", "TF_NUM_INTEROP_THREADS": "6"}, 7, 6),
+    ],
+)
+def test_threads_are_those_that_the_machine_grants(machine, monkeypatch, settings, environment, intra, inter):
+    fake = machine(0)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    configure(DeviceSettings(**settings), environment)
+    fake.threading.set_intra_op_parallelism_threads.assert_called_once_with(intra)
+    fake.threading.set_inter_op_parallelism_threads.assert_called_once_with(inter)
+    config = session_config(DeviceSettings(**settings))
+    assert (config.intra_op_parallelism_threads, config.inter_op_parallelism_threads) == (intra, inter)
+
+
+@pytest.mark.parametrize(("asked", "refused"), [({}, False), ({"intra_op_threads": 2}, True)])
+def test_threads_that_come_too_late_are_refused_if_they_were_asked_for(machine, asked, refused):
+    fake = machine(0)
+    fake.threading.set_intra_op_parallelism_threads.side_effect = RuntimeError("Intra op parallelism cannot be modified")
+    if not refused:
+        configure(DeviceSettings(**asked), {})
+        return
+    with pytest.raises(DeviceError, match="devices are set up before TensorFlow first uses them, and it has: Intra op"):
+        configure(DeviceSettings(**asked), {})
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_determinism_is_for_those_who_ask(machine, asked):
+    fake = machine(0)
+    configure(DeviceSettings(deterministic=asked), {})
+    assert fake.deterministic == asked
+
+
+@pytest.mark.parametrize("soft", [True, False])
+def test_what_a_device_cannot_run_is_placed_elsewhere_or_fails(soft):
+    config = session_config(DeviceSettings(soft_placement=soft))
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
         with tf.device("/GPU:7"):
             text = tf.strings.upper(tf.constant("no device runs this"))
-        assert session.run(text) == b"NO DEVICE RUNS THIS"
+        if soft:
+            assert session.run(text) == b"NO DEVICE RUNS THIS"
+        else:
+            with pytest.raises(tf.errors.InvalidArgumentError, match="Cannot assign a device"):
+                session.run(text)
 
 
 @pytest.mark.parametrize(("xla", "level"), [(False, tf1.OptimizerOptions.DEFAULT), (True, tf1.OptimizerOptions.ON_2)])

@@ -1,0 +1,209 @@
+"""The devices command: what this machine has to compute on, what TensorFlow cannot use, and what these flags would choose."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from absl import flags as absl_flags
+from absl import logging
+
+from bert_tf.commands.flags import DEVICES, Flag, help_line, read
+from bert_tf.errors import BertError
+from bert_tf.runtime.settings import DeviceSettings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from bert_tf.runtime.inventory import Inventory
+
+FLAGS = (Flag("json", bool, False, "print one JSON object instead"),)
+VARIABLES = (
+    "CUDA_VISIBLE_DEVICES",
+    "CUDA_DEVICE_ORDER",
+    "NVIDIA_VISIBLE_DEVICES",
+    "LD_LIBRARY_PATH",
+    "TF_CONFIG",
+    "TF_FORCE_GPU_ALLOW_GROWTH",
+    "TF_XLA_FLAGS",
+)
+
+_NONE = "-"
+
+
+class Settings(NamedTuple):
+    """The flags."""
+
+    devices: DeviceSettings
+    json: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Choice:
+    """What a run with these flags would compute on.
+
+    Attributes:
+      strategy: its name.
+      devices: of this machine.
+      replicas: of all machines, each taken to have as many devices as this one.
+    """
+
+    strategy: str
+    devices: tuple[str, ...]
+    replicas: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """All that is printed."""
+
+    inventory: Inventory
+    environment: Mapping[str, str]
+    choice: Choice
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Returns:
+      Exit status: 0 done, 2 a problem that the user can mend, 130 stopped by Ctrl-C.
+    """
+    try:
+        settings = parse(argv)
+        return 0 if settings is None else _run(settings)
+    except BertError as error:
+        print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("error: stopped", file=sys.stderr)
+        return 130
+
+
+def parse(argv: Sequence[str]) -> Settings | None:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments.
+
+    Returns:
+      The settings; None where help was asked for and printed.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value.
+    """
+    values = read(argv, (*DEVICES, *FLAGS))
+    if values["help"].value:
+        sys.stdout.write(help_text())
+        return None
+    return Settings(DeviceSettings(**{row.name: values[row.name].value for row in DEVICES}), values["json"].value)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = [
+        "Shows what there is to compute on, and what a run with the same flags would use: python -m bert_tf devices",
+        "",
+        *map(help_line, (*FLAGS, *DEVICES)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def as_json(report: Report) -> str:
+    """Returns the report as one JSON object."""
+    parts = {**dataclasses.asdict(report.inventory), "environment": dict(report.environment)}
+    return json.dumps({**parts, "choice": dataclasses.asdict(report.choice)}, indent=2)
+
+
+def describe(report: Report) -> str:
+    """Returns the report for people."""
+    inventory, choice = report.inventory, report.choice
+    lines = [
+        f"TensorFlow {_built(inventory)}",
+        f"CPU cores  {inventory.cpus_granted} granted, {inventory.cpus_present} present",
+        "",
+        *_table(
+            ("physical device", "model", "memory, MiB", "free", "compute capability"),
+            [
+                (device.name, device.model, device.memory_total_mb, device.memory_free_mb, device.compute_capability)
+                for device in inventory.physical_devices
+            ],
+        ),
+        "",
+        *_table(
+            ("logical device", "memory limit, MiB"),
+            [(device.name, device.memory_limit_mb) for device in inventory.logical_devices],
+        ),
+        "",
+        *_unusable(inventory),
+        *_environment(report.environment),
+        f"with these flags: strategy {choice.strategy}, {choice.replicas} replica{'' if choice.replicas == 1 else 's'}"
+        f" on {', '.join(choice.devices)}",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    from bert_tf.runtime import noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+
+    logging.set_verbosity(logging.WARNING)
+    logging.use_absl_handler()
+    absl_flags.FLAGS.mark_as_parsed()
+    noise.quiet_before_import()
+    noise.quiet_python()
+    from bert_tf.runtime import inventory, machine, nvidia
+
+    system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
+    chosen = machine.plan(settings.devices, environment=os.environ)
+    report = Report(
+        inventory=inventory.take(system, os.environ),
+        environment={name: os.environ[name] for name in VARIABLES if name in os.environ},
+        choice=Choice(chosen.strategy, chosen.devices, chosen.replicas),
+    )
+    print(as_json(report) + "\n" if settings.json else describe(report), end="")
+    return 0
+
+
+def _built(inventory: Inventory) -> str:
+    build = inventory.tensorflow
+    parts = [build.version, "built without CUDA"]
+    if build.is_cuda_build:
+        parts[1] = f"built for CUDA {build.cuda_version} and cuDNN {build.cudnn_version}"
+    if inventory.driver_version:
+        parts.append(f"NVIDIA driver {inventory.driver_version}")
+    return ", ".join(parts)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
+    """Yields lines with the columns one under the other, numbers to the right."""
+    cells = [head, *([_NONE if value is None else str(value) for value in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells)]
+    for line in cells:
+        padded = (
+            text.rjust(width) if any(isinstance(row[column], int) for row in rows) else text.ljust(width)
+            for column, (text, width) in enumerate(zip(line, widths))
+        )
+        yield "  ".join(padded).rstrip()
+
+
+def _unusable(inventory: Inventory) -> Iterator[str]:
+    if not inventory.unusable_gpus:
+        return
+    yield "GPUs that TensorFlow does not use"
+    for gpu in inventory.unusable_gpus:
+        yield f"  {gpu.name}"
+        for cause in gpu.causes:
+            yield f"    {cause.reason}"
+            yield f"      -> {cause.remedy}"
+    yield ""
+
+
+def _environment(variables: Mapping[str, str]) -> Iterator[str]:
+    if not variables:
+        return
+    yield "environment"
+    yield from (f"  {name}={value}" for name, value in variables.items())
+    yield ""

@@ -1,0 +1,66 @@
+"""What a step of several replicas has in common.
+
+Each replica computes its part of the global batch. Gradients are added up once; from there on every replica has the same
+numbers and updates its own copy of the weights, so that nothing else is sent around.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+
+def count() -> int:
+    """Returns how many replicas take a step together, over all machines."""
+    return tf.distribute.get_replica_context().num_replicas_in_sync
+
+
+def number() -> int:
+    """Returns which of them this is."""
+    return int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
+
+
+def add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns each value summed over replicas, the same on all."""
+    replica = tf.distribute.get_replica_context()
+    if replica.num_replicas_in_sync == 1:
+        return list(values)
+    return replica.merge_call(_add_up, args=(list(values),))
+
+
+def _add_up(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Sums over replicas; `ReplicaContext.all_reduce` cannot, in a graph it looks in vain for each replica's variables."""
+    return strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, [(value, value) for value in values])
+
+
+def writes(variable: tf.Variable) -> bool:
+    """Whether this replica updates a variable: its own copy, or the only one where it is the first replica."""
+    if count() == 1:
+        return True
+    strategy = tf.distribute.get_strategy()
+    shared = len(strategy.experimental_local_results(variable)) < len(strategy.extended.worker_devices)
+    return not shared or number() == 0
+
+
+def assign(variable: tf.Variable, value: tf.Tensor) -> tf.Operation:
+    """Sets this replica's copy of a variable, if it `writes`; `Variable.assign` would add up over replicas."""
+    if not writes(variable):
+        return tf.no_op()
+    return tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
+
+
+def differing(variables: Sequence[tf.Variable]) -> tf.Tensor:
+    """Returns [V] whether the copies of each variable differ, to the last bit.
+
+    Each replica hashes its copies; where all hashes are the same, their sum is a multiple of each.
+    """
+    hashes = tf.stack([_hash(variable.read_value()) for variable in variables])
+    (total,) = add_up([hashes])
+    return tf.not_equal(total, hashes * count())
+
+
+def _hash(values: tf.Tensor) -> tf.Tensor:
+    """Returns a scalar int64: the bits of the values, weighted by odd numbers that depend on the place, modulo 2**64."""
+    bits = tf.cast(tf.bitcast(tf.reshape(values, [-1]), tf.int32 if values.dtype.size == 4 else tf.int64), tf.int64)
+    return tf.reduce_sum(bits * (tf.range(tf.size(bits, tf.int64)) * 2 + 1))

@@ -1,0 +1,111 @@
+"""How the devices share the work: the choice of a strategy, and what contradicts it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.errors import DeviceError
+from bert_tf.runtime.cluster import Cluster
+from bert_tf.runtime.settings import DeviceSettings
+
+ONE_DEVICE, MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "one_device", "mirrored", "multi_worker", "central_storage"
+
+_CROSS_DEVICE_OPS = {
+    "nccl": tf.distribute.NcclAllReduce,
+    "hierarchical": tf.distribute.HierarchicalCopyAllReduce,
+    "reduce_to_one": tf.distribute.ReductionToOneDevice,
+}
+_HOST = "/device:CPU:0"
+
+
+class _Rule(NamedTuple):
+    """A flag that only some strategies know."""
+
+    flag: str
+    strategies: tuple[str, ...]
+    reason: str
+
+
+_RULES = (
+    _Rule("device", (ONE_DEVICE,), "one device holds the whole model"),
+    _Rule("place", (ONE_DEVICE,), "parts of one model are spread over devices"),
+    _Rule("cross_device_ops", (MIRRORED,), "it says how replicas of one machine add up"),
+    _Rule("all_reduce_alg", (MULTI_WORKER,), "it says how machines add up"),
+    _Rule("check_replicas_every_n_steps", (MIRRORED, MULTI_WORKER), "elsewhere there is one copy of the weights"),
+)
+
+
+def choose(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
+    """Returns the name of the strategy: the one asked for, else what suits the devices.
+
+    Args:
+      settings: what the user asks for.
+      devices: logical devices of this machine to compute on.
+      cluster: the machines of the job; None for this one alone.
+
+    Raises:
+      DeviceError: flags contradict each other or the devices.
+    """
+    name = settings.strategy or _default(settings, devices, cluster)
+    for rule in _RULES:
+        if getattr(settings, rule.flag) and name not in rule.strategies:
+            flag, known = f"--{rule.flag}={getattr(settings, rule.flag)}", " and ".join(rule.strategies)
+            raise DeviceError(f"{flag} goes with --strategy={known} ({rule.reason}), not with {name}")
+    if settings.device and settings.place:
+        raise DeviceError("--device puts the whole model on one device, --place its parts: use one of them")
+    if name == MULTI_WORKER and cluster is None:
+        raise DeviceError("--strategy=multi_worker: TF_CONFIG in the environment names no other machine (docs/multi_worker.md)")
+    if name == MULTI_WORKER and devices[0].startswith("/device:CPU") and settings.virtual_devices > 1:
+        raise DeviceError("--virtual_devices: the CPU of a machine is one replica of --strategy=multi_worker")
+    if name != MULTI_WORKER and cluster is not None:
+        raise DeviceError(
+            f"--strategy={name}: TF_CONFIG names {len(cluster.workers)} machines, of which each would train alone;"
+            " unset it, or take --strategy=multi_worker"
+        )
+    _refuse_reductions(settings, devices)
+    return name
+
+
+def _default(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
+    if cluster is not None:
+        return MULTI_WORKER
+    return MIRRORED if len(devices) > 1 and not settings.device and not settings.place else ONE_DEVICE
+
+
+def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None:
+    on_cpu = devices[0].startswith("/device:CPU")
+    for flag in ("cross_device_ops", "all_reduce_alg"):
+        if getattr(settings, flag) == "nccl" and (on_cpu or settings.virtual_devices > 1):
+            reason = "there is no GPU to compute on" if on_cpu else "it cannot serve two devices on one GPU"
+            raise DeviceError(f"--{flag}=nccl: NCCL adds up between GPUs, and {reason}")
+
+
+def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.distribute.Strategy | None:
+    """Returns the strategy; None where one device needs none.
+
+    Args:
+      name: from `choose`.
+      settings: what the user asks for.
+      devices: logical devices of this machine to compute on.
+    """
+    if name == MULTI_WORKER:
+        # In eager mode the strategy starts TensorFlow's server, with heartbeats: a machine that pauses for ten seconds is lost
+        # for good, although it is there, and sessions are made anew for ever.
+        tf.compat.v1.disable_eager_execution()
+        implementation = tf.distribute.experimental.CommunicationImplementation((settings.all_reduce_alg or "auto").upper())
+        options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    if name == ONE_DEVICE or len(devices) == 1:  # a strategy of one replica would only be in the way
+        return None
+    if name == CENTRAL_STORAGE:
+        return tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST)
+    return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[_reduction(settings, devices)]())
+
+
+def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:
+    """NCCL serves GPUs that are whole; TensorFlow's default hangs on several logical CPUs under tf.estimator."""
+    whole_gpus = devices[0].startswith("/device:GPU") and settings.virtual_devices == 1
+    return settings.cross_device_ops or ("nccl" if whole_gpus else "reduce_to_one")

@@ -1,0 +1,134 @@
+"""The machine of a run: its devices, set up, and how they share the work."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Mapping
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.runtime import cluster, devices, distribution, inventory, placement
+from bert_tf.runtime.cluster import Cluster
+from bert_tf.runtime.peers import Watch, require_free_port
+from bert_tf.runtime.placement import DeviceFunction
+from bert_tf.runtime.settings import DeviceSettings
+
+tf1 = tf.compat.v1
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What the settings come to.
+
+    Attributes:
+      strategy: one of `settings.STRATEGIES`.
+      devices: logical devices of this process to compute on, one for each of its replicas.
+      cluster: the machines of the job; None for this one alone.
+    """
+
+    strategy: str = distribution.ONE_DEVICE
+    devices: tuple[str, ...] = ("/device:CPU:0",)
+    cluster: Cluster | None = None
+
+    @property
+    def replicas(self) -> int:
+        """How many take a step together; machines are taken to be alike."""
+        return len(self.devices) * (len(self.cluster.workers) if self.cluster else 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Machine:
+    """Devices that are set up.
+
+    Attributes:
+      session_config: of every session.
+      plan: what they are used for.
+      strategy: how replicas train; None for one device.
+      device_function: where each operation goes; None where TensorFlow chooses.
+      watch: looks after the other machines in training; None without them.
+    """
+
+    session_config: tf1.ConfigProto
+    plan: Plan = dataclasses.field(default_factory=Plan)
+    strategy: tf.distribute.Strategy | None = None
+    device_function: DeviceFunction | None = None
+    watch: Watch | None = None
+
+    @property
+    def replicas(self) -> int:
+        """How many take a step together, over all machines."""
+        return self.strategy.num_replicas_in_sync if self.strategy else 1
+
+    @property
+    def is_chief(self) -> bool:
+        """Whether this process writes, evaluates and predicts."""
+        return self.plan.cluster is None or self.plan.cluster.is_chief
+
+    def alone(self) -> Machine:
+        """Returns this process without the others, as it evaluates and predicts."""
+        if self.plan.cluster is None:
+            return self
+        os.environ.pop(cluster.VARIABLE, None)  # else tf.estimator takes a session of one machine for one of all
+        return Machine(self.session_config, Plan(devices=self.plan.devices[:1]))
+
+
+def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
+    """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes.
+
+    Args:
+      settings: what the user asks for.
+      environment: TF_CONFIG, and TensorFlow's own variables.
+
+    Raises:
+      DeviceError: the machine is not as the settings want it, or they contradict each other.
+    """
+    machines = cluster.read(environment)
+    usable = devices.configure(settings, environment)
+    name = distribution.choose(settings, usable, machines)
+    return Plan(name, usable[:1] if name == distribution.ONE_DEVICE else usable, machines)
+
+
+def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:
+    """Makes the machine of a run.
+
+    Args:
+      settings: what the user asks for.
+      environment: as for `plan`.
+      xla: whether sessions compile.
+
+    Raises:
+      DeviceError: as `plan`.
+    """
+    made = plan(settings, environment=environment)
+    function = _device_function(settings)
+    watch = None
+    if made.cluster:
+        require_free_port(made.cluster.own)
+        watch = Watch(made.cluster, log=logging.info)
+    strategy = distribution.make(made.strategy, settings, made.devices)
+    return Machine(devices.session_config(settings, xla=xla), made, strategy, function, watch)
+
+
+def describe(machine: Machine, environment: Mapping[str, str]) -> None:
+    """Logs which devices compute, and what of the environment decided on them."""
+    for variable in (devices.HIDDEN, devices.FORCED_GROWTH):
+        if variable in environment:
+            logging.info("%s=%s (environment)", variable, environment[variable])
+    each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
+    where = "as --device and --place say" if machine.device_function else ", ".join(machine.plan.devices)
+    counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
+    logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, where, each)
+    unused = inventory.unused_gpu_warning()
+    if unused:
+        logging.warning(unused)
+
+
+def _device_function(settings: DeviceSettings) -> DeviceFunction | None:
+    existing = [device.name for device in tf.config.list_logical_devices()] if settings.device or settings.place else []
+    if settings.device:
+        return placement.whole(settings.device, existing)
+    if settings.place:
+        return placement.device_function(placement.parse(settings.place), existing)
+    return None

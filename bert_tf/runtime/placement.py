@@ -1,0 +1,191 @@
+"""Where operations run: --device and --place become functions from an operation to the name of a device.
+
+Operations are told apart by name. Variable scopes are the names of published checkpoints, and gradients, moments and
+updates carry the name of what they belong to:
+
+    bert/encoder/layer_3/attention/self/query/MatMul                              forward
+    gradients/bert/encoder/layer_3/attention/self/query/MatMul_grad/MatMul        backward
+    bert/encoder/layer_3/attention/self/query/kernel/adam_m                       moment
+    update/bert/encoder/layer_3/attention/self/query/kernel/ResourceApplyAdam     update
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.errors import DeviceError, unknown_name
+
+DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator wants the argument to be named `op`
+
+EMBEDDINGS, ENCODER, POOLER, HEAD = "embeddings", "encoder", "pooler", "head"
+PARTS = (EMBEDDINGS, ENCODER, f"{ENCODER}/layer_N", f"{ENCODER}/layer_N-M", POOLER, HEAD)
+
+_HOST = "/device:CPU:0"
+_DEVICE = re.compile(r"/?(?:device:)?(?P<kind>cpu|gpu):(?P<number>\d+)", re.IGNORECASE)
+_LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d+)(?:-(?P<last>\d+))?")
+
+# What of a name tells the part; it may have other scopes before it.
+_ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")
+_HEAD = re.compile(rf"(?:^|/)(?:{HEAD}(?:_\d+)?|output_weights|output_bias)(?:/|$)")
+
+_HOST_TYPES = (tf.string, tf.variant)  # of tensors: no GPU holds text, nor a data set; an iterator goes where its data set is
+
+
+class Rule(NamedTuple):
+    """A part of the model and its device."""
+
+    part: str  # as written
+    device: str
+    layers: range | None = None  # of the encoder; None for all, and for other parts
+
+    @property
+    def kind(self) -> str:
+        """The part without the numbers of layers."""
+        return self.part.partition("/")[0]
+
+    def holds(self, kind: str, layer: int | None) -> bool:
+        """Whether this is about a part, and about its layer where it has layers."""
+        return kind == self.kind and (self.layers is None or layer in self.layers)
+
+
+def parse(text: str) -> tuple[Rule, ...]:
+    """Reads the flag --place.
+
+    Args:
+      text: PART:DEVICE with commas, as in embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,head:/GPU:1.
+
+    Raises:
+      DeviceError: a part or a device is not written as it should be, or a part is named twice.
+    """
+    rules: list[Rule] = []
+    for entry in text.split(","):
+        part, colon, device = (piece.strip() for piece in entry.partition(":"))
+        if not colon:
+            raise DeviceError(f"--place: {entry.strip()!r} is not PART:DEVICE, as in encoder/layer_0-5:/GPU:0")
+        rule = Rule(part, normalized(device), _layers(part))
+        for earlier in rules:
+            _refuse_overlap(earlier, rule)
+        rules.append(rule)
+    return tuple(rules)
+
+
+def check_layers(rules: Iterable[Rule], layers: int) -> None:
+    """Compares rules with the model, once its size is known.
+
+    Raises:
+      DeviceError: a rule names a layer that the model does not have.
+    """
+    for rule in rules:
+        if rule.layers is not None and rule.layers[-1] >= layers:
+            raise DeviceError(f"--place: {rule.part}: the model has {layers} layers, 0 to {layers - 1}")
+
+
+def normalized(name: str) -> str:
+    """Returns the name of a device as TensorFlow writes it, /device:GPU:0.
+
+    Args:
+      name: /GPU:0, GPU:0, /gpu:0 or /device:GPU:0.
+
+    Raises:
+      DeviceError: it is none of these.
+    """
+    match = _DEVICE.fullmatch(name)
+    if not match:
+        raise DeviceError(f"{name!r} is no device: devices are written /CPU:0, /GPU:0, /GPU:1")
+    return f"/device:{match['kind'].upper()}:{int(match['number'])}"
+
+
+def require_device(name: str, existing: Collection[str]) -> str:
+    """Returns the normalized name of a device that exists.
+
+    Args:
+      name: as `normalized` reads it.
+      existing: names of the logical devices of this process.
+
+    Raises:
+      DeviceError: the name is malformed, or there is no such device.
+    """
+    wanted = normalized(name)
+    if wanted not in existing:
+        there = ", ".join(sorted(short(device) for device in existing))
+        raise DeviceError(f"there is no device {short(wanted)}, only {there}")
+    return wanted
+
+
+def short(device: str) -> str:
+    """Returns the name of a device as a user writes it: /GPU:0 for /job:localhost/replica:0/task:0/device:GPU:0."""
+    return f"/{device.rpartition('device:')[2].lstrip('/')}"
+
+
+def device_function(rules: Sequence[Rule], existing: Collection[str]) -> DeviceFunction:
+    """Returns what puts each part on its device, and leaves the rest to TensorFlow.
+
+    Args:
+      rules: from `parse`.
+      existing: names of the logical devices of this process.
+
+    Raises:
+      DeviceError: there is no such device.
+    """
+    placed = [rule._replace(device=require_device(rule.device, existing)) for rule in rules]
+
+    def device(op: tf.Operation) -> str:
+        kind, layer = part_of(op.name)
+        return op.device or next((rule.device for rule in placed if rule.holds(kind, layer)), "")
+
+    return device
+
+
+def whole(name: str, existing: Collection[str]) -> DeviceFunction:
+    """Returns what puts everything on one device, but for what only the host can do: input, files, text.
+
+    Args:
+      name: the device, as `normalized` reads it.
+      existing: names of the logical devices of this process.
+
+    Raises:
+      DeviceError: the name is malformed, or there is no such device.
+    """
+    wanted = require_device(name, existing)
+
+    def device(op: tf.Operation) -> str:
+        return op.device or (_HOST if _needs_host(op) else wanted)
+
+    return device
+
+
+def part_of(name: str) -> tuple[str, int | None]:
+    """Returns the part that an operation belongs to, with the number of the layer in the encoder; ("", None) for none."""
+    match = _ENCODED.search(name)
+    if match:
+        return (match["part"], None) if match["part"] else (ENCODER, int(match["layer"]))
+    return (HEAD if _HEAD.search(name) else ""), None
+
+
+def _layers(part: str) -> range | None:
+    if part in (EMBEDDINGS, ENCODER, POOLER, HEAD):
+        return None
+    match = _LAYERS.fullmatch(part)
+    if not match:
+        raise DeviceError(f"--place: {unknown_name('part', part, PARTS)}")
+    first, last = int(match["first"]), int(match["last"] or match["first"])
+    if last < first:
+        raise DeviceError(f"--place: {part}: the lower layer comes first, as in {ENCODER}/layer_{last}-{first}")
+    return range(first, last + 1)
+
+
+def _refuse_overlap(earlier: Rule, later: Rule) -> None:
+    if earlier.kind != later.kind:
+        return
+    spans = [rule.layers for rule in (earlier, later) if rule.layers is not None]
+    common = range(max((span.start for span in spans), default=0), min((span.stop for span in spans), default=1))
+    if common:
+        raise DeviceError(f"--place: {f'{ENCODER}/layer_{common[0]}' if spans else later.part} is named twice")
+
+
+def _needs_host(op: tf.Operation) -> bool:
+    return any(tensor.dtype.base_dtype in _HOST_TYPES for tensor in (*op.inputs, *op.outputs))

@@ -1,0 +1,99 @@
+"""One model under several strategies: the same weights, losses and metrics, whatever computes them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.estimator import replicas_check
+
+EXACT = [name for name, (*_, ways) in replicas_check.RUNS.items() if not {"dropout", "dtype"} & ways.keys()] + ["moved"]
+MIRRORED = [name for name, (strategy, *_) in replicas_check.RUNS.items() if strategy == "mirrored"]
+MEASURED = pytest.mark.parametrize("name", replicas_check.MEASURED)
+
+
+def alone(name: str) -> str:
+    """Returns the run of one device that differs in nothing else."""
+    return ", ".join(["one", *name.split(", ")[1:2]])
+
+
+@pytest.fixture(scope="module")
+def found():
+    """What tests/estimator/replicas_check.py reports; in a process of its own, since devices are set up only once."""
+    command = [sys.executable, "-m", "tests.estimator.replicas_check"]
+    root = Path(__file__).parents[2]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=500, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_replicas_learn_what_one_device_learns_from_the_same_batches(found, name):
+    assert found[name]["to_one_device"] < 1e-5 < 1e-2 < found[name]["to_the_start"]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_losses_and_norms_are_those_of_the_global_batch(found, name):
+    for key in ("losses", "gradient_norms"):
+        assert len(found[name][key]) == replicas_check.SCHEDULE.steps
+        np.testing.assert_allclose(found[name][key], found[alone(name)][key], rtol=1e-5)
+
+
+def test_clipping_was_active(found):
+    assert min(found["one"]["gradient_norms"]) > replicas_check.CLIP_NORM
+
+
+@pytest.mark.parametrize("name", MIRRORED)
+def test_replicas_stay_equal_to_the_last_bit(found, name):
+    assert found[name]["copied"] >= len(found[name]["names"])
+    assert found[name]["between_replicas"] == 0
+
+
+def test_a_bit_that_differs_between_replicas_stops_the_run(found):
+    # Spoilt after step 6, and looked for after steps 4 and 8.
+    assert found["spoilt"].startswith("step 8: the replicas have different weights (")
+    assert "the first is bert/embeddings/" in found["spoilt"] or "the first is output_bias" in found["spoilt"]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_checkpoints_have_the_same_names_everywhere(found, name):
+    assert found[name]["names"] == found["one"]["names"]
+
+
+@MEASURED
+def test_metrics_do_not_depend_on_replicas_and_batches(found, name):
+    """13 examples in batches of 4, and by length: the last batch is uneven, and most replicas get nothing of it."""
+    for result in found[name]["evaluation"]:
+        assert result == pytest.approx(found["one"]["evaluation"][0], rel=1e-5)
+
+
+@MEASURED
+def test_every_example_is_predicted_once_and_in_its_place(found, name):
+    expected = np.array(found["one"]["predictions"])
+    assert expected.shape == (13, 2)
+    assert len(np.unique(expected.round(6), axis=0)) == 13  # so that a wrong order is seen
+    np.testing.assert_allclose(found[name]["predictions"], expected, atol=5e-7)
+    of_one_example = found["one"]["of_fewer_than_replicas"]
+    assert np.shape(of_one_example) == (1, 2)
+    np.testing.assert_allclose(found[name]["of_fewer_than_replicas"], of_one_example, atol=5e-7)
+
+
+@MEASURED
+def test_prediction_leaves_nothing_behind(found, name):
+    assert found[name]["left_over"] == []
+
+
+@pytest.mark.parametrize("name", ["two, float16", "central, float16"])
+def test_half_precision_stays_close_on_replicas(found, name):
+    np.testing.assert_allclose(found[name]["losses"], found["one, float16"]["losses"], rtol=2e-3)
+
+
+def test_replicas_drop_different_elements_and_the_seed_repeats_them(found):
+    losses = {name: found[name]["losses"] for name in ("one", "one, dropout", "two, dropout", "two, dropout, again")}
+    assert losses["two, dropout"] == losses["two, dropout, again"]
+    assert losses["two, dropout"] != losses["one, dropout"] != losses["one"]

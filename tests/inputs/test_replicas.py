@@ -1,0 +1,61 @@
+"""How batches are dealt among replicas and machines."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+
+LENGTHS = np.random.default_rng(0).integers(5, 30, 13).astype(np.int32)
+FEATURES = SentenceFeatures(
+    np.arange(LENGTHS.sum(), dtype=np.int32), LENGTHS, np.full(13, 3, np.int32), (np.arange(13) % 2).astype(np.int32)
+)
+SCHEDULE = Schedule(13, 5, 3.0)
+CLUSTERS = [(1, 1), (2, 1), (4, 1), (2, 2), (6, 3), (8, 2)]  # replicas over all machines, machines
+
+
+def parts(input_fn, replicas, machines):
+    """Returns, for each step, what each replica gets."""
+    by_machine = []
+    for machine in range(machines):
+        found = list(input_fn(tf.distribute.InputContext(machines, machine, replicas)).as_numpy_iterator())
+        local = replicas // machines
+        by_machine.append([found[start : start + local] for start in range(0, len(found), local)])
+    return [list(itertools.chain.from_iterable(step)) for step in zip(*by_machine)]
+
+
+@pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
+@pytest.mark.parametrize("make", [lambda: train_input_fn(FEATURES, SCHEDULE, seed=3), lambda: eval_input_fn(FEATURES, 5)])
+def test_replicas_share_the_batches_of_one(make, replicas, machines):
+    whole = [part["rows"] for (part,) in parts(make(), 1, 1)]
+    dealt = parts(make(), replicas, machines)
+    assert len(dealt) == len(whole)
+    for step, batch in zip(dealt, whole):
+        own = [part["rows"].tolist() for part in step]
+        assert sorted({row for rows in own for row in rows}) == sorted(batch)
+        computed_twice = max(0, replicas - len(batch))  # by replicas that would have nothing to do
+        assert sum(map(len, own)) == len(batch) + computed_twice
+        assert max(map(len, own)) - min(map(len, own)) <= 1
+        assert {int(part["global_batch_size"]) for part in step} == {len(batch)}
+
+
+@pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
+def test_rows_say_which_examples_a_part_holds(replicas, machines):
+    for part in itertools.chain.from_iterable(parts(eval_input_fn(FEATURES, 5), replicas, machines)):
+        np.testing.assert_array_equal(part["input_mask"].sum(axis=1), LENGTHS[part["rows"]])
+        np.testing.assert_array_equal(part["label_ids"], part["rows"] % 2)
+
+
+def test_each_part_is_as_long_as_its_own_longest_example():
+    for part in itertools.chain.from_iterable(parts(train_input_fn(FEATURES, SCHEDULE, seed=3), 2, 1)):
+        assert part["input_ids"].shape[1] == LENGTHS[part["rows"]].max()
+
+
+def test_without_a_strategy_a_batch_is_whole():
+    (first, *_) = eval_input_fn(FEATURES, 5)().as_numpy_iterator()
+    assert len(first["rows"]) == first["global_batch_size"] == 5

@@ -1,0 +1,110 @@
+"""The device flags of the command, on logical CPUs."""
+
+from __future__ import annotations
+
+import csv
+
+import pytest
+
+from tests.integration import commands
+
+STEPS = 10
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, train_flags):
+    """Trains and evaluates for ten steps; returns the folder and what the command said."""
+
+    def run(**flags):
+        folder = tmp_path_factory.mktemp("devices") / "out"
+        settings = {"num_train_epochs": 2, "do_eval": True, "keep_optimizer_slots": True, **flags}
+        result = commands.run(train_flags(folder, **settings))
+        assert result.returncode == 0, result.stderr
+        return folder, result
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def plain(run):
+    folder, result = run()
+    assert "strategy one_device: 1 replica, /device:CPU:0" in result.stderr
+    return commands.weights(folder, STEPS)
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        {"visible_gpus": "none", "intra_op_threads": 1, "inter_op_threads": 1},
+        {"num_gpus": 0},
+        {"virtual_devices": 2, "strategy": "one_device"},
+    ],
+)
+def test_one_cpu_computes_the_same_bits(run, plain, flags):
+    folder, _ = run(**flags)
+    assert commands.same_bits(commands.weights(folder, STEPS), plain)
+
+
+def test_determinism_can_be_asked_for(run):
+    """TensorFlow refuses what it cannot repeat: all operations of a run are among those that it can."""
+    first, second = (commands.weights(run(deterministic=True)[0], STEPS) for _ in range(2))
+    assert commands.same_bits(first, second)
+
+
+def placements(folder):
+    with (folder / "device_placement.tsv").open(newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
+
+
+def test_the_whole_model_goes_to_a_device(run, plain):
+    folder, result = run(virtual_devices=2, device="/CPU:1", soft_placement=False, log_device_placement=True)
+    assert commands.same_bits(commands.weights(folder, STEPS), plain)
+    products = {row["device"] for row in placements(folder) if "MatMul" in row["type"]}
+    assert products == {"/CPU:1"}
+    assert "strategy one_device: 1 replica, as --device and --place say" in result.stderr
+
+
+def test_parts_of_the_model_go_to_devices(run, plain):
+    place = "embeddings:/CPU:0,encoder/layer_0:/CPU:1,pooler:/CPU:2,head:/CPU:2"
+    folder, _ = run(virtual_devices=3, place=place, log_device_placement=True)
+    assert commands.same_bits(commands.weights(folder, STEPS), plain)
+    found = {row["device"] for row in placements(folder) if "MatMul" in row["type"] and "encoder/layer_0/" in row["op"]}
+    assert found == {"/CPU:1"}
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"check_replicas_every_n_steps": 2}, "strategy mirrored: 3 replicas, /device:CPU:0, /device:CPU:1, /device:CPU:2"),
+        ({"strategy": "mirrored", "cross_device_ops": "hierarchical"}, "strategy mirrored: 3 replicas"),
+        ({"strategy": "central_storage"}, "strategy central_storage: 3 replicas"),
+    ],
+)
+def test_replicas_share_a_batch(run, flags, said):
+    folder, result = run(virtual_devices=3, **flags)
+    assert said in result.stderr
+    assert "Batch size = 8 over 3 replicas, 2 or 3 each" in result.stderr
+    assert f"global_step = {STEPS}" in (folder / "eval_results.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"device": "/GPU:1"}, "error: there is no device /GPU:1, only /CPU:0"),
+        ({"device": "gpu"}, "error: 'gpu' is no device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        ({"place": "encoder/layer_0:/CPU:1"}, "error: there is no device /CPU:1, only /CPU:0"),
+        ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 2 layers, 0 to 1"),
+        ({"visible_gpus": "0"}, "error: --visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),
+        ({"strategy": "multi_worker"}, "error: --strategy=multi_worker: TF_CONFIG in the environment names no other machine"),
+        (
+            {"virtual_devices": 4, "train_batch_size": 3},
+            "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example; raise it",
+        ),
+    ],
+)
+def test_what_the_machine_has_not_is_refused_in_one_line(tmp_path, train_flags, flags, message):
+    result = commands.run(train_flags(tmp_path / "out", **flags))
+    assert result.returncode == 2
+    (line,) = commands.errors(result)
+    assert line.startswith(message)
+    assert not (tmp_path / "out").exists()

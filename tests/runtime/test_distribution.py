@@ -1,0 +1,169 @@
+"""Which strategy is chosen for which devices, and what contradicts it."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import cluster, distribution
+from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
+
+CPU, GPU = ("/device:CPU:0",), ("/device:GPU:0",)
+CPUS, GPUS = tuple(f"/device:CPU:{n}" for n in range(2)), tuple(f"/device:GPU:{n}" for n in range(2))
+TWO_MACHINES = cluster.read({"TF_CONFIG": '{"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 1}}'})
+
+
+@pytest.mark.parametrize(
+    ("devices", "settings", "machines", "expected"),
+    [
+        (CPU, {}, None, "one_device"),
+        (GPU, {}, None, "one_device"),
+        (GPUS, {}, None, "mirrored"),
+        (CPUS, {"virtual_devices": 2}, None, "mirrored"),
+        (GPUS, {"device": "/GPU:1"}, None, "one_device"),
+        (GPUS, {"place": "encoder:/GPU:1"}, None, "one_device"),
+        (CPU, {}, TWO_MACHINES, "multi_worker"),
+        (GPUS, {"all_reduce_alg": "nccl"}, TWO_MACHINES, "multi_worker"),
+        (GPUS, {"strategy": "one_device"}, None, "one_device"),
+        (GPUS, {"strategy": "central_storage"}, None, "central_storage"),
+        (GPUS, {"strategy": "mirrored", "cross_device_ops": "nccl"}, None, "mirrored"),
+        (GPUS, {"strategy": "multi_worker"}, TWO_MACHINES, "multi_worker"),
+        (GPUS, {"check_replicas_every_n_steps": 5}, None, "mirrored"),
+    ],
+)
+def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, settings, machines, expected):
+    assert distribution.choose(DeviceSettings(**settings), devices, machines) == expected
+    assert expected in STRATEGIES
+
+
+@pytest.mark.parametrize(
+    ("devices", "settings", "machines", "message"),
+    [
+        (
+            GPUS,
+            {"device": "/GPU:1", "strategy": "mirrored"},
+            None,
+            "--device=/GPU:1 goes with --strategy=one_device (one device holds the whole model), not with mirrored",
+        ),
+        (
+            GPUS,
+            {"place": "head:/GPU:1", "strategy": "mirrored"},
+            None,
+            "--place=head:/GPU:1 goes with --strategy=one_device (parts of one model are spread over devices),"
+            " not with mirrored",
+        ),
+        (
+            GPU,
+            {"cross_device_ops": "nccl"},
+            None,
+            "--cross_device_ops=nccl goes with --strategy=mirrored (it says how replicas of one machine add up),"
+            " not with one_device",
+        ),
+        (
+            GPUS,
+            {"all_reduce_alg": "ring"},
+            None,
+            "--all_reduce_alg=ring goes with --strategy=multi_worker (it says how machines add up), not with mirrored",
+        ),
+        (
+            GPUS,
+            {"check_replicas_every_n_steps": 3, "strategy": "central_storage"},
+            None,
+            "--check_replicas_every_n_steps=3 goes with --strategy=mirrored and multi_worker"
+            " (elsewhere there is one copy of the weights), not with central_storage",
+        ),
+        (
+            GPUS,
+            {"device": "/GPU:0", "place": "head:/GPU:1"},
+            None,
+            "--device puts the whole model on one device, --place its parts: use one of them",
+        ),
+        (
+            GPUS,
+            {"strategy": "multi_worker"},
+            None,
+            "--strategy=multi_worker: TF_CONFIG in the environment names no other machine (docs/multi_worker.md)",
+        ),
+        (
+            GPUS,
+            {"strategy": "mirrored"},
+            TWO_MACHINES,
+            "--strategy=mirrored: TF_CONFIG names 2 machines, of which each would train alone; unset it, or take"
+            " --strategy=multi_worker",
+        ),
+        (
+            CPUS,
+            {"cross_device_ops": "nccl", "virtual_devices": 2},
+            None,
+            "--cross_device_ops=nccl: NCCL adds up between GPUs, and there is no GPU to compute on",
+        ),
+        (
+            CPU,
+            {"all_reduce_alg": "nccl"},
+            TWO_MACHINES,
+            "--all_reduce_alg=nccl: NCCL adds up between GPUs, and there is no GPU to compute on",
+        ),
+        (
+            GPUS,
+            {"cross_device_ops": "nccl", "virtual_devices": 2},
+            None,
+            "--cross_device_ops=nccl: NCCL adds up between GPUs, and it cannot serve two devices on one GPU",
+        ),
+        (
+            CPUS,
+            {"virtual_devices": 2},
+            TWO_MACHINES,
+            "--virtual_devices: the CPU of a machine is one replica of --strategy=multi_worker",
+        ),
+    ],
+)
+def test_contradictions_are_refused_in_one_line(devices, settings, machines, message):
+    with pytest.raises(DeviceError) as caught:
+        distribution.choose(DeviceSettings(**settings), devices, machines)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("name", ["one_device", "mirrored", "central_storage"])
+def test_one_device_needs_no_strategy(name):
+    assert distribution.make(name, DeviceSettings(), CPU) is None
+
+
+def test_several_devices_and_one_model_need_none_either():
+    assert distribution.make("one_device", DeviceSettings(), GPUS) is None
+
+
+@pytest.mark.parametrize(
+    ("devices", "settings", "kind"),
+    [
+        (GPUS, {}, tf.distribute.NcclAllReduce),
+        (GPUS, {"virtual_devices": 2}, tf.distribute.ReductionToOneDevice),
+        (CPUS, {"virtual_devices": 2}, tf.distribute.ReductionToOneDevice),
+        (GPUS, {"cross_device_ops": "hierarchical"}, tf.distribute.HierarchicalCopyAllReduce),
+        (GPUS, {"cross_device_ops": "reduce_to_one"}, tf.distribute.ReductionToOneDevice),
+    ],
+)
+def test_how_replicas_add_up(monkeypatch, devices, settings, kind):
+    made = {}
+    monkeypatch.setattr(
+        tf.distribute, "MirroredStrategy", lambda names, cross_device_ops: made.update({tuple(names): cross_device_ops})
+    )
+    distribution.make("mirrored", DeviceSettings(**settings), devices)
+    assert type(made[devices]) is kind
+
+
+@pytest.mark.parametrize("name", [None, *ALL_REDUCE_ALGS])
+def test_how_machines_add_up(monkeypatch, name):
+    made = []
+    monkeypatch.setattr(tf.compat.v1, "disable_eager_execution", lambda: made.append("no heartbeats"))
+    monkeypatch.setattr(
+        tf.distribute, "MultiWorkerMirroredStrategy", lambda communication_options: made.append(communication_options)
+    )
+    distribution.make("multi_worker", DeviceSettings(all_reduce_alg=name), GPUS)
+    first, options = made
+    assert first == "no heartbeats"  # before the strategy starts a server
+    assert options.implementation.value == (name or "auto").upper()
+
+
+def test_every_choice_of_a_flag_is_known():
+    assert set(distribution._CROSS_DEVICE_OPS) == set(CROSS_DEVICE_OPS)
