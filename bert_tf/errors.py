@@ -9,17 +9,25 @@ BertError
 ├── DeviceError       a device, or devices that cannot be used as asked
 ├── PreflightError    parts that do not fit each other: one line for each problem
 ├── OutputError       the output folder: not writable, full, or of another run
-└── TrainingError     the loss is no longer a number
+└── TrainingError     the loss is no longer a number, or memory is out
+    └── LostPeerError   another machine is gone: the same command may succeed
 """
 
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Iterable, Sequence
 
 
 class BertError(Exception):
-    """Base of all errors that end in one line for the user."""
+    """Base of all errors that end in one line for the user.
+
+    Attributes:
+      status: of the process that ends with it.
+    """
+
+    status = 2
 
 
 class FlagError(BertError):
@@ -72,6 +80,12 @@ class OutputError(BertError):
 
 class TrainingError(BertError):
     """Training cannot go on."""
+
+
+class LostPeerError(TrainingError):
+    """Another machine of the job is gone."""
+
+    status = os.EX_TEMPFAIL  # 75: schedulers start the job again
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:

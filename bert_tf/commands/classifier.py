@@ -11,24 +11,25 @@ from absl import logging
 
 from bert_tf.commands import flags
 from bert_tf.errors import BertError, PreflightError
+from bert_tf.runtime.closing import leave
 
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line.
 
     Returns:
-      Exit status: 0 done, 2 a problem that the user can mend, 130 stopped by Ctrl-C.
+      Exit status: 0 done, 2 a problem that the user can mend, 75 another machine is gone, 130 stopped by Ctrl-C.
     """
     try:
         settings = flags.parse(argv)
-        return 0 if settings is None else _run(settings)
+        return leave(0 if settings is None else _run(settings))
     except BertError as error:
         for problem in error.problems if isinstance(error, PreflightError) else (str(error),):
             print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)  # a file that is quoted may hold line ends
-        return 2
+        return leave(error.status)
     except KeyboardInterrupt:
         print("error: stopped at once; the same command continues from the last checkpoint", file=sys.stderr)
-        return 130
+        return leave(130)
 
 
 def _run(settings: flags.Settings) -> int:

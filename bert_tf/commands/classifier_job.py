@@ -48,7 +48,8 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """
     speed.set_up(settings.speed)
     machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
-    describe_machine(machine, environment)
+    describe_machine(machine, settings.devices, environment)
+    speed.warn(settings.speed)
     job = prepare(settings, machine, environment=environment)
     plan = _check(job)
     if job.settings.job.do_train:
@@ -137,6 +138,8 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     train, ways, schedule, machine = job.settings.train, job.settings.speed, job.schedule, job.machine
     if job.machine.is_chief:
         _claim(job)
+    else:
+        run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, TRAIN)
     logging.info(plan.summary())
     logging.info("***** Running training *****")

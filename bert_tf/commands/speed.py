@@ -18,6 +18,10 @@ def set_up(speed: SpeedSettings) -> None:
     if speed.xla:
         devices.allow_xla_on_cpu()
     precision.use(speed.precision)
+
+
+def warn(speed: SpeedSettings) -> None:
+    """Says if a number format will not be fast here; after the devices are set up."""
     misgiving = precision.misgiving(speed.precision)
     if misgiving:
         logging.warning("--precision=%s: %s", speed.precision, misgiving)

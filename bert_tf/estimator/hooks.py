@@ -19,8 +19,10 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf import atomic
-from bert_tf.errors import OutputError, TrainingError
-from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
+from bert_tf.errors import LostPeerError, OutputError
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.optimization import replicas
+from bert_tf.runtime.closing import close_in_background
 from bert_tf.runtime.peers import START_AGAIN, Watch
 
 tf1 = tf.compat.v1
@@ -177,8 +179,13 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
       stopped_by: the signal that came, or None.
     """
 
-    def __init__(self) -> None:
-        """Prepares the hook; signals are caught from the first step to the last."""
+    def __init__(self, *, together: bool = False) -> None:
+        """Prepares the hook; signals are caught from the first step to the last.
+
+        Args:
+          together: machines that train together stop after the same step, though the signal may reach one before the other.
+        """
+        self._together = together
         self.stopped_by: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -193,9 +200,19 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         self.stopped_by = signal.Signals(number)
         self.release()
 
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
+        """Tells the other machines, and asks what they were told."""
+        if not self._together:
+            return None
+        told, all_told = (run_context.session.graph.get_tensor_by_name(f"{name}:0") for name in (STOP, STOPS))
+        return tf1.train.SessionRunArgs(all_told, feed_dict={told: float(self.stopped_by is not None)})
+
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Asks for the end where a signal came."""
-        del run_values
+        if self._together and not run_values.results:
+            return
+        if self._together and self.stopped_by is None:
+            self.stopped_by = signal.SIGTERM  # of another machine
         if self.stopped_by is not None:
             run_context.request_stop()
 
@@ -231,11 +248,11 @@ class WatchHook(tf1.train.SessionRunHook):
         """Refuses a second session.
 
         Raises:
-          TrainingError: the first was lost.
+          LostPeerError: the first was lost.
         """
         del session, coord
         if self._created:
-            raise TrainingError(f"the connection to the other machines was lost; {START_AGAIN}")
+            raise LostPeerError(f"the connection to the other machines was lost; {START_AGAIN}")
         self._created = True
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
@@ -244,6 +261,10 @@ class WatchHook(tf1.train.SessionRunHook):
         self._left -= 1
         if self._left <= 0 or run_context.stop_requested:
             self._watch.stop()
+
+    def end(self, session: tf1.Session) -> None:
+        """Goes on without waiting for TensorFlow."""
+        close_in_background(session)
 
 
 class CollectHook(tf1.train.SessionRunHook):
@@ -261,12 +282,8 @@ class CollectHook(tf1.train.SessionRunHook):
 
     def begin(self) -> None:
         """Finds the tensors."""
-        graph = tf1.get_default_graph()
-        replicas = tf.distribute.get_strategy().num_replicas_in_sync
-        scopes = ["", *(f"replica_{number}/" for number in range(1, replicas))]  # of names of all but the first
-        self._watched = [
-            {key: graph.get_tensor_by_name(f"{scope}{name}:0") for key, name in self._names.items()} for scope in scopes
-        ]
+        found = {key: replicas.local_tensors(name) for key, name in self._names.items()}
+        self._watched = [dict(zip(found, tensors)) for tensors in zip(*found.values())]
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
         """Asks for the tensors."""

@@ -63,7 +63,10 @@ def check_batch(batch_size: int, *, replicas: int) -> list[str]:
     """Returns one line where a batch of training has nothing for some replicas."""
     if batch_size >= replicas:
         return []
-    return [f"--train_batch_size={batch_size} is over all {replicas} replicas, and leaves some without an example; raise it"]
+    return [
+        f"--train_batch_size={batch_size} is over all {replicas} replicas, and leaves some without an example;"
+        " raise it, or lower --num_gpus or --virtual_devices"
+    ]
 
 
 def refuse(problems: Sequence[str]) -> None:

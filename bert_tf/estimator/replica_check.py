@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import TrainingError
@@ -32,7 +33,7 @@ class ReplicaCheckHook(tf1.train.SessionRunHook):
 
     def begin(self) -> None:
         """Finds the comparison."""
-        self._differing = tf1.get_default_graph().get_tensor_by_name(f"{_DIFFERING}:0")
+        self._differing = replicas.local_tensors(_DIFFERING)
         self._names = [variable.name.rpartition(":")[0] for variable in tf1.trainable_variables()]
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
@@ -45,7 +46,7 @@ class ReplicaCheckHook(tf1.train.SessionRunHook):
         self._step += 1
         if self._step % self._every:
             return
-        differing = run_context.session.run(self._differing)
+        differing = np.any(run_context.session.run(self._differing), axis=0)  # [V]
         names = [name for name, differs in zip(self._names, differing) if differs]
         if names:
             raise TrainingError(

@@ -18,7 +18,7 @@ from absl import logging
 
 from bert_tf import metrics as task_metrics
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError, OutputError, TrainingError
+from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
 from bert_tf.estimator.model_fn import LABELS, LOSSES, PROBABILITIES, ROWS, Features, Model, ModelFn, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
@@ -34,6 +34,7 @@ Estimator = tf.estimator.Estimator
 
 _CHECKPOINTS_KEPT = 5
 _PREDICTION = "prediction"
+_UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
 
 
@@ -78,12 +79,12 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
         session_config=machine.session_config,
         train_distribute=machine.strategy,
         eval_distribute=machine.strategy,
-        device_fn=machine.device_function,
+        device_fn=machine.plan.device_function,
         keep_checkpoint_max=_CHECKPOINTS_KEPT,
         log_step_count_steps=None,
         save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
-    return Estimator(_placed(make_model_fn(model), machine.device_function), config=config)
+    return Estimator(_placed(make_model_fn(model), machine.plan.device_function), config=config)
 
 
 def _placed(model_fn: ModelFn, device_function: DeviceFunction | None) -> ModelFn:
@@ -129,7 +130,8 @@ def train(
         return Outcome(start)
     if start:
         logging.info("continuing from step %d of %d", start, schedule.steps)
-    stop, writes, watch = StopOnSignalHook(), machine is None or machine.is_chief, machine and machine.watch
+    writes, watch = machine is None or machine.is_chief, machine and machine.watch
+    stop = StopOnSignalHook(together=watch is not None)
     progress = ProgressHook(
         folder if writes else None,
         batch_size=schedule.batch_size,
@@ -151,11 +153,12 @@ def train(
         own.append(saver)
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
     try:
-        with _readable_errors(folder, progress), contextlib.closing(progress):
+        with _readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
             _fit(estimator, input_fn, [*own, *hooks], schedule.steps, watch)
     finally:
         stop.release()
-    return Outcome(_last_step(folder), stop.stopped_by)
+    # The chief of several machines may still be saving.
+    return Outcome(_last_step(folder) if writes else progress.step, stop.stopped_by)
 
 
 def evaluate(
@@ -262,7 +265,7 @@ def _fit(
     watch.start()
     try:
         tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))  # workers only train
-    except tf.errors.OpError:
+    except (tf.errors.OpError, LostPeerError):
         watch.settle()  # ends the process where a peer is to blame
         raise
     finally:
@@ -270,7 +273,7 @@ def _fit(
 
 
 @contextlib.contextmanager
-def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Iterator[None]:
+def _readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans: bool = False) -> Iterator[None]:
     try:
         with _quiet_event_writer():
             yield
@@ -281,7 +284,7 @@ def _readable_errors(folder: str, progress: ProgressHook | None = None) -> Itera
             raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
         raise
     finally:
-        if progress is not None:
+        if cleans:  # of several machines the one that saves: another might delete what is being written
             _delete_torn_saves(Path(folder))
 
 
@@ -318,8 +321,10 @@ def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: Prog
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
+    if any(refusal in text for refusal in _UNPLACEABLE):
+        return DeviceError(f"{text.splitlines()[0][:300]}; leave out --nosoft_placement, or name another device")
     if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
-        return TrainingError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
+        return LostPeerError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
         return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
     return error

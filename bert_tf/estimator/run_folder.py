@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -66,6 +67,29 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
         with atomic.readable_errors(folder):
             _delete_run(folder)
     atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+
+
+def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
+    """Waits on a machine that does not write until the chief has made the folder that of the same run.
+
+    Before that the folder may hold another run, whose checkpoints are about to be deleted.
+
+    Raises:
+      OutputError: the chief does not come, has other settings, or writes to a folder that this machine does not see.
+    """
+    limit = time.monotonic() + patience_s
+    while True:
+        earlier = load_record(output_dir)
+        wanted = json.loads(json.dumps(record[DETERMINING]))
+        if earlier is not None and not _differences(earlier[DETERMINING], wanted):
+            return
+        if time.monotonic() > limit:
+            found = "no run" if earlier is None else f"another run ({'; '.join(_differences(earlier[DETERMINING], wanted))})"
+            raise OutputError(
+                f"{output_dir}: holds {found}, and the chief has not begun this one within {patience_s:.0f} s;"
+                " give all machines the same flags and a folder that they share"
+            )
+        time.sleep(0.2)
 
 
 def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:

@@ -20,6 +20,7 @@ tf1 = tf.compat.v1
 # Tensors that hooks fetch by name.
 LOSS, LEARNING_RATE, GRADIENT_NORM = "watch/loss", "watch/learning_rate", "watch/gradient_norm"
 SKIPPED_STEPS = "watch/skipped_steps"  # of loss scaling
+STOP, STOPS = "watch/stop", "watch/stops"  # on several machines: fed with 1 to stop, and added up
 BEFORE_SAVING = "bert_tf/before_saving"  # collection of operations that checkpoints wait for
 NOT_FINITE = "the loss or its gradient is not a finite number"
 
@@ -80,7 +81,9 @@ class Update:
         variables = [v for v in tf1.trainable_variables() if self._table is None or v is not self._table.table]
         sources = variables + ([self._table.gradient_source] if self._table else [])
         scaled = loss if self._loss_scale is None else self._loss_scale.scale(loss)
-        *gradients, loss = replicas.add_up([*dense_gradients(scaled, sources), loss])
+        stop = tf1.placeholder_with_default(0.0, [], name=STOP)
+        *gradients, loss, stops = replicas.add_up([*dense_gradients(scaled, sources), loss, stop])
+        tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
         gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)

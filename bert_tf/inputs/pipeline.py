@@ -18,7 +18,7 @@ from bert_tf.features.spec import SENTENCE_FIELDS, SentenceFeatures
 
 _WINDOW = 50  # steps whose examples are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of examples
-_EVAL_TOKENS = 2048  # of a batch; more does not make matrix products faster
+_EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products faster
 
 # What a batch holds beside its features.
 ROWS = "rows"  # [B] int32, numbers of the examples
@@ -127,7 +127,7 @@ def train_input_fn(
         rows = functools.partial(grouped_rows, schedule, features.lengths, seed=seed, start_step=start_step)
     else:
         rows = functools.partial(training_rows, schedule, seed=seed, start_step=start_step)
-    return _input_fn(features, rows, batching)
+    return _input_fn(features, lambda _: rows(), batching)
 
 
 def eval_input_fn(features: SentenceFeatures, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
@@ -138,7 +138,7 @@ def eval_input_fn(features: SentenceFeatures, batch_size: int | None, *, batchin
       batch_size: examples of a batch, the last may be smaller; None for as many as suit their lengths.
       batching: how to pad.
     """
-    return _input_fn(features, lambda: _eval_batches(features.lengths, batch_size, batching), batching)
+    return _input_fn(features, functools.partial(_eval_batches, features.lengths, batch_size, batching), batching)
 
 
 def eval_order(lengths: np.ndarray) -> np.ndarray:
@@ -149,16 +149,18 @@ def eval_order(lengths: np.ndarray) -> np.ndarray:
     return np.argsort(-lengths, kind="stable")
 
 
-def _eval_batches(lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST) -> Iterator[np.ndarray]:
+def _eval_batches(
+    lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
+) -> Iterator[np.ndarray]:
     order = eval_order(lengths)
     start = 0
     while start < len(order):
-        size = batch_size or max(1, _EVAL_TOKENS // batching.tokens(int(lengths[order[start]])))
+        size = batch_size or max(1, _EVAL_TOKENS // batching.tokens(int(lengths[order[start]]))) * replicas
         yield order[start : start + size]
         start += size
 
 
-def _input_fn(features: SentenceFeatures, rows: Callable[[], Iterator[np.ndarray]], batching: Batching) -> InputFn:
+def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndarray]], batching: Batching) -> InputFn:
     """Pads each batch; what lies in padding reaches no result.
 
     Several replicas deal a batch among themselves like cards, so that sorted examples leave each with as much to compute. One
@@ -166,7 +168,7 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[], Iterator[np.ndarray
     """
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
-        for batch in rows():
+        for batch in rows(replicas):
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))

@@ -16,6 +16,22 @@ def count() -> int:
     return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
+def local_count() -> int:
+    """Returns how many of them this process computes."""
+    strategy = tf.distribute.get_strategy()
+    return 1 if strategy.num_replicas_in_sync == 1 else len(strategy.extended.worker_devices)
+
+
+def local_tensors(name: str) -> list[tf.Tensor]:
+    """Returns the tensors of a name that the replicas of this process made.
+
+    What replicas add up is fetched from all: NCCL waits for ever for one that nobody asks.
+    """
+    graph = tf.compat.v1.get_default_graph()
+    scopes = ["", *(f"replica_{replica}/" for replica in range(1, local_count()))]  # TensorFlow's
+    return [graph.get_tensor_by_name(f"{scope}{name}:0") for scope in scopes]
+
+
 def number() -> int:
     """Returns which of them this is."""
     return int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
@@ -36,10 +52,7 @@ def _add_up(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> li
 
 def writes(variable: tf.Variable) -> bool:
     """Whether this replica updates a variable: its own copy, or the only one where it is the first replica."""
-    if count() == 1:
-        return True
-    strategy = tf.distribute.get_strategy()
-    shared = len(strategy.experimental_local_results(variable)) < len(strategy.extended.worker_devices)
+    shared = len(tf.distribute.get_strategy().experimental_local_results(variable)) < local_count()
     return not shared or number() == 0
 
 

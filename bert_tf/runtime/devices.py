@@ -12,13 +12,13 @@ from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
 from bert_tf.runtime import threads
+from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import DeviceSettings
 
 tf1 = tf.compat.v1
 
 _XLA_ON_CPU = "--tf_xla_cpu_global_jit"
 FORCED_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
-HIDDEN = "CUDA_VISIBLE_DEVICES"
 
 
 def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -105,7 +105,7 @@ def _chosen_gpus(settings: DeviceSettings, environment: Mapping[str, str]) -> li
     chosen = gpus if settings.visible_gpus is None else [gpus[i] for i in _numbers(settings.visible_gpus, gpus, environment)]
     if settings.num_gpus is not None:
         if settings.num_gpus > len(chosen):
-            narrowed = f"{len(chosen)} of them is visible (--visible_gpus={settings.visible_gpus})"
+            narrowed = f"{len(chosen)} visible (--visible_gpus={settings.visible_gpus})"
             problem = narrowed if len(chosen) < len(gpus) else _seen(gpus, environment)
             raise DeviceError(f"--num_gpus={settings.num_gpus}: {problem}")
         chosen = chosen[: settings.num_gpus]
@@ -124,15 +124,15 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
         raise DeviceError(f"--visible_gpus={text}: a GPU is named twice")
     if max(numbers) >= len(gpus):
         raise DeviceError(f"--visible_gpus={text}: {_seen(gpus, environment)}")
-    return numbers
+    return sorted(numbers)  # as TensorFlow counts them, whatever their order here
 
 
 def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
     """Says which GPUs there are."""
     numbers = ", ".join(map(str, range(len(gpus))))
     there = f"TensorFlow sees GPU {numbers}" if gpus else "TensorFlow sees no GPU (python -m bert_tf devices says why)"
-    if HIDDEN in environment:
-        there += f"; {HIDDEN}={environment[HIDDEN]} in the environment, and numbers count from 0 within it"
+    if HIDING in environment:
+        there += f"; {HIDING}={environment[HIDING]} in the environment, and numbers count from 0 within it"
     return there
 
 
@@ -161,9 +161,15 @@ def _refuse_contradictions(
 
 def _threads(settings: DeviceSettings) -> tuple[int, int]:
     """Returns threads of one operation and operations at a time; TensorFlow's own variables go before the default."""
-    granted = threads.granted_cpus()
-    intra = settings.intra_op_threads or int(os.environ.get("TF_NUM_INTRAOP_THREADS") or granted)
-    return intra, settings.inter_op_threads or int(os.environ.get("TF_NUM_INTEROP_THREADS") or granted)
+    return (
+        settings.intra_op_threads or _default_threads("TF_NUM_INTRAOP_THREADS"),
+        settings.inter_op_threads or _default_threads("TF_NUM_INTEROP_THREADS"),
+    )
+
+
+def _default_threads(variable: str) -> int:
+    text = os.environ.get(variable, "")
+    return int(text) if text.isdecimal() and int(text) else threads.granted_cpus()
 
 
 def _set_threads(settings: DeviceSettings) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.runtime import cluster, devices, distribution, inventory, placement
+from bert_tf.runtime import cluster, devices, diagnosis, distribution, inventory, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
 from bert_tf.runtime.placement import DeviceFunction
@@ -24,18 +24,21 @@ class Plan:
 
     Attributes:
       strategy: one of `settings.STRATEGIES`.
-      devices: logical devices of this process to compute on, one for each of its replicas.
+      devices: logical devices of this process to compute on.
       cluster: the machines of the job; None for this one alone.
+      device_function: where each operation goes; None where TensorFlow chooses.
     """
 
     strategy: str = distribution.ONE_DEVICE
     devices: tuple[str, ...] = ("/device:CPU:0",)
     cluster: Cluster | None = None
+    device_function: DeviceFunction | None = None
 
     @property
     def replicas(self) -> int:
         """How many take a step together; machines are taken to be alike."""
-        return len(self.devices) * (len(self.cluster.workers) if self.cluster else 1)
+        local = 1 if self.strategy == distribution.ONE_DEVICE else len(self.devices)
+        return local * (len(self.cluster.workers) if self.cluster else 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,14 +49,12 @@ class Machine:
       session_config: of every session.
       plan: what they are used for.
       strategy: how replicas train; None for one device.
-      device_function: where each operation goes; None where TensorFlow chooses.
       watch: looks after the other machines in training; None without them.
     """
 
     session_config: tf1.ConfigProto
     plan: Plan = dataclasses.field(default_factory=Plan)
     strategy: tf.distribute.Strategy | None = None
-    device_function: DeviceFunction | None = None
     watch: Watch | None = None
 
     @property
@@ -87,7 +88,8 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     machines = cluster.read(environment)
     usable = devices.configure(settings, environment)
     name = distribution.choose(settings, usable, machines)
-    return Plan(name, usable[:1] if name == distribution.ONE_DEVICE else usable, machines)
+    used, function = _placement(settings)
+    return Plan(name, used or (usable[:1] if name == distribution.ONE_DEVICE else usable), machines, function)
 
 
 def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:
@@ -102,33 +104,36 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
       DeviceError: as `plan`.
     """
     made = plan(settings, environment=environment)
-    function = _device_function(settings)
     watch = None
-    if made.cluster:
+    if made.cluster is None:
+        os.environ.pop(cluster.VARIABLE, None)  # tf.estimator reads it, and wants a chief in it
+    else:
         require_free_port(made.cluster.own)
         watch = Watch(made.cluster, log=logging.info)
     strategy = distribution.make(made.strategy, settings, made.devices)
-    return Machine(devices.session_config(settings, xla=xla), made, strategy, function, watch)
+    return Machine(devices.session_config(settings, xla=xla), made, strategy, watch)
 
 
-def describe(machine: Machine, environment: Mapping[str, str]) -> None:
-    """Logs which devices compute, and what of the environment decided on them."""
-    for variable in (devices.HIDDEN, devices.FORCED_GROWTH):
+def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:
+    """Logs which devices compute, what of the environment decided on them, and whether a GPU is idle by mistake."""
+    for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
             logging.info("%s=%s (environment)", variable, environment[variable])
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
-    where = "as --device and --place say" if machine.device_function else ", ".join(machine.plan.devices)
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
-    logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, where, each)
-    unused = inventory.unused_gpu_warning()
+    logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
+    wants_cpu = settings.visible_gpus == "none" or settings.num_gpus == 0
+    unused = None if wants_cpu else inventory.unused_gpu_warning()
     if unused:
         logging.warning(unused)
 
 
-def _device_function(settings: DeviceSettings) -> DeviceFunction | None:
-    existing = [device.name for device in tf.config.list_logical_devices()] if settings.device or settings.place else []
+def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunction | None]:
+    """Returns the devices that --device and --place name, and what puts operations there; neither without these flags."""
+    if not settings.device and not settings.place:
+        return (), None
+    existing = [device.name for device in tf.config.list_logical_devices()]
     if settings.device:
-        return placement.whole(settings.device, existing)
-    if settings.place:
-        return placement.device_function(placement.parse(settings.place), existing)
-    return None
+        return (placement.require_device(settings.device, existing),), placement.whole(settings.device, existing)
+    rules = placement.parse(settings.place)
+    return tuple(dict.fromkeys(rule.device for rule in rules)), placement.device_function(rules, existing)

@@ -19,10 +19,8 @@ import time
 from collections.abc import Callable
 from types import TracebackType
 
-from bert_tf.errors import DeviceError
+from bert_tf.errors import DeviceError, LostPeerError
 from bert_tf.runtime.cluster import VARIABLE, Cluster, Worker
-
-STATUS = 2  # of a process that ends because a peer is gone
 
 START_AGAIN = "start all workers again with the same command: training continues from the last checkpoint"
 # How a client of gRPC, which is HTTP/2, begins. A caller without manners costs TensorFlow's server a file for two minutes,
@@ -69,7 +67,7 @@ def end_process(line: str) -> None:
         sys.stdout.flush()
         sys.stderr.write(f"error: {line}\n")
         sys.stderr.flush()
-    os._exit(STATUS)
+    os._exit(LostPeerError.status)
 
 
 def require_free_port(own: Worker) -> None:

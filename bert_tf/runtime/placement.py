@@ -66,7 +66,10 @@ def parse(text: str) -> tuple[Rule, ...]:
         part, colon, device = (piece.strip() for piece in entry.partition(":"))
         if not colon:
             raise DeviceError(f"--place: {entry.strip()!r} is not PART:DEVICE, as in encoder/layer_0-5:/GPU:0")
-        rule = Rule(part, normalized(device), _layers(part))
+        try:
+            rule = Rule(part, normalized(device), _layers(part))
+        except DeviceError as error:
+            raise DeviceError(f"--place: {str(error).removeprefix('--place: ')}") from error
         for earlier in rules:
             _refuse_overlap(earlier, rule)
         rules.append(rule)

@@ -39,7 +39,7 @@ def misgiving(name: str) -> str | None:
     """Returns why a format will not be fast here, or None; in one line, for the log."""
     if name == "float32":
         return None
-    gpus = tf.config.list_physical_devices("GPU")
+    gpus = tf.config.get_visible_devices("GPU")
     if gpus:
         needed = _TENSOR_CORES[name]
         capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability", (0, 0))

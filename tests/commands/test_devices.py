@@ -152,3 +152,22 @@ def test_a_job_of_two_machines_is_not_waited_for():
     found = json.loads(run("--json", TF_CONFIG=config).stdout)
     assert found["choice"] == {"strategy": "multi_worker", "devices": ["/device:CPU:0"], "replicas": 2}
     assert found["environment"]["TF_CONFIG"] == config
+
+
+@pytest.mark.parametrize(
+    ("flags", "used"),
+    [
+        (["--virtual_devices=2", "--device=/CPU:1"], ["/device:CPU:1"]),
+        (["--virtual_devices=2", "--place=embeddings:/CPU:1,encoder:/CPU:0"], ["/device:CPU:1", "/device:CPU:0"]),
+    ],
+)
+def test_placement_is_part_of_the_choice(flags, used):
+    choice = json.loads(run("--json", *flags).stdout)["choice"]
+    assert choice == {"strategy": "one_device", "devices": used, "replicas": 1}
+
+
+def test_a_device_that_does_not_exist_is_one_line():
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        run("--device=/GPU:7")
+    assert caught.value.returncode == 2
+    assert caught.value.stderr.splitlines()[-1] == "error: there is no device /GPU:7, only /CPU:0"

@@ -78,5 +78,5 @@ def test_the_machine_is_set_up(machine, arguments, done):
 def test_a_misgiving_is_a_warning(machine, caplog, said, lines):
     machine(said)
     with caplog.at_level(logging.INFO, logger="absl"):
-        speed.set_up(settings("--precision=float16"))
+        speed.warn(settings("--precision=float16"))
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", line) for line in lines]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.errors import TrainingError
+from bert_tf.errors import LostPeerError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
 from tests.estimator import toy
@@ -282,7 +282,9 @@ def test_release_gives_the_handlers_of_a_failed_run_back():
 
 def collect(replicas, batches, monkeypatch):
     """What is collected of batches of numbers, one for each replica in a step; ten times the number is computed."""
-    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: SimpleNamespace(num_replicas_in_sync=replicas))
+    extended = SimpleNamespace(worker_devices=range(replicas))
+    strategy = SimpleNamespace(num_replicas_in_sync=replicas, extended=extended)
+    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: strategy)
     hook = CollectHook("watch/rows", tens="watch/tens")
     with tf.Graph().as_default():
         fed = []
@@ -330,7 +332,7 @@ def test_the_watch_ends_with_the_last_step_or_a_stop(left, signal_after, expecte
 def test_a_session_that_is_made_anew_ends_training_on_several_machines():
     hook = WatchHook(Watch(), 6)
     hook.after_create_session(None, None)
-    with pytest.raises(TrainingError, match="the connection to the other machines was lost; start all workers again"):
+    with pytest.raises(LostPeerError, match="the connection to the other machines was lost; start all workers again"):
         hook.after_create_session(None, None)
 
 

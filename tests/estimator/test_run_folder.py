@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import json
+import threading
 
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.estimator.run_folder import claim, load_record
+from bert_tf.estimator.run_folder import await_claim, claim, load_record
 
 RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
 
@@ -133,3 +134,28 @@ def test_overwriting_leaves_alone_what_no_run_wrote(tmp_path):
     (tmp_path / "vocab.txt").write_text("published")
     claim(tmp_path, {"training": {"seed": 1}}, overwrite=True)
     assert (tmp_path / "vocab.txt").read_text() == "published"
+
+
+def test_another_machine_goes_on_once_the_chief_has_claimed_the_folder(tmp_path):
+    folder = tmp_path / "out"
+    claim(folder, RECORD, overwrite=False)  # an earlier run
+    chief = threading.Timer(0.5, claim, (folder, other(seed=2)), {"overwrite": True})
+    chief.start()
+    await_claim(folder, other(seed=2), patience_s=20)
+    assert load_record(folder)["training"]["seed"] == 2
+    chief.join()
+
+
+@pytest.mark.parametrize(
+    ("held", "said"),
+    [(None, "holds no run"), (RECORD, "holds another run (seed was 1, now 2)")],
+    ids=["nothing", "another run"],
+)
+def test_a_chief_with_other_flags_or_another_folder_is_not_waited_for_forever(tmp_path, held, said):
+    if held:
+        claim(tmp_path / "out", held, overwrite=False)
+    with pytest.raises(OutputError) as caught:
+        await_claim(tmp_path / "out", other(seed=2), patience_s=0.3)
+    assert str(caught.value).startswith(
+        f"{tmp_path / 'out'}: {said}, and the chief has not begun this one within 0 s; give all"
+    )

@@ -61,7 +61,7 @@ def test_the_whole_model_goes_to_a_device(run, plain):
     assert commands.same_bits(commands.weights(folder, STEPS), plain)
     products = {row["device"] for row in placements(folder) if "MatMul" in row["type"]}
     assert products == {"/CPU:1"}
-    assert "strategy one_device: 1 replica, as --device and --place say" in result.stderr
+    assert "strategy one_device: 1 replica, /device:CPU:1" in result.stderr
 
 
 def test_parts_of_the_model_go_to_devices(run, plain):
@@ -98,7 +98,8 @@ def test_replicas_share_a_batch(run, flags, said):
         ({"strategy": "multi_worker"}, "error: --strategy=multi_worker: TF_CONFIG in the environment names no other machine"),
         (
             {"virtual_devices": 4, "train_batch_size": 3},
-            "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example; raise it",
+            "error: --train_batch_size=3 is over all 4 replicas, and leaves some without an example;"
+            " raise it, or lower --num_gpus or --virtual_devices",
         ),
     ],
 )

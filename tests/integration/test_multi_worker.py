@@ -7,14 +7,17 @@ import shutil
 import signal
 import socket
 import time
+from concurrent import futures
 
 import numpy as np
 import pytest
 
+from bert_tf.errors import LostPeerError
+from bert_tf.estimator import run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
-STEPS = 60
+STEPS = 300
 WITHIN = 60.0  # seconds until a job knows that a worker is gone
 
 
@@ -27,28 +30,50 @@ def addresses(count):
     return [f"localhost:{port}" for port in ports]
 
 
-def start_workers(flags, count=2):
-    """Starts the same command on each machine."""
+def cluster_of(count):
+    """Returns what the environment of each machine says."""
     cluster = {"worker": addresses(count)}
-    configurations = [{"cluster": cluster, "task": {"type": "worker", "index": index}} for index in range(count)]
-    return [commands.start(flags, variables={"TF_CONFIG": json.dumps(configuration)}) for configuration in configurations]
+    tasks = [{"type": "worker", "index": index} for index in range(count)]
+    return [{"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} for task in tasks]
+
+
+def start_workers(flags):
+    """Starts the same command on two machines."""
+    return [commands.start(flags, variables=variables) for variables in cluster_of(2)]
+
+
+def finish(workers):
+    """Waits for all at once: a process whose output nobody reads would not go on, nor would the others."""
+    with futures.ThreadPoolExecutor(len(workers)) as pool:
+        return list(pool.map(commands.finish, workers))
 
 
 @pytest.fixture(scope="module")
-def one_process(tmp_path_factory, train_flags):
+def flags_of(train_flags):
+    """Flags of a run that is long enough to be interrupted."""
+
+    def flags(folder, **extra):
+        return train_flags(folder, num_train_epochs=60, save_checkpoints_steps=20, **extra)
+
+    return flags
+
+
+@pytest.fixture(scope="module")
+def one_process(tmp_path_factory, flags_of):
     """The folder of a run with two devices in one process."""
     folder = tmp_path_factory.mktemp("one") / "out"
-    result = commands.run(train_flags(folder, virtual_devices=2))
+    result = commands.run(flags_of(folder, virtual_devices=2))
     assert result.returncode == 0, result.stderr
     return folder
 
 
 @pytest.fixture(scope="module")
-def two_processes(tmp_path_factory, train_flags):
+def two_processes(tmp_path_factory, flags_of):
     """The folder of a run of two machines, and what they said."""
     folder = tmp_path_factory.mktemp("two") / "out"
-    flags = train_flags(folder, do_eval=True, do_predict=True, check_replicas_every_n_steps=20, log_device_placement=True)
-    results = [commands.finish(worker) for worker in start_workers(flags)]
+    ways = {"check_replicas_every_n_steps": 20, "log_device_placement": True}
+    flags = flags_of(folder, do_eval=True, do_predict=True, **ways)
+    results = finish(start_workers(flags))
     assert [result.returncode for result in results] == [0, 0], results[0].stderr[-3000:] + results[1].stderr[-3000:]
     return folder, results
 
@@ -74,47 +99,72 @@ def test_each_says_how_the_batch_is_shared(two_processes):
         assert "Batch size = 8 over 2 replicas, 4 each" in result.stderr
 
 
-def test_one_device_goes_on_where_two_machines_ended(two_processes, train_flags, tmp_path):
-    folder = shutil.copytree(two_processes[0], tmp_path / "copy")
-    result = commands.run(train_flags(folder, do_eval=True))
-    assert result.returncode == 0, result.stderr
-    assert f"already trained to step {STEPS}" in result.stderr
-
-
 @pytest.mark.parametrize("victim", [0, 1], ids=["chief", "worker"])
-def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_path, train_flags, one_process, victim):
+def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_path, flags_of, one_process, victim):
     folder = tmp_path / "out"
-    flags = train_flags(folder)
-    workers = start_workers(flags)
+    workers = start_workers(flags_of(folder))
     try:
-        commands.wait_for_step(folder, 7, workers[victim])
+        commands.wait_for_step(folder, 30, workers[victim])
         workers[victim].send_signal(signal.SIGKILL)
         killed = time.monotonic()
-        workers[victim].communicate()
-        survivor = commands.finish(workers[1 - victim])
+        _, survivor = finish([workers[victim], workers[1 - victim]])
     finally:
         for worker in workers:
             worker.kill()
     assert time.monotonic() - killed < WITHIN
-    assert survivor.returncode == 2
+    assert survivor.returncode == LostPeerError.status == 75
     (line,) = commands.errors(survivor)
     assert line.startswith(f"error: worker {victim} (localhost:")
     assert line.endswith("start all workers again with the same command: training continues from the last checkpoint")
     assert "Traceback" not in survivor.stderr
 
-    results = [commands.finish(worker) for worker in start_workers(flags)]
-    assert [result.returncode for result in results] == [0, 0], results[0].stderr[-3000:]
+    # The same machines again, or one with two devices: checkpoints are at home everywhere.
+    again = start_workers(flags_of(folder)) if victim else [commands.start(flags_of(folder, virtual_devices=2))]
+    results = finish(again)
+    assert {result.returncode for result in results} == {0}, results[0].stderr[-3000:]
     assert "continuing from step " in results[0].stderr
     losses = [line["loss"] for line in metrics_lines(folder)]
     np.testing.assert_allclose(losses, [line["loss"] for line in metrics_lines(one_process)], rtol=1e-4)
 
 
-def test_a_worker_that_is_asked_to_stop_ends_the_job_with_a_checkpoint(tmp_path, train_flags):
+@pytest.mark.parametrize("told", [0, 1], ids=["chief", "worker"])
+def test_a_signal_to_one_stops_all_after_the_same_step_with_a_checkpoint(tmp_path, flags_of, told):
     folder = tmp_path / "out"
-    workers = start_workers(train_flags(folder, save_checkpoints_steps=1000))
-    commands.wait_for_step(folder, 5, workers[0])
-    for worker in workers:  # as a scheduler does
-        worker.send_signal(signal.SIGTERM)
-    results = [commands.finish(worker) for worker in workers]
-    assert {result.returncode for result in results} <= {2, 130}
-    assert results[0].returncode == 130 or "is gone" in results[0].stderr
+    workers = start_workers(flags_of(folder))
+    commands.wait_for_step(folder, 30, workers[0])
+    workers[told].send_signal(signal.SIGTERM)
+    results = finish(workers)
+    assert [result.returncode for result in results] == [130, 130], results[0].stderr[-2000:]
+    step = metrics_lines(folder)[-1]["step"]
+    assert step < STEPS
+    for result in results:
+        assert f"stopped by SIGTERM at step {step}; the same command continues there" in result.stderr
+
+
+def test_a_worker_waits_until_the_chief_has_deleted_another_run(tmp_path, two_processes, flags_of):
+    """The folder holds a finished run; were it taken for this one, the worker would have nothing left to train."""
+    folder = shutil.copytree(two_processes[0], tmp_path / "copy")
+    flags = flags_of(folder, seed=7, overwrite_output_dir=True)
+    configurations = cluster_of(2)
+    worker = commands.start(flags, variables=configurations[1])
+    time.sleep(8)  # the chief is late
+    results = finish([commands.start(flags, variables=configurations[0]), worker])
+    assert [result.returncode for result in results] == [0, 0], results[1].stderr[-2000:]
+    assert len(metrics_lines(folder)) == STEPS
+
+
+def test_what_one_machine_saves_no_other_deletes(tmp_path):
+    """Torn saves are deleted by the machine that saves; to others they may be a save that is going on."""
+    torn = tmp_path / "model.ckpt-7_temp"
+    for cleans in (False, True):
+        torn.mkdir(exist_ok=True)
+        with run._readable_errors(str(tmp_path), None, cleans=cleans):
+            pass
+        assert torn.exists() != cleans
+
+
+def test_one_worker_alone_is_no_cluster(tmp_path, train_flags):
+    alone = {"cluster": {"worker": addresses(1)}, "task": {"type": "worker", "index": 0}}
+    result = commands.run(train_flags(tmp_path / "out", num_train_epochs=1), variables={"TF_CONFIG": json.dumps(alone)})
+    assert result.returncode == 0, result.stderr
+    assert "strategy one_device" in result.stderr

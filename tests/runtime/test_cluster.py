@@ -245,9 +245,15 @@ def test_the_slurm_script_gives_each_node_its_place(slurm):
 
 @pytest.mark.parametrize(("restarts", "again"), [("", True), ("4", True), ("5", False)])
 def test_the_slurm_script_queues_again_after_a_loss_but_not_for_ever(slurm, restarts, again):
-    result = slurm(FAIL="2", SLURM_RESTART_COUNT=restarts)
-    assert result.returncode == 1
+    result = slurm(FAIL="75", SLURM_RESTART_COUNT=restarts)
+    assert result.returncode == 75
     assert ("scontrol requeue 1234567" in result.stdout) == again
+
+
+def test_the_slurm_script_does_not_repeat_a_mistake(slurm):
+    result = slurm(FAIL="2")
+    assert result.returncode == 2
+    assert "requeue" not in result.stdout
 
 
 def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):

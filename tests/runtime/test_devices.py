@@ -72,7 +72,7 @@ def machine(monkeypatch):
         (0, {}, [], ["CPU:0"]),
         (3, {}, [0, 1, 2], ["GPU:0", "GPU:1", "GPU:2"]),
         (3, {"visible_gpus": "0,2"}, [0, 2], ["GPU:0", "GPU:1"]),
-        (3, {"visible_gpus": " 2 , 0 "}, [2, 0], ["GPU:0", "GPU:1"]),
+        (3, {"visible_gpus": " 2 , 0 "}, [0, 2], ["GPU:0", "GPU:1"]),
         (3, {"visible_gpus": "none"}, [], ["CPU:0"]),
         (3, {"num_gpus": 2}, [0, 1], ["GPU:0", "GPU:1"]),
         (3, {"num_gpus": 0}, [], ["CPU:0"]),
@@ -109,7 +109,7 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
         (2, {"visible_gpus": ""}, {}, "--visible_gpus=: write numbers with commas, as in 0,2, or none"),
         (2, {"visible_gpus": "1,1"}, {}, "--visible_gpus=1,1: a GPU is named twice"),
         (2, {"num_gpus": 3}, {}, "--num_gpus=3: TensorFlow sees GPU 0, 1"),
-        (2, {"visible_gpus": "1", "num_gpus": 2}, {}, "--num_gpus=2: 1 of them is visible (--visible_gpus=1)"),
+        (2, {"visible_gpus": "1", "num_gpus": 2}, {}, "--num_gpus=2: 1 visible (--visible_gpus=1)"),
         (
             1,
             {"gpu_memory_growth": True, "gpu_memory_limit_mb": 5175},
@@ -182,6 +182,7 @@ def test_memory_settings_without_a_gpu_are_warned_of(machine, caplog, settings):
         ({"intra_op_threads": 7}, {}, 7, 3),
         ({"inter_op_threads": 1}, {}, 3, 1),
         ({}, {"TF_NUM_INTRAOP_THREADS": "5"}, 5, 3),
+        ({}, {"TF_NUM_INTRAOP_THREADS": "many", "TF_NUM_INTEROP_THREADS": "0"}, 3, 3),
         ({"intra_op_threads": 7}, {"TF_NUM_INTRAOP_THREADS": "5", "TF_NUM_INTEROP_THREADS": "6"}, 7, 6),
     ],
 )

@@ -20,7 +20,7 @@ def cpu(monkeypatch, tmp_path):
     """A machine without GPU whose processor is a row of `CPUS`."""
 
     def arrange(name):
-        monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda _: [])
         monkeypatch.setattr(precision, "_CPU_INFO", tmp_path / "cpuinfo")
         if CPUS[name] is not None:
             (tmp_path / "cpuinfo").write_text(CPUS[name])
@@ -34,7 +34,7 @@ def gpu(monkeypatch, tmp_path):
 
     def arrange(capability):
         details = {} if capability is None else {"compute_capability": capability}
-        monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: ["a GPU"] if kind == "GPU" else [])
+        monkeypatch.setattr(tf.config, "get_visible_devices", lambda kind: ["a GPU"] if kind == "GPU" else [])
         monkeypatch.setattr(tf.config.experimental, "get_device_details", lambda _: details)
         monkeypatch.setattr(precision, "_CPU_INFO", tmp_path / "none")
 
