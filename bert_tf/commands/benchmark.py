@@ -16,8 +16,9 @@ from absl import logging
 
 from bert_tf.benchmark.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
 from bert_tf.benchmark.sizes import DEFAULT, SIZES
+from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, ModelSettings, help_line, read
-from bert_tf.errors import BertError, FlagError, unknown_name
+from bert_tf.errors import FlagError, unknown_name
 
 if TYPE_CHECKING:
     from bert_tf.benchmark.materials import Source
@@ -50,20 +51,13 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
+    """Runs a command line; returns the exit status, see `ending.ended`; SIGTERM ends it as Ctrl-C does."""
 
-    Returns:
-      Exit status: 0 done, 2 a problem that the user can mend, 130 stopped by Ctrl-C or SIGTERM.
-    """
-    try:
+    def work() -> int:
         settings = parse(argv)
         return 0 if settings is None else _run(settings, shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
-    except BertError as error:
-        print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("error: stopped; the output folder holds the comparisons that were finished", file=sys.stderr)
-        return 130
+
+    return ended(work, stopped="stopped; the output folder holds the comparisons that were finished")
 
 
 def parse(argv: Sequence[str]) -> Settings | None:

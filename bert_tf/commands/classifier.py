@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 
 from absl import flags as absl_flags
 from absl import logging
 
 from bert_tf.commands import flags
-from bert_tf.errors import BertError, PreflightError
-from bert_tf.runtime.closing import leave
+from bert_tf.commands.ending import ended
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
+    """Runs a command line; returns the exit status, see `ending.ended`."""
 
-    Returns:
-      Exit status: 0 done, 2 a problem that the user can mend, 75 another machine is gone, 130 stopped by Ctrl-C.
-    """
-    try:
+    def work() -> int:
         settings = flags.parse(argv)
-        return leave(0 if settings is None else _run(settings))
-    except BertError as error:
-        for problem in error.problems if isinstance(error, PreflightError) else (str(error),):
-            print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)  # a file that is quoted may hold line ends
-        return leave(error.status)
-    except KeyboardInterrupt:
-        print("error: stopped at once; the same command continues from the last checkpoint", file=sys.stderr)
-        return leave(130)
+        return 0 if settings is None else _run(settings)
+
+    return ended(work, stopped="stopped at once; the same command continues from the last checkpoint")
 
 
 def _run(settings: flags.Settings) -> int:

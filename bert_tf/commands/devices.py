@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from absl import flags as absl_flags
 from absl import logging
 
+from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import DEVICES, Flag, help_line, read
-from bert_tf.errors import BertError
 from bert_tf.runtime.settings import DeviceSettings
 
 if TYPE_CHECKING:
@@ -67,20 +67,13 @@ class Report:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
+    """Runs a command line; returns the exit status, see `ending.ended`."""
 
-    Returns:
-      Exit status: 0 done, 2 a problem that the user can mend, 130 stopped by Ctrl-C.
-    """
-    try:
+    def work() -> int:
         settings = parse(argv)
         return 0 if settings is None else _run(settings)
-    except BertError as error:
-        print(f"error: {' '.join(str(error).splitlines())}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("error: stopped", file=sys.stderr)
-        return 130
+
+    return ended(work, stopped="stopped")
 
 
 def parse(argv: Sequence[str]) -> Settings | None:

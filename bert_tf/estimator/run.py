@@ -138,27 +138,34 @@ def train(
         total_steps=schedule.steps,
         every_n_steps=training.log_every_n_steps,
     )
-    own: list[tf1.train.SessionRunHook] = [progress, stop]
-    if training.check_replicas_every_n_steps:
-        own.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
-    if watch:
-        own.append(WatchHook(watch, schedule.steps - start))
-    if writes:  # after the others: what they find wrong is not saved
-        saver = CheckpointHook(
-            folder,
-            every_n_steps=training.save_checkpoints_steps,
-            total_steps=schedule.steps,
-            keep_slots=training.keep_optimizer_slots,
-        )
-        own.append(saver)
+    between_steps = [progress, stop, *_guards(training, watch, start), *([_saver(folder, training)] if writes else []), *hooks]
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
     try:
         with _readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
-            _fit(estimator, input_fn, [*own, *hooks], schedule.steps, watch)
+            _fit(estimator, input_fn, between_steps, schedule.steps, watch)
     finally:
         stop.release()
     # The chief of several machines may still be saving.
     return Outcome(_last_step(folder) if writes else progress.step, stop.stopped_by)
+
+
+def _guards(training: Training, watch: Watch | None, start: int) -> list[tf1.train.SessionRunHook]:
+    """Returns what looks after replicas and machines; before the saver, so that what is found wrong is not saved."""
+    guards: list[tf1.train.SessionRunHook] = []
+    if training.check_replicas_every_n_steps:
+        guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
+    if watch:
+        guards.append(WatchHook(watch, training.schedule.steps - start))
+    return guards
+
+
+def _saver(folder: str, training: Training) -> CheckpointHook:
+    return CheckpointHook(
+        folder,
+        every_n_steps=training.save_checkpoints_steps,
+        total_steps=training.schedule.steps,
+        keep_slots=training.keep_optimizer_slots,
+    )
 
 
 def evaluate(
