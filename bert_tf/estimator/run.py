@@ -328,8 +328,9 @@ def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: Prog
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
-    if any(refusal in text for refusal in _UNPLACEABLE):
-        return DeviceError(f"{text.splitlines()[0][:300]}; leave out --nosoft_placement, or name another device")
+    refusals = [line for line in text.splitlines() if any(refusal in line for refusal in _UNPLACEABLE)]
+    if refusals:
+        return DeviceError(f"{refusals[0][:300]}; leave out --nosoft_placement, or name another device")
     if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
         return LostPeerError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):

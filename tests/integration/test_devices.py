@@ -87,6 +87,15 @@ def test_replicas_share_a_batch(run, flags, said):
     assert f"global_step = {STEPS}" in (folder / "eval_results.txt").read_text()
 
 
+def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
+    result = commands.run(train_flags(tmp_path / "out", virtual_devices=2, strategy="central_storage", soft_placement=False))
+    assert result.returncode == 2
+    (line,) = commands.errors(result)
+    assert "Cannot colocate nodes" in line
+    assert line.endswith("; leave out --nosoft_placement, or name another device")
+    assert "Traceback" not in result.stderr
+
+
 @pytest.mark.parametrize(
     ("flags", "message"),
     [
