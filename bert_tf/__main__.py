@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from bert_tf.commands import classifier, devices
+from bert_tf.commands import classifier, data, devices, reproduce
 
 
 def _benchmark(argv: list[str]) -> int:
@@ -13,7 +13,27 @@ def _benchmark(argv: list[str]) -> int:
     return benchmark.main(argv)
 
 
-COMMANDS = {"classifier": classifier.main, "benchmark": _benchmark, "devices": devices.main}
+def _evaluate(argv: list[str]) -> int:
+    from bert_tf.commands import evaluate
+
+    return evaluate.main(argv)
+
+
+def _predict(argv: list[str]) -> int:
+    from bert_tf.commands import predict
+
+    return predict.main(argv)
+
+
+COMMANDS = {
+    "classifier": classifier.main,
+    "evaluate": _evaluate,
+    "predict": _predict,
+    "benchmark": _benchmark,
+    "devices": devices.main,
+    "reproduce": reproduce.main,
+    "data": data.main,
+}
 
 
 def main(argv: list[str]) -> int:

@@ -21,3 +21,13 @@ def evaluate(build: Callable[[], Any], weights: Mapping[str, np.ndarray] | None 
         starts = {variables[name].initial_value: value for name, value in weights.items()}
         session.run(tf1.global_variables_initializer(), starts)
         return session.run(fetches)
+
+
+def peak_bytes(session: tf1.Session, fetches: Any) -> int:
+    """Returns the most bytes that tensors of a run take at a time, as the allocator records it."""
+    metadata = tf1.RunMetadata()
+    session.run(fetches, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
+    nodes = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
+    records = [record for node in nodes for memory in node.memory for record in memory.allocation_records]
+    released = sorted((record.alloc_micros, -record.alloc_bytes) for record in records)
+    return max(np.cumsum([-count for _, count in released]))

@@ -22,7 +22,7 @@ LAYERS = (
     ("tasks",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime"),
     ("estimator",),
-    ("benchmark",),
+    ("benchmark", "reproduction", "batch"),
     ("commands",),
     ("__main__",),
 )

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 def test_names_the_commands_where_none_is_asked_for(arguments, capsys):
     assert front.main(["bert_tf", *arguments]) == 2
     captured = capsys.readouterr()
-    assert captured.err == "usage: python -m bert_tf COMMAND [FLAGS]; commands: classifier, benchmark, devices\n"
+    assert captured.err == f"usage: python -m bert_tf COMMAND [FLAGS]; commands: {', '.join(front.COMMANDS)}\n"
     assert captured.out == ""
 
 

@@ -16,7 +16,7 @@ from bert_tf import _platform_problem
 
 ROOT = Path(__file__).resolve().parents[1]
 INIT = ROOT / "bert_tf" / "__init__.py"
-ROOMS_WITHOUT_TENSORFLOW = ("errors.py", "config.py", "atomic.py", "metrics.py", "tokenization", "tasks", "features")
+ROOMS_WITHOUT_TENSORFLOW = ("errors.py", "config.py", "atomic.py", "metrics", "tokenization", "tasks", "features")
 
 
 def modules_without_tensorflow() -> list[str]:

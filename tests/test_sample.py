@@ -13,7 +13,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.registry import get_task
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample" / "MRPC"
 

@@ -91,9 +91,8 @@ class Materials:
         examples = self.examples(kind)
         return sentences.build(
             ((example.text_a, example.text_b) for example in examples),
-            (None for _ in examples),
+            np.zeros(len(examples), np.int32),
             WordPieceTokenizer(self._source.vocabulary, lower_case=not self._source.vocabulary.is_cased),
-            label_names=self._source.task.labels,
             max_seq_length=max_seq_length,
         ).lengths
 

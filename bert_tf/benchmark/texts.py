@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bert_tf.benchmark.checks import EXAMPLES
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.registry import get_task
 
 _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows

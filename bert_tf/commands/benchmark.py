@@ -154,7 +154,7 @@ def _source(settings: Settings) -> tuple[Source, str]:
     from bert_tf.benchmark import materials
     from bert_tf.commands import sources
     from bert_tf.config import BertConfig
-    from bert_tf.tasks.glue import get_task
+    from bert_tf.tasks.registry import get_task
     from bert_tf.tokenization.vocabulary import Vocabulary
 
     task = get_task("MRPC")

@@ -34,6 +34,7 @@ from bert_tf.estimator import run  # noqa: E402
 from bert_tf.estimator.model_fn import Model  # noqa: E402
 from bert_tf.estimator.update import LOSS, Optimization  # noqa: E402
 from bert_tf.features import sentences  # noqa: E402
+from bert_tf.features.long_text import TRUNCATE  # noqa: E402
 from bert_tf.features.spec import SentenceFeatures  # noqa: E402
 from bert_tf.inputs import cache  # noqa: E402
 from bert_tf.inputs.pipeline import Schedule  # noqa: E402
@@ -41,7 +42,7 @@ from bert_tf.modeling import heads  # noqa: E402
 from bert_tf.modeling.encoder import bert  # noqa: E402
 from bert_tf.optimization.adamw import AdamWConfig  # noqa: E402
 from bert_tf.runtime.machine import set_up  # noqa: E402
-from bert_tf.tasks.base import HeadSpec  # noqa: E402
+from bert_tf.tasks.base import CLASSIFICATION, HeadSpec  # noqa: E402
 from bert_tf.tokenization.vocabulary import Vocabulary  # noqa: E402
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer  # noqa: E402
 
@@ -80,9 +81,8 @@ class _Contender:
         second = self.texts.second or [None] * len(self.texts.first)
         return sentences.build(
             zip(self.texts.first, second),
-            map(str, self.texts.labels),
+            np.array(self.texts.labels, np.int32),
             WordPieceTokenizer(self.vocabulary),
-            label_names=[str(label) for label in range(self.workload.num_labels)],
             max_seq_length=self.workload.max_seq_length,
         )
 
@@ -90,7 +90,7 @@ class _Contender:
         model = Model(
             self.config,
             HeadSpec(self.workload.num_labels),
-            speed.execution(self.speed),
+            execution=speed.execution(self.speed),
             dropout=getattr(self.workload, "dropout", None) != 0.0,
             seed=self.workload.seed,
             optimization=optimization,
@@ -188,7 +188,7 @@ def predict(contender: _Contender, channel: protocol.Channel) -> None:
     def passes(count: int) -> protocol.Reply:
         began = time.perf_counter()
         for _ in range(count):
-            run.predict(estimator, features, batch_size=workload.batch_size, batching=batching)
+            run.forward(estimator, features, batch_size=workload.batch_size, batching=batching)
         return protocol.measured(time.perf_counter() - began, count * len(features))
 
     channel.serve({"check": contender.check, "run": passes})
@@ -198,7 +198,17 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
     """Serves the suite "features": from texts to the cache file, with a new tokenizer every time."""
     workload = contender.workload
     folder = Path(workload.scratch) / "features"
-    key = cache.CacheKey("benchmark", "texts", (), "", contender.vocabulary.fingerprint, True, workload.max_seq_length)
+    key = cache.CacheKey(
+        task="benchmark",
+        split="texts",
+        labels=(),
+        kind=CLASSIFICATION,
+        examples="",
+        vocabulary=contender.vocabulary.fingerprint,
+        lower_case=True,
+        max_seq_length=workload.max_seq_length,
+        long_text=TRUNCATE,
+    )
 
     def passes(count: int) -> protocol.Reply:
         began = time.perf_counter()

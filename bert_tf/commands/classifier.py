@@ -32,6 +32,7 @@ def _run(settings: flags.Settings) -> int:
     if settings.job.verbosity < 1:
         noise.quiet_before_import()
         noise.quiet_python()
-    from bert_tf.commands import classifier_job
+    from bert_tf.commands import classifier_job, seeds
 
-    return classifier_job.run_job(settings, environment=os.environ)
+    do = seeds.run if settings.job.seeds else classifier_job.run_job
+    return do(settings, environment=os.environ)

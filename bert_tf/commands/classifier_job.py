@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 
+import numpy as np
 from absl import logging
 
 from bert_tf import atomic
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
-from bert_tf.commands import results, speed
+from bert_tf.commands import loss, results, speed, submission
+from bert_tf.commands.evaluating import best_by
 from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
-from bert_tf.errors import CheckpointError, PreflightError
+from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import describe, preflight, run, run_folder
+from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.update import Optimization
@@ -24,12 +29,15 @@ from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS
-from bert_tf.tasks.base import DEV, TEST, TRAIN, file_digest
+from bert_tf.tasks import labels
+from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
@@ -60,8 +68,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     if not machine.is_chief:
         logging.info("the chief evaluates and predicts; this worker is done")
         return 0
-    model = Model(job.config, job.task.head, speed.execution(settings.speed))
-    estimator = run.make_estimator(model, job.output_dir, machine.alone())
+    estimator = run.make_estimator(_model(job), job.output_dir, machine.alone())
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
@@ -71,24 +78,29 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
 
 def _check(job: Job) -> RestorePlan:
     data = job.settings.data
+    if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
+        raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
     problems = preflight.check_model(
         job.config, job.vocabulary, lower_case=data.do_lower_case, max_seq_length=data.max_seq_length
     )
-    if TRAIN in job.examples:
-        problems += preflight.check_training(job.examples[TRAIN], steps=job.schedule.steps)
+    if TRAIN in job.splits:
+        best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
+        loss.check(job.settings.train, job.task)
+        problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
         problems += preflight.check_batch(job.schedule.batch_size, replicas=job.machine.replicas)
         if any(path.resolve().parent == job.output_dir.resolve() for path in job.source.files):
             problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
-        reader = CheckpointReader(job.source.checkpoint if TRAIN in job.examples else run.require_checkpoint(job.output_dir))
+        reader = CheckpointReader(job.source.checkpoint if TRAIN in job.splits else run.require_checkpoint(job.output_dir))
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
-    if TRAIN not in job.examples:
-        now = {"task_name": job.task.name, "vocabulary_sha256": job.vocabulary.fingerprint}
+    if TRAIN not in job.splits:
+        now = {"labels": list(job.task.labels), "kind": job.task.head.kind, "vocabulary_sha256": job.vocabulary.fingerprint}
         problems += run_folder.misfits(job.output_dir, now)
     place = job.settings.devices.place
     if place:
         placement.check_layers(placement.parse(place), job.config.num_hidden_layers)
+    parts.check_layers(parts.parse_frozen(job.settings.train.freeze), job.config.num_hidden_layers)
     plan = plan_restore(reader, job.config, CLASSIFICATION_VARIABLES)
     problems += preflight.check_checkpoint(reader, plan)
     preflight.refuse(problems)
@@ -97,31 +109,36 @@ def _check(job: Job) -> RestorePlan:
 
 def _features(job: Job, split: str) -> SentenceFeatures:
     data, examples = job.settings.data, job.examples[split]
+    long_text = data.long_text
+    if split in job.splits.get(TRAIN, ()) and long_text == "windows":
+        long_text = "truncate"  # a window may lack what its label is for
     key = cache.CacheKey(
         task=job.task.name,
         split=split,
         labels=job.task.labels,
-        file_digest=file_digest(job.task.file(job.data.folder, split)),
+        kind=job.task.head.kind,
+        examples=cache.examples_digest(examples),
         vocabulary=job.vocabulary.fingerprint,
         lower_case=data.do_lower_case,
         max_seq_length=data.max_seq_length,
+        long_text=long_text,
     )
     features, cached = cache.load_or_build(
         job.output_dir / "features",
         key,
         lambda: sentences.build(
             ((example.text_a, example.text_b) for example in examples),
-            (example.label for example in examples),
+            labels.encode([example.label for example in examples], job.task.head, job.task.labels),
             WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
-            label_names=job.task.labels,
             max_seq_length=data.max_seq_length,
+            long_text=long_text,
         ),
         writes=job.machine.is_chief,
     )
     describe.log_examples(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
     logging.info(
         "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
-        *(split, len(features), features.lengths.mean(), features.truncated, data.max_seq_length),
+        *(split, features.examples, features.lengths.mean(), features.truncated, data.max_seq_length),
         " (from the cache)" if cached else "",
     )
     return features
@@ -140,16 +157,23 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         _claim(job)
     else:
         run_folder.await_claim(job.output_dir, make_record(job))
-    features = _features(job, TRAIN)
+    features = _features(job, job.train_split)
     logging.info(plan.summary())
     logging.info("***** Running training *****")
     logging.info("  Num examples = %d", schedule.examples)
     logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, machine.replicas))
     logging.info("  Num steps = %d (%d examples of the last epoch are left out)", schedule.steps, schedule.unseen)
+    if train.freeze:
+        logging.info("  Frozen = %s", train.freeze)
     optimization = Optimization(
         learning_rate=train.learning_rate,
         warmup_steps=int(schedule.steps * train.warmup_proportion),
         total_steps=schedule.steps,
+        schedule=train.learning_rate_schedule,
+        polynomial_power=train.polynomial_power,
+        layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
+        frozen=parts.parse_frozen(train.freeze),
+        micro_batches=train.gradient_accumulation_steps,
         defer_embeddings=ways.defer_embeddings,
         loss_scaling=PRECISIONS[ways.precision].loss_scaling,
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
@@ -158,6 +182,7 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     model = Model(
         job.config,
         job.task.head,
+        loss.loss_options(train, job.task, features.label_ids),
         speed.execution(ways),
         seed=train.seed,
         optimization=optimization,
@@ -168,7 +193,13 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
         save_steps = min(save_steps, -(-schedule.steps // _SAVES))
     training = run.Training(
-        schedule, save_steps, train.log_every_n_steps, train.keep_optimizer_slots, check_every, _batching(job)
+        schedule,
+        save_steps,
+        train.log_every_n_steps,
+        train.keep_optimizer_slots,
+        check_every,
+        _batching(job),
+        _evaluation_plan(job),
     )
     estimator = run.make_estimator(model, job.output_dir, machine)
     hooks = [PlacementHook(job.output_dir)] if job.settings.devices.log_device_placement and machine.is_chief else []
@@ -187,18 +218,51 @@ def _batching(job: Job) -> Batching:
     return speed.batching(job.settings.speed, job.settings.data.max_seq_length)
 
 
+def _evaluation_plan(job: Job) -> EvaluationPlan | None:
+    train = job.settings.train
+    metric = best_by(train, job.task)
+    if metric is None:
+        return None
+    features = {split: _features(job, split) for split in job.splits[DEV]} if job.machine.is_chief else {}
+
+    def measure(forward: Forward) -> dict[str, float]:
+        ways = {"batch_size": job.settings.job.eval_batch_size, "batching": _batching(job)}
+        evaluations = {split: _measured(job, columns, forward.logits(columns, **ways)) for split, columns in features.items()}
+        return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
+
+    make_forward = functools.partial(Forward, _model(job), job.machine)
+    return EvaluationPlan(train.eval_every_n_steps, make_forward, measure, metric, train.early_stopping_patience)
+
+
+def _model(job: Job) -> Model:
+    """Returns the model without training."""
+    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed))
+
+
 def _evaluate(job: Job, estimator: run.Estimator) -> None:
-    features = _features(job, DEV)
     logging.info("***** Running evaluation *****")
-    size = job.settings.job.eval_batch_size
-    evaluation = run.evaluate(estimator, features, metrics=job.task.metrics, batch_size=size, batching=_batching(job))
-    note = {"note": SAMPLE_NOTE} if job.data.is_sample else {}
-    results.write_evaluation(job.output_dir, {**evaluation.results, **note})
+    evaluations, step = {}, 0
+    for split in job.splits[DEV]:
+        features = _features(job, split)
+        logits, step = _logits(job, estimator, features, job.settings.job.eval_batch_size)
+        evaluations[split] = _measured(job, features, logits)
+    note = SAMPLE_NOTE if job.data.is_sample else ""
+    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note)
+    run.report_to_tensorboard(estimator, values, step)
+
+
+def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evaluation:
+    return evaluate_logits(job.task.head, job.task.labels, job.task.metrics, logits, features.label_ids[features.first_rows])
 
 
 def _predict(job: Job, estimator: run.Estimator) -> None:
-    features = _features(job, TEST)
     logging.info("***** Running prediction *****")
-    size = job.settings.job.predict_batch_size
-    probabilities = run.predict(estimator, features, batch_size=size, batching=_batching(job))
-    results.write_predictions(job.output_dir, job.examples[TEST], probabilities, job.task.labels)
+    for split in job.splits[TEST]:
+        logits, _ = _logits(job, estimator, _features(job, split), job.settings.job.predict_batch_size)
+        results.write_predictions(job.results_dir, job.task, split, job.examples[split], logits)
+    if job.settings.job.submission_zip:
+        logging.info("what GLUE's server takes is in %s", submission.zip_submissions(job.results_dir))
+
+
+def _logits(job: Job, estimator: run.Estimator, features: SentenceFeatures, batch_size: int | None) -> tuple[np.ndarray, int]:
+    return run.forward(estimator, features, batch_size=batch_size, batching=_batching(job))

@@ -6,6 +6,7 @@ Names, types and defaults of the published script's flags are the published ones
 from __future__ import annotations
 
 import dataclasses
+import re
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
@@ -13,13 +14,21 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.optimization.parts import parse_frozen
 from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.base import CLASSIFICATION, KINDS
+from bert_tf.tasks.custom import NAME as CUSTOM_NAME
+from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.registry import canonical_name, known_names
+from bert_tf.tasks.tables import FORMATS
 
+SCHEDULES = ("linear", "cosine", "constant", "polynomial")
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
 _LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
+_MOST_SEEDS = 1000
 
 
 class Flag(NamedTuple):
@@ -52,13 +61,30 @@ DEVICES = (
     Flag("check_replicas_every_n_steps", int, 0, "stop if the weights of the replicas differ; 0 does not look", 0),
 )
 
+CUSTOM = (
+    Flag("train_file", str, None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow"),
+    Flag("dev_file", str, None, "the same for evaluation"),
+    Flag("test_file", str, None, "the same for prediction; needs no labels"),
+    Flag("text_a", str, None, "column: a name, or a number from 1; else text, sentence, text_a + text_b or sentence1 + 2"),
+    Flag("text_b", str, None, "column of the second text, where --text_a is given and there are two"),
+    Flag("label_column", str, "label", "column of the label"),
+    Flag("id_column", str, None, "column of the ids that predictions carry; else split and line"),
+    Flag("file_format", str, None, "tsv, csv or jsonl, where the suffix does not say it", None, FORMATS),
+    Flag("has_header", bool, None, "whether the first line names the columns; else yes, unless --text_a is a number"),
+    Flag("problem", str, CLASSIFICATION, f"what the label is: {', '.join(KINDS)}", None, KINDS),
+    Flag("labels", str, None, "names of the labels, with commas, in the order of the classes; else those of the training file"),
+    Flag("label_separator", str, ",", "what stands between the labels of a cell with multi_label; JSON may have a list"),
+)
+
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Task and data": (
-        Flag("task_name", str, None, "task to train: MRPC, RTE, SST-2, CoLA (required)"),
+        Flag("task_name", str, None, f"task (required): {', '.join(known_names())}"),
         Flag("data_dir", str, None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample"),
-        Flag("max_seq_length", int, 128, "longest input in word pieces; longer ones are truncated"),
+        Flag("max_seq_length", int, 128, "longest input in word pieces"),
+        Flag("long_text", str, "truncate", f"what is kept of longer ones: {', '.join(LONG_TEXTS)}", None, LONG_TEXTS),
         Flag("do_lower_case", bool, True, "lower-case the text, as uncased models want it"),
     ),
+    f"Your own data (--task_name={CUSTOM_NAME})": CUSTOM,
     "Model": (
         Flag("init_checkpoint", str, None, "checkpoint, or a folder (Hugging Face's too); else $BERT_BASE_DIR, the default"),
         Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
@@ -73,16 +99,30 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("train_batch_size", int, 32, "examples of one step", 1),
         Flag("learning_rate", float, 5e-5, "peak learning rate", 0.0),
         Flag("num_train_epochs", float, 3.0, "how often to see every example", 0.0),
+        Flag("num_train_steps", int, None, "updates to take, in the place of epochs", 1),
         Flag("warmup_proportion", float, 0.1, "share of the steps in which the learning rate rises", 0.0),
+        Flag("learning_rate_schedule", str, "linear", f"how it falls then: {', '.join(SCHEDULES)}", None, SCHEDULES),
+        Flag("polynomial_power", float, 2.0, "power of the polynomial", 0.0),
+        Flag("layer_decay", float, 1.0, "rate of each layer in terms of the one above, up to 1; head and pooler have it all"),
+        Flag("freeze", str, None, "parts that keep their weights: embeddings,0-5,pooler (layers by number)"),
+        Flag("gradient_accumulation_steps", int, 1, "parts that a batch is computed in, to need the memory of one", 1),
+        Flag("recompute", bool, False, "compute activations again for the gradient, to keep one layer's at a time; slower"),
         Flag("adam_bias_correction", bool, False, "correct Adam's moments for their start at zero; off in the published BERT"),
+        Flag("class_weights", str, None, "factors of the loss of each class: balanced, or one for each label with commas"),
+        Flag("label_smoothing", float, 0.0, "share of the target that is spread over all classes", 0.0),
         Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
+        Flag("seeds", str, None, "several, one after the other: 1-5, or 1,3,7-9; each in OUTPUT_DIR/seed-N, all in seeds.tsv"),
         Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, five times a run at least", 1),
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
+        Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
+        Flag("best_metric", str, None, "what the best checkpoint has most of: a metric, or loss for the least; else the first"),
+        Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
         Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
         Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+        Flag("submission_zip", bool, False, "pack the predictions for GLUE's server into submission.zip"),
     ),
     "Speed (exact, so on; the last four change order or numbers)": (
         Flag("pack_tokens", bool, True, "compute real tokens only, no padding"),
@@ -113,6 +153,7 @@ class DataSettings:
     data_dir: str | None
     max_seq_length: int
     do_lower_case: bool
+    long_text: str
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,12 +172,23 @@ class TrainSettings:
     train_batch_size: int
     learning_rate: float
     num_train_epochs: float
+    num_train_steps: int | None
     warmup_proportion: float
+    learning_rate_schedule: str
+    polynomial_power: float
+    layer_decay: float
+    freeze: str | None
+    gradient_accumulation_steps: int
     adam_bias_correction: bool
+    class_weights: str | None
+    label_smoothing: float
     seed: int
     save_checkpoints_steps: int
     keep_optimizer_slots: bool
     log_every_n_steps: int
+    eval_every_n_steps: int
+    best_metric: str | None
+    early_stopping_patience: int
 
 
 @dataclasses.dataclass(frozen=True)
@@ -148,6 +200,7 @@ class SpeedSettings:
     lean_gradients: bool
     fused_adam: bool
     defer_embeddings: bool
+    recompute: bool
     pad_to_longest: bool
     group_by_length: bool
     xla: bool
@@ -156,13 +209,15 @@ class SpeedSettings:
 
 @dataclasses.dataclass(frozen=True)
 class JobSettings:
-    """What to do and where to write."""
+    """What to do and where to write; with `seeds` once for each of them."""
 
+    seeds: tuple[int, ...]
     do_train: bool
     do_eval: bool
     do_predict: bool
     eval_batch_size: int | None
     predict_batch_size: int | None
+    submission_zip: bool
     output_dir: str
     overwrite_output_dir: bool
     verbosity: int
@@ -177,6 +232,7 @@ class Settings:
     """
 
     data: DataSettings
+    custom: CustomSettings
     model: ModelSettings
     train: TrainSettings
     speed: SpeedSettings
@@ -205,8 +261,32 @@ def parse(argv: Sequence[str]) -> Settings | None:
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
     if not values["task_name"].value:
-        raise FlagError("--task_name is required: MRPC, RTE, SST-2, CoLA")
+        raise FlagError(f"--task_name is required: {', '.join(known_names())}")
+    check_custom(values["task_name"].value, values)
+    _check_training(values)
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
+
+
+def check_custom(task_name: str, values: flags.FlagValues) -> None:
+    """Checks that flags of one's own data go with its task.
+
+    Raises:
+      FlagError: they go with another one, or the name of the task is unknown.
+    """
+    task = canonical_name(task_name)
+    given = [row.name for row in CUSTOM if values[row.name].present]
+    if given and task != CUSTOM_NAME:
+        raise FlagError(f"--{given[0]} belongs to --task_name={CUSTOM_NAME}; {task} has columns and files of its own")
+
+
+def _check_training(values: flags.FlagValues) -> None:
+    """Refuses values that no table of flags can tell."""
+    parse_frozen(values["freeze"].value)
+    decay, parts, examples = (values[name].value for name in ("layer_decay", "gradient_accumulation_steps", "train_batch_size"))
+    if not 0.0 < decay <= 1.0:
+        raise FlagError(f"--layer_decay={decay}: must be above 0 and at most 1; --freeze keeps the weights of layers")
+    if parts > examples:
+        raise FlagError(f"--gradient_accumulation_steps={parts}: the batch has fewer examples, --train_batch_size={examples}")
 
 
 def help_text() -> str:
@@ -257,7 +337,30 @@ def _define(rows: Iterable[Flag]) -> flags.FlagValues:
     return values
 
 
+def seed_numbers(text: str) -> tuple[int, ...]:
+    """Returns the numbers that --seeds names: 1,3,7-9.
+
+    Raises:
+      FlagError: it is written otherwise, or names too many, a number twice, or one that is too large.
+    """
+    seeds: list[int] = []
+    for part in text.split(","):
+        found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
+        first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+        if not first <= last <= _LARGEST:
+            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {_LARGEST} with commas, or 1-5")
+        if len(seeds) + last - first >= _MOST_SEEDS:
+            raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
+        seeds += range(first, last + 1)
+    if len(set(seeds)) < len(seeds):
+        raise FlagError(f"--seeds={text}: a seed is named twice")
+    return tuple(seeds)
+
+
 def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
+    if values["seeds"] is not None and parsed["seed"].present:
+        raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
+    values["seeds"] = () if values["seeds"] is None else seed_numbers(values["seeds"])
     if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
         values["do_train"] = values["do_eval"] = True
     if values.pop("published_layout"):
@@ -265,9 +368,9 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
         values.update(dict.fromkeys(exact, False))
     if values["xla"]:  # it compiles once for each shape, and packing makes as many shapes as batches
         values["pack_tokens"] = False
-    values["output_dir"] = values["output_dir"] or f"out/{get_task(values['task_name']).name.lower()}"
+    values["output_dir"] = values["output_dir"] or f"out/{canonical_name(values['task_name']).lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
-        for kind in (DataSettings, ModelSettings, TrainSettings, SpeedSettings, DeviceSettings, JobSettings)
+        for kind in (DataSettings, CustomSettings, ModelSettings, TrainSettings, SpeedSettings, DeviceSettings, JobSettings)
     )
     return Settings(*parts, given=frozenset(name for name in values if parsed[name].present))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -16,8 +17,13 @@ from bert_tf.estimator import run, run_folder
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
+
+CUSTOM_FILES = ("train_file", "dev_file", "test_file")
+# What an evaluation of one's own data takes from the run.
+CUSTOM_COLUMNS = tuple(f.name for f in dataclasses.fields(CustomSettings) if f.name not in (*CUSTOM_FILES, "labels"))
 
 
 class Job(NamedTuple):
@@ -29,19 +35,36 @@ class Job(NamedTuple):
     source: ModelSource
     config: BertConfig
     vocabulary: Vocabulary
-    examples: dict[str, Sequence[SentenceExample]]
+    splits: Mapping[str, tuple[str, ...]]  # of each purpose that is wanted
+    examples: Mapping[str, Sequence[SentenceExample]]  # of each split
     machine: Machine
 
     @property
     def output_dir(self) -> Path:
-        """Folder of checkpoints and results."""
+        """Folder of checkpoints."""
         return Path(self.settings.job.output_dir)
+
+    @property
+    def trained_on(self) -> str:
+        """Name of the task that the model is trained on."""
+        return self.task.name if TRAIN in self.splits else _trained(self.settings).get("task_name", self.task.name)
+
+    @property
+    def results_dir(self) -> Path:
+        """Folder of results: that of the checkpoints, or one in it where the model was trained on another task."""
+        return self.output_dir if self.trained_on == self.task.name else self.output_dir / self.task.name
+
+    @property
+    def train_split(self) -> str:
+        """Name of the split to train on."""
+        return self.splits[TRAIN][0]
 
     @property
     def schedule(self) -> Schedule:
         """How long to train."""
         train = self.settings.train
-        return Schedule(len(self.examples[TRAIN]), train.train_batch_size, train.num_train_epochs)
+        examples = len(self.examples[self.train_split])
+        return Schedule(examples, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
 
 
 def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, str]) -> Job:
@@ -50,12 +73,14 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
     Raises:
       BertError: a file is missing or cannot be used.
     """
-    task = get_task(settings.data.task_name)
-    data = find_data(task, settings.data.data_dir, environment=environment)
-    wanted = {TRAIN: settings.job.do_train, DEV: settings.job.do_eval, TEST: settings.job.do_predict}
-    examples = {split: task.examples(data.folder, split) for split, do in wanted.items() if do}
     if not settings.job.do_train:
         settings = _as_trained(settings)
+    task = get_task(settings.data.task_name, settings.custom, _trained_labels(settings))
+    data = find_data(task, settings.data.data_dir, environment=environment)
+    evaluates = settings.job.do_eval or (settings.job.do_train and settings.train.eval_every_n_steps > 0)
+    wanted = {TRAIN: settings.job.do_train, DEV: evaluates, TEST: settings.job.do_predict}
+    splits = {purpose: task.splits(data.folder, purpose) for purpose, do in wanted.items() if do}
+    examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
     source = find_model(settings.model, environment=environment)
     settings, chosen = recipes.apply(settings, default_checkpoint=source.is_default, sample_data=data.is_sample)
     logging.info("task %s, data from %s (%s)", task.name, data.folder, data.origin)
@@ -66,18 +91,29 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
         logging.info("--%s=%s from the recipe for the default checkpoint", name, value)
     logging.info("output to %s (%s)", settings.job.output_dir, "--output_dir" if "output_dir" in settings.given else "default")
     config = BertConfig.from_json_file(source.config)
-    return Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), examples, machine)
+    job = Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), splits, examples, machine)
+    if job.trained_on != task.name:
+        logging.warning("the model was trained on %s: results go to %s", job.trained_on, job.results_dir)
+    return job
 
 
 def _as_trained(settings: Settings) -> Settings:
     """Takes what the command line leaves open from the run that the output folder holds."""
-    folder = Path(settings.job.output_dir)
-    run.require_checkpoint(folder)
-    record = run_folder.load_record(folder)
-    if record is None:
-        return settings
-    trained = record[run_folder.DETERMINING]
-    kept = {name: trained[name] for name in ("max_seq_length", "do_lower_case") if name in trained.keys() - settings.given}
-    if not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
-        kept["init_checkpoint"] = str(folder)
+    checkpoint = run.require_checkpoint(settings.job.output_dir)
+    trained = _trained(settings)
+    names = {"max_seq_length", "do_lower_case", "long_text", *CUSTOM_COLUMNS} & trained.keys()
+    kept = {name: trained[name] for name in names - settings.given}
+    if trained and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
+        kept["init_checkpoint"] = checkpoint
     return recipes.with_values(settings, kept)
+
+
+def _trained(settings: Settings) -> Mapping[str, Any]:
+    """Returns what determined the run of the output folder; nothing where no record is there."""
+    record = run_folder.load_record(settings.job.output_dir)
+    return record[run_folder.DETERMINING] if record else {}
+
+
+def _trained_labels(settings: Settings) -> Sequence[str] | None:
+    """Returns the labels of a model that is not to be trained."""
+    return None if settings.job.do_train else _trained(settings).get("labels")

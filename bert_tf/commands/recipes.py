@@ -29,7 +29,7 @@ def apply(settings: Settings, *, default_checkpoint: bool, sample_data: bool) ->
 def with_values(settings: Settings, values: dict[str, float]) -> Settings:
     """Returns the settings with some flags changed, whichever part they belong to."""
     parts = {}
-    for name in ("data", "model", "train", "speed", "devices", "job"):
+    for name in ("data", "custom", "model", "train", "speed", "devices", "job"):
         part = getattr(settings, name)
         fields = {field.name for field in dataclasses.fields(part)}
         parts[name] = dataclasses.replace(part, **{key: value for key, value in values.items() if key in fields})

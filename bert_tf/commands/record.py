@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import platform
 import shlex
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,12 @@ import tensorflow as tf
 
 import bert_tf
 from bert_tf.commands.flags import EXACT
-from bert_tf.commands.job import Job
+from bert_tf.commands.job import CUSTOM_COLUMNS, CUSTOM_FILES, Job
 from bert_tf.commands.sources import SAMPLE_NOTE
-from bert_tf.tasks.base import TRAIN, file_digest
+from bert_tf.inputs.cache import examples_digest
+from bert_tf.tasks.base import file_digest
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import CustomSettings
 
 
 def make_record(job: Job) -> dict[str, Any]:
@@ -25,22 +29,28 @@ def make_record(job: Job) -> dict[str, Any]:
         **dataclasses.asdict(settings.train),
         **dataclasses.asdict(settings.speed),
         "task_name": job.task.name,
+        "labels": list(job.task.labels),
+        "kind": job.task.head.kind,
         "max_seq_length": settings.data.max_seq_length,
         "do_lower_case": settings.data.do_lower_case,
+        "long_text": settings.data.long_text,
+        **_custom(job, CUSTOM_COLUMNS),
         "bert_config": dataclasses.asdict(job.config),
         "vocabulary_sha256": job.vocabulary.fingerprint,
-        "train_file_sha256": file_digest(job.task.file(job.data.folder, TRAIN)),
+        "train_examples_sha256": examples_digest(job.examples[job.train_split]),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
-    for name in ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", *EXACT, "xla"):
+    kept_and_said = ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "early_stopping_patience")
+    for name in (*kept_and_said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         del determining[name]  # they change what is kept and said, or how it is computed, not what is learned
     repeat = {
         "task_name": job.task.name,
-        "data_dir": str(job.data.folder.resolve()),
+        "data_dir": None if job.task.name == CUSTOM else str(job.data.folder.resolve()),
+        **_custom(job, [field.name for field in dataclasses.fields(CustomSettings)]),
         "init_checkpoint": str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
-        **{k: v for k, v in dataclasses.asdict(settings.data).items() if k not in ("task_name", "data_dir")},
+        **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
         **dataclasses.asdict(settings.train),
         **dataclasses.asdict(settings.speed),
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
@@ -49,7 +59,7 @@ def make_record(job: Job) -> dict[str, Any]:
     return {
         "training": determining,
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": shlex.join(["python", "run_classifier.py", *(f"--{name}={value}" for name, value in repeat.items())]),
+        "command": shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)]),
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
         "versions": {
             "bert_tf": bert_tf.__version__,
@@ -58,6 +68,14 @@ def make_record(job: Job) -> dict[str, Any]:
             "numpy": np.__version__,
         },
     }
+
+
+def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:
+    """Returns settings of one's own data, where it is such; files are named so that they are found from anywhere."""
+    if job.task.name != CUSTOM:
+        return {}
+    values = {name: getattr(job.settings.custom, name) for name in names}
+    return {name: str(Path(v).resolve()) if v and name in CUSTOM_FILES else v for name, v in values.items()}
 
 
 def _checkpoint_digest(prefix: str) -> str:

@@ -4,51 +4,130 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from absl import logging
 
 from bert_tf import atomic
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.commands import submission
+from bert_tf.metrics import ClassScores
+from bert_tf.tasks import predictions
+from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
+from bert_tf.tasks.scores import Logits
+
+_CLASSES_SHOWN = 20
 
 
-def write_evaluation(output_dir: str | os.PathLike[str], results: Mapping[str, float | int | str]) -> None:
+def write_evaluation(
+    output_dir: str | os.PathLike[str], evaluations: Mapping[str, Evaluation], *, step: int, note: str = ""
+) -> dict[str, float]:
     """Writes eval_results.txt (key = value, as the published script) and eval_results.json, and logs them.
 
-    Raises:
-      OutputError: a file cannot be written.
-    """
-    logging.info("***** Eval results *****")
-    for key in sorted(results):
-        logging.info("  %s = %s", key, results[key])
-    folder = Path(output_dir)
-    atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
-    atomic.write_text(folder / "eval_results.json", json.dumps(dict(results), indent=2, sort_keys=True) + "\n")
-
-
-def write_predictions(
-    output_dir: str | os.PathLike[str], examples: Sequence[SentenceExample], probabilities: np.ndarray, labels: Sequence[str]
-) -> None:
-    """Writes predictions.tsv (header, id, label, probability of each) and test_results.tsv (probabilities only, as published).
+    Keys are eval_<metric> and eval_loss, where there are several splits for their mean and for each, as eval_accuracy_matched;
+    loss, the same as eval_loss; and global_step. The JSON file holds intervals and tables of each split besides.
 
     Args:
       output_dir: the folder.
-      examples: N of them.
-      probabilities: [N, L], in their order.
-      labels: L names.
+      evaluations: by split.
+      step: of the checkpoint.
+      note: on the data, for those who compare the numbers.
+
+    Returns:
+      The values by key.
 
     Raises:
       OutputError: a file cannot be written.
     """
+    summary = summarize(evaluations)
+    results = {**{f"eval_{name}": value for name, value in summary.items()}, "loss": summary["loss"], "global_step": step}
+    _log(results, evaluations)
     folder = Path(output_dir)
-    numbers = [[str(p) for p in row] for row in probabilities]
-    header = "\t".join(["id", "label", *(f"probability_{label}" for label in labels)])
-    rows = [
-        "\t".join([example.guid, labels[best], *row])
-        for example, best, row in zip(examples, probabilities.argmax(axis=-1), numbers)
+    atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
+    splits = {split: _details(evaluation) for split, evaluation in evaluations.items()}
+    content = {**results, **({"note": note} if note else {}), "splits": splits}
+    atomic.write_text(folder / "eval_results.json", json.dumps(content, indent=2, sort_keys=True) + "\n")
+    return results
+
+
+def write_predictions(
+    output_dir: str | os.PathLike[str], task: Task, split: str, examples: Sequence[SentenceExample], logits: Logits
+) -> None:
+    """Writes the predictions of a split.
+
+    predictions.tsv has header, id, label and scores; test_results.tsv scores only, as published; submission/<name>.tsv, where
+    GLUE's server takes the split, what it wants. Where a task has several splits, the first two names carry theirs:
+    predictions_matched.tsv.
+
+    Args:
+      output_dir: the folder.
+      task: what was predicted.
+      split: of test.
+      examples: E of them.
+      logits: [E, L], in their order.
+
+    Raises:
+      OutputError: a file cannot be written.
+    """
+    folder, suffix = Path(output_dir), split_suffix(split)
+    named = [
+        predictions.header(task.head, task.labels),
+        *predictions.rows(task.head, task.labels, [example.guid for example in examples], logits),
     ]
-    atomic.write_text(folder / "predictions.tsv", "\n".join([header, *rows]) + "\n")
-    atomic.write_text(folder / "test_results.tsv", "\n".join("\t".join(row) for row in numbers) + "\n")
-    logging.info("predictions of %d examples are in %s", len(examples), folder / "predictions.tsv")
+    _write_lines(folder / f"predictions{suffix}.tsv", named)
+    _write_lines(folder / f"test_results{suffix}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
+    logging.info("predictions of %d examples are in %s", len(examples), folder / f"predictions{suffix}.tsv")
+    name = task.submission(split)
+    if name:
+        _write_lines(folder / submission.FOLDER / f"{name}.tsv", submission.lines(task, logits))
+
+
+def _write_lines(path: Path, lines: Iterable[str]) -> None:
+    atomic.write_text(path, "".join(f"{line}\n" for line in lines))
+
+
+def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) -> None:
+    intervals = {
+        f"eval_{name}{split_suffix(split)}": f" (95 %: {low:.4f} to {high:.4f})"
+        for split, evaluation in evaluations.items()
+        for name, (low, high) in evaluation.intervals.items()
+    }
+    logging.info("***** Eval results *****")
+    for key in sorted(results):
+        logging.info("  %s = %s%s", key, results[key], intervals.get(key, ""))
+    for split, evaluation in evaluations.items():
+        logging.info("%s: %d examples", split, len(evaluation.labels))
+        for line in _table(evaluation.per_class):
+            logging.info("  %s", line)
+        if evaluation.is_collapsed:
+            logging.warning(
+                "%s: predictions are all alike or no better than a guess; try another --seed or --learning_rate", split
+            )
+
+
+def _table(classes: Sequence[ClassScores]) -> list[str]:
+    if not classes:
+        return []
+    shown = classes[:_CLASSES_SHOWN]
+    width = max(len(name) for name in ("label", *(row.label for row in shown)))
+    return [
+        f"{'label':<{width}}  precision  recall     f1  support",
+        *(f"{row.label:<{width}}  {row.precision:9.3f}  {row.recall:6.3f}  {row.f1:5.3f}  {row.support:7}" for row in shown),
+        *([f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []),
+    ]
+
+
+def _details(evaluation: Evaluation) -> dict[str, Any]:
+    """Returns what eval_results.json holds of a split."""
+    confusion = evaluation.confusion
+    return {
+        **evaluation.values,
+        "examples": len(evaluation.labels),
+        "is_collapsed": evaluation.is_collapsed,
+        "intervals_95": evaluation.intervals,
+        "labels": evaluation.label_names,
+        "per_class": [row._asdict() for row in evaluation.per_class],
+        **({} if confusion is None else {"confusion": confusion.tolist()}),
+    }

@@ -12,6 +12,8 @@ from absl import logging
 from bert_tf.commands.flags import ModelSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import CustomTask
+from bert_tf.tasks.registry import folder_name
 
 PROJECT = Path(__file__).resolve().parents[2]
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
@@ -43,27 +45,31 @@ class ModelSource:
 
 
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path = PROJECT) -> DataSource:
-    """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample.
+    """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample; one's own files have no folder.
 
     Raises:
       DataError: there is no such folder, or no sample of the task.
     """
-    sample = project / "data" / "sample" / task.name
+    if isinstance(task, CustomTask):
+        return DataSource(Path(), "--train_file, --dev_file, --test_file")
+    name = folder_name(task.name)
+    sample = project / "data" / "sample" / name
     if data_dir is not None:
         if not Path(data_dir).is_dir():
-            raise DataError(f"no such folder; --data_dir must hold {task.file('', 'train')}", data_dir)
+            raise DataError(f"no such folder; --data_dir must hold the files of {task.name}", data_dir)
         return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
     glue = environment.get("GLUE_DIR")
-    candidates = [DataSource(Path(glue) / task.name, "$GLUE_DIR")] if glue else []
+    candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
     if glue and not candidates[0].folder.is_dir():
         logging.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
-    candidates.append(DataSource(project / "data" / task.name, "data/"))
+    candidates.append(DataSource(project / "data" / name, "data/"))
     candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
     for source in candidates:
         if source.folder.is_dir():
             return source
     raise DataError(
-        f"no data for {task.name}; put its files there, set GLUE_DIR, or name their folder with --data_dir",
+        f"no data for {task.name}; fetch it (python -m bert_tf data fetch {task.name}), put its files there, set GLUE_DIR,"
+        " or name their folder with --data_dir",
         candidates[-2].folder,
     )
 

@@ -33,6 +33,7 @@ def execution(speed: SpeedSettings) -> Execution:
         pack_tokens=speed.pack_tokens,
         skip_unread=speed.skip_unread,
         lean_gradients=speed.lean_gradients,
+        recompute=speed.recompute,
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )
 

@@ -21,9 +21,10 @@ def log_examples(
     max_seq_length: int,
     count: int = 5,
 ) -> None:
-    """Logs the first examples with their tokens and padded ids."""
+    """Logs the first examples with their tokens and padded ids, of a text in windows those of the first."""
     shown = min(count, len(examples))
-    batch = features.batch(np.arange(shown), max_seq_length)
+    batch = features.batch(features.first_rows[:shown], max_seq_length)
+    has_ids = np.issubdtype(batch["label_ids"].dtype, np.integer)
     for row, example in enumerate(examples[:shown]):
         ids = batch["input_ids"][row][batch["input_mask"][row] == 1]
         logging.info("*** Example ***")
@@ -32,7 +33,7 @@ def log_examples(
         for name in ("input_ids", "input_mask", "segment_ids"):
             logging.info("%s: %s", name, " ".join(map(str, batch[name][row])))
         if example.label is not None:
-            logging.info("label: %s (id = %d)", example.label, batch["label_ids"][row])
+            logging.info("label: %s%s", example.label, f" (id = {batch['label_ids'][row]})" if has_ids else "")
 
 
 def log_graph(features: Mapping[str, tf.Tensor], variables: Sequence[tf.Variable], loaded: Collection[str]) -> None:

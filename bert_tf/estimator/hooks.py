@@ -9,7 +9,7 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -30,6 +30,7 @@ tf1 = tf.compat.v1
 METRICS_FILE = "metrics.jsonl"
 
 _ROWS = "rows"
+_SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up, and one at most ends early
 
 
 class ProgressHook(tf1.train.SessionRunHook):
@@ -130,18 +131,28 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
     The optimizer's moments are two thirds of a checkpoint, and of no use once training is over.
     """
 
-    def __init__(self, output_dir: str | os.PathLike[str], *, every_n_steps: int, total_steps: int, keep_slots: bool) -> None:
+    def __init__(
+        self,
+        output_dir: str | os.PathLike[str],
+        *,
+        every_n_steps: Sequence[int],
+        total_steps: int,
+        keep_slots: bool,
+        listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
+    ) -> None:
         """Prepares the savers.
 
         Args:
           output_dir: the folder.
-          every_n_steps: how often to save.
+          every_n_steps: steps that are a multiple of one of them are saved, wherever the run was interrupted.
           total_steps: the last step.
           keep_slots: whether the last checkpoint keeps the moments.
+          listeners: hear of each checkpoint, and may end training.
         """
-        super().__init__(os.fspath(output_dir), save_steps=every_n_steps, save_graph_def=False)
+        super().__init__(os.fspath(output_dir), save_steps=min(every_n_steps), save_graph_def=False, listeners=list(listeners))
+        self._every = tuple(every_n_steps)
         self._final_step = total_steps
-        self._saving_step = 0
+        self._step = 0
         self._keep_slots = keep_slots
 
     def begin(self) -> None:
@@ -153,17 +164,29 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Saves nothing: what the run starts from is on disk already."""
         del coord
-        self._timer.update_last_triggered_step(session.run(self._global_step_tensor))
+        self._step = int(session.run(self._global_step_tensor))
+        self._timer.update_last_triggered_step(self._step)
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
+        """Asks for nothing: steps are counted here."""
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        """Saves where it is time."""
+        del run_values
+        self._step += 1
+        if any(self._step % steps == 0 for steps in self._every):
+            self._timer.update_last_triggered_step(self._step)
+            if self._save(run_context.session, self._step):
+                run_context.request_stop()
 
     def _get_saver(self) -> tf1.train.Saver:
         saver = super()._get_saver()
-        if self._saving_step < self._final_step:
+        if self._step < self._final_step:
             return saver
         self._final_saver.recover_last_checkpoints(saver.last_checkpoints)
         return self._final_saver
 
     def _save(self, session: tf1.Session, step: int) -> bool:
-        self._saving_step = step
         session.run(tf1.get_collection(BEFORE_SAVING))
         try:
             return super()._save(session, step)
@@ -174,6 +197,8 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
 
 class StopOnSignalHook(tf1.train.SessionRunHook):
     """Ends training after the current step, with a checkpoint, on Ctrl-C or SIGTERM; a second Ctrl-C ends it at once.
+
+    On several machines it also ends training early: what one of them finds out, the others learn with their next step.
 
     Attributes:
       stopped_by: the signal that came, or None.
@@ -186,6 +211,7 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
           together: machines that train together stop after the same step, though the signal may reach one before the other.
         """
         self._together = together
+        self._early = False
         self.stopped_by: signal.Signals | None = None
         self._previous: dict[signal.Signals, Any] = {}
 
@@ -200,20 +226,27 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         self.stopped_by = signal.Signals(number)
         self.release()
 
+    def end_early(self) -> bool:
+        """Asks for the end without a signal; returns whether training can end at once, without another step."""
+        self._early = True
+        return not self._together
+
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
         """Tells the other machines, and asks what they were told."""
         if not self._together:
             return None
         told, all_told = (run_context.session.graph.get_tensor_by_name(f"{name}:0") for name in (STOP, STOPS))
-        return tf1.train.SessionRunArgs(all_told, feed_dict={told: float(self.stopped_by is not None)})
+        return tf1.train.SessionRunArgs(all_told, feed_dict={told: self._known()})
+
+    def _known(self) -> float:
+        return _SIGNAL * (self.stopped_by is not None) + _EARLY * self._early
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Asks for the end where a signal came."""
-        if self._together and not run_values.results:
-            return
-        if self._together and self.stopped_by is None:
+        """Asks for the end where a signal came, or a machine ends early."""
+        known = run_values.results if self._together else self._known()
+        if known >= _SIGNAL and self.stopped_by is None:
             self.stopped_by = signal.SIGTERM  # of another machine
-        if self.stopped_by is not None:
+        if known:
             run_context.request_stop()
 
     def end(self, session: tf1.Session) -> None:
@@ -305,7 +338,10 @@ class CollectHook(tf1.train.SessionRunHook):
 def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:
     """Adds numbers of a step to what TensorBoard shows of a folder."""
     summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
-    tf1.summary.FileWriterCache.get(os.fspath(folder)).add_summary(summary, step)
+    with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
+        writer = tf1.summary.FileWriterCache.get(os.fspath(folder))
+    writer.add_summary(summary, step)
+    writer.flush()
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:

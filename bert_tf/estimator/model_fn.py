@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
 
 import tensorflow as tf
@@ -16,19 +17,28 @@ from bert_tf.features.spec import SENTENCE_FIELDS
 from bert_tf.inputs import pipeline
 from bert_tf.modeling import heads
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
+from bert_tf.modeling.embeddings import Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization import replicas
-from bert_tf.tasks.base import HeadSpec
+from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 
 tf1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = (getattr(tf.estimator.ModeKeys, name) for name in ("TRAIN", "EVAL", "PREDICT"))
 
-# Tensors of evaluation that hooks fetch by name, [B, ...] each.
-PROBABILITIES, LABELS, LOSSES, ROWS = (f"watch/{name}" for name in ("probabilities", "labels", "losses", "rows"))
+# Tensors of evaluation that hooks fetch by name: [B, L], and [B] the numbers of the rows.
+LOGITS, ROWS = "watch/logits", "watch/rows"
 
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
+
+
+@dataclasses.dataclass(frozen=True)
+class LossOptions:
+    """How the loss of training differs from the plain one, for `heads.classification_loss` and `heads.multi_label_loss`."""
+
+    class_weights: tuple[float, ...] = ()
+    label_smoothing: float = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +47,7 @@ class Model:
 
     config: BertConfig
     head: HeadSpec
+    loss: LossOptions = dataclasses.field(default_factory=LossOptions)
     execution: Execution = dataclasses.field(default_factory=Execution)
     dropout: bool = True  # False compares ways of computing
     seed: int = 0
@@ -49,22 +60,22 @@ def make_model_fn(model: Model) -> ModelFn:
     """Returns the `model_fn` of an Estimator for batches of `features.spec.SENTENCE_FIELDS`."""
 
     def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
-        execution, lookup, update = model.execution, tf.gather, None
-        if mode == TRAIN:
-            update = Update(model.optimization)
-            lookup = update.lookup
-            execution = dataclasses.replace(execution, dropout=_dropout(model))
-        inputs = (features[name] for name in ("input_ids", "input_mask", "segment_ids"))
-        encoded = bert(*inputs, model.config, execution, first_only=True, lookup=lookup)
-        logits = heads.classification(encoded.pooled, model.head.num_labels, model.config, execution)
-        predictions = {"probabilities": tf.nn.softmax(logits, name=PROBABILITIES)}
-        if mode == PREDICT:
-            return tf.estimator.EstimatorSpec(mode, predictions=predictions)
-        losses = heads.classification_loss(logits, features["label_ids"])  # [B]
-        if mode == EVAL:
-            for name, value in ((LABELS, features["label_ids"]), (LOSSES, losses), (ROWS, features[pipeline.ROWS])):
-                tf.identity(value, name=name)
-            return tf.estimator.EstimatorSpec(mode, loss=tf.reduce_mean(losses), predictions=predictions)
+        if mode != TRAIN:
+            logits = tf.identity(_logits(model, features, model.execution), name=LOGITS)
+            if mode == PREDICT:
+                return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
+            tf.identity(features[pipeline.ROWS], name=ROWS)
+            loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
+            return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
+        update = Update(model.optimization)
+
+        def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
+            execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
+            logits = _logits(model, features, execution, update.lookup)
+            losses = _losses(model, mode, logits, features["label_ids"])  # [B]
+            return heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
+
+        loss, train_op = update.minimize(loss_of, features)
         loaded = model.restore.loaded if model.restore else ()
         if loaded:
             initialize_from(model.restore)
@@ -73,10 +84,24 @@ def make_model_fn(model: Model) -> ModelFn:
             log_graph(seen, tf1.trainable_variables(), loaded)
         if model.check_replicas:
             watch_variables()
-        loss = heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=update.apply(loss), scaffold=_scaffold())
+        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
     return model_fn
+
+
+def _logits(model: Model, features: Features, execution: Execution, lookup: Lookup = tf.gather) -> tf.Tensor:
+    inputs = (features[name] for name in ("input_ids", "input_mask", "segment_ids"))
+    encoded = bert(*inputs, model.config, execution, first_only=True, lookup=lookup)
+    return heads.classification(encoded.pooled, model.head.num_labels, model.config, execution)
+
+
+def _losses(model: Model, mode: str, logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+    options = dataclasses.asdict(model.loss) if mode == TRAIN else {}
+    return {
+        CLASSIFICATION: functools.partial(heads.classification_loss, **options),
+        REGRESSION: heads.regression_loss,
+        MULTI_LABEL: functools.partial(heads.multi_label_loss, **options),
+    }[model.head.kind](logits, labels)
 
 
 def _scaffold() -> tf1.train.Scaffold | None:
@@ -87,7 +112,8 @@ def _scaffold() -> tf1.train.Scaffold | None:
     return tf1.train.Scaffold(ready_op=nothing_missing, ready_for_local_init_op=nothing_missing)
 
 
-def _dropout(model: Model) -> DropElements:
+def _dropout(model: Model, micro_batch: int | tf.Tensor) -> DropElements:
     if not model.dropout:
         return no_dropout
-    return Dropout(model.seed, tf1.train.get_or_create_global_step(), replica=replicas.number())
+    step = tf1.train.get_or_create_global_step()
+    return Dropout(model.seed, step, replica=replicas.number(), micro_batch=micro_batch)

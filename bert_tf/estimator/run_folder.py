@@ -116,10 +116,10 @@ def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 def _delete_run(folder: Path) -> None:
     """Deletes what a run of this package writes, and nothing else."""
     for pattern in (
-        "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl",
+        "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
         "eval_results.*", "predictions.tsv", "test_results.tsv", "vocab.txt", "bert_config.json", "device_placement.tsv",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
-    for name in ("eval", "features"):
+    for name in ("best", "eval", "features"):
         shutil.rmtree(folder / name, ignore_errors=True)

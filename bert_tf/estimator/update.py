@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Callable, Sequence
+from typing import Union
 
 import tensorflow as tf
 
 from bert_tf.modeling.embeddings import Lookup
-from bert_tf.optimization import replicas
+from bert_tf.optimization import accumulation, replicas
+from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamW, AdamWConfig
 from bert_tf.optimization.deferred import DeferredTable
 from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
-from bert_tf.optimization.schedules import linear_warmup_decay
+from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
+from bert_tf.optimization.schedules import LINEAR, learning_rate
 
 tf1 = tf.compat.v1
 
@@ -25,6 +29,9 @@ BEFORE_SAVING = "bert_tf/before_saving"  # collection of operations that checkpo
 NOT_FINITE = "the loss or its gradient is not a finite number"
 
 
+LossOf = Callable[[Features, Union[int, tf.Tensor]], tf.Tensor]
+
+
 @dataclasses.dataclass(frozen=True)
 class Optimization:
     """How the weights are updated."""
@@ -32,6 +39,11 @@ class Optimization:
     learning_rate: float  # peak
     warmup_steps: int
     total_steps: int
+    schedule: str = LINEAR  # of `optimization.schedules`
+    polynomial_power: float = 2.0
+    layer_decay: LayerDecay = dataclasses.field(default_factory=LayerDecay)
+    frozen: frozenset[Part] = frozenset()  # parts of the model that keep their weights
+    micro_batches: int = 1  # that a batch is computed in, one after the other
     clip_norm: float = 1.0
     defer_embeddings: bool = True  # makes up for the updates of unused rows when they are next read
     loss_scaling: bool = False  # for float16
@@ -41,7 +53,8 @@ class Optimization:
 def _can_defer(optimization: Optimization) -> bool:
     """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm."""
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
-    return replicas.count() == 1 and shrinking and not optimization.loss_scaling
+    trained = EMBEDDINGS not in optimization.frozen
+    return trained and replicas.count() == 1 and shrinking and not optimization.loss_scaling
 
 
 class Update:
@@ -51,38 +64,70 @@ class Update:
         """Reads the step and its learning rate."""
         self._optimization = optimization
         self._step = tf1.train.get_or_create_global_step()
-        self._rate_at = functools.partial(
-            linear_warmup_decay,
-            peak=optimization.learning_rate,
-            warmup_steps=optimization.warmup_steps,
-            total_steps=optimization.total_steps,
-        )
         self._loss_scale = LossScale() if optimization.loss_scaling else None
         self._table: DeferredTable | None = None
         if optimization.defer_embeddings and _can_defer(optimization):
+            rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))
             self._table = DeferredTable(
-                optimization.adamw, self._rate_at, self._step.read_value(), total_steps=optimization.total_steps
+                optimization.adamw, rate_at, self._step.read_value(), total_steps=optimization.total_steps
             )
+
+    def _rate_at(self, step: tf.Tensor, *, factor: float = 1.0) -> tf.Tensor:
+        rate = learning_rate(
+            step,
+            peak=self._optimization.learning_rate,
+            warmup_steps=self._optimization.warmup_steps,
+            total_steps=self._optimization.total_steps,
+            schedule=self._optimization.schedule,
+            power=self._optimization.polynomial_power,
+        )
+        return rate if factor == 1.0 else rate * factor
 
     @property
     def lookup(self) -> Lookup:
         """How the encoder reads the table of words."""
         return self._table.lookup if self._table else tf.gather
 
-    def apply(self, loss: tf.Tensor) -> tf.Operation:
-        """Updates the weights; the step counts up when it is done.
+    def minimize(self, loss_of: LossOf, features: Features) -> tuple[tf.Tensor, tf.Operation]:
+        """Builds a loss, and what updates the weights; the step counts up when that is done.
 
         Args:
-          loss: scalar, this replica's part of the loss: the parts of all replicas add up to it.
+          loss_of: builds a scalar by the features of some examples and the number of their micro-batch: what they add to the
+            loss of the whole batch, that of all replicas.
+          features: of the examples of this replica, [B, ...] each, and scalars.
 
-        Numbers that are not finite stop the run before any weight changes.
+        Returns:
+          What these examples add to the loss, and the update. Numbers that are not finite stop the run before any weight
+          changes.
         """
-        step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
-        variables = [v for v in tf1.trainable_variables() if self._table is None or v is not self._table.table]
+        loss = loss_of(features, 0)
+        variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
         sources = variables + ([self._table.gradient_source] if self._table else [])
-        scaled = loss if self._loss_scale is None else self._loss_scale.scale(loss)
+
+        def differentiate(loss: tf.Tensor) -> list[tf.Tensor]:
+            return [loss, *dense_gradients(loss if self._loss_scale is None else self._loss_scale.scale(loss), sources)]
+
+        if self._optimization.micro_batches == 1:
+            loss, *gradients = differentiate(loss)
+        else:  # the loss above is never computed, but its graph owns the variables, and the table reads the whole batch
+            loss, *gradients = accumulation.add_up(
+                lambda some, number: differentiate(loss_of(some, number)),
+                features,
+                self._optimization.micro_batches,
+                like=[loss, *sources],
+            )
+        return loss, self._apply(loss, variables, gradients)
+
+    def _is_updated(self, variable: tf.Variable) -> bool:
+        """Whether a variable is updated, as a whole."""
+        deferred = self._table is not None and variable is self._table.table
+        return not deferred and part_of(variable.name) not in self._optimization.frozen
+
+    def _apply(self, loss: tf.Tensor, variables: Sequence[tf.Variable], gradients: Sequence[tf.Tensor]) -> tf.Operation:
+        """Updates the weights by the scaled gradients of this replica: those of the variables, and of the table's rows."""
+        step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-        *gradients, loss, stops = replicas.add_up([*dense_gradients(scaled, sources), loss, stop])
+        *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
@@ -98,7 +143,8 @@ class Update:
             usable = tf.math.is_finite(loss) & (finite | ~self._loss_scale.at_end)
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
             gradients = on_own_devices(tf.identity, gradients)
-        adamw = AdamW(variables, rate, step, self._optimization.adamw)
+        factors = [self._optimization.layer_decay.of(part_of(variable.name)) for variable in variables]
+        adamw = AdamW(variables, rate, step, self._optimization.adamw, factors=factors)
 
         def update() -> tf.Operation:
             updates = [adamw.apply(gradients[: len(variables)])]

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ import safetensors.numpy
 
 from bert_tf import atomic
 from bert_tf.features.spec import SentenceFeatures
+from bert_tf.tasks.base import SentenceExample
 
 FORMAT_VERSION = "1"
 
@@ -26,16 +27,26 @@ class CacheKey:
     task: str
     split: str
     labels: tuple[str, ...]
-    file_digest: str
+    kind: str  # of the head
+    examples: str  # digest
     vocabulary: str  # fingerprint
     lower_case: bool
     max_seq_length: int
+    long_text: str
 
     @property
     def digest(self) -> str:
         """Returns a name for the key, as hexadecimal digits."""
         text = json.dumps([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
+
+
+def examples_digest(examples: Iterable[SentenceExample]) -> str:
+    """Returns the sha256 of texts and labels; of one file there are others where other columns are read."""
+    digest = hashlib.sha256()
+    for example in examples:
+        digest.update(json.dumps([example.text_a, example.text_b, example.label]).encode() + b"\n")
+    return digest.hexdigest()
 
 
 def load_or_build(

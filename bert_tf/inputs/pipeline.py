@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.features.spec import SENTENCE_FIELDS, SentenceFeatures
+from bert_tf.features.spec import SentenceFeatures
 
 _WINDOW = 50  # steps whose examples are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of examples
@@ -35,20 +35,24 @@ class Schedule:
       examples: how many there are.
       batch_size: examples of one step, over all replicas.
       epochs: how often to see each; may be a fraction.
+      fixed_steps: how many steps to take, whatever the epochs; None to go by them.
     """
 
     examples: int
     batch_size: int
     epochs: float
+    fixed_steps: int | None = None
 
     @property
     def steps(self) -> int:
         """Returns int(examples / batch_size * epochs), as published; the rest of the last epoch is not seen."""
-        return int(self.examples / self.batch_size * self.epochs)
+        return self.fixed_steps or int(self.examples / self.batch_size * self.epochs)
 
     @property
     def unseen(self) -> int:
         """Returns how many examples of the last epoch the steps leave out."""
+        if self.fixed_steps:
+            return -self.steps * self.batch_size % self.examples
         return int(self.examples * self.epochs) - self.steps * self.batch_size
 
 
@@ -138,7 +142,7 @@ def eval_input_fn(features: SentenceFeatures, batch_size: int | None, *, batchin
       batch_size: examples of a batch, the last may be smaller; None for as many as suit their lengths.
       batching: how to pad.
     """
-    return _input_fn(features, functools.partial(_eval_batches, features.lengths, batch_size, batching), batching)
+    return _input_fn(features, functools.partial(eval_batches, features.lengths, batch_size, batching), batching)
 
 
 def eval_order(lengths: np.ndarray) -> np.ndarray:
@@ -149,9 +153,10 @@ def eval_order(lengths: np.ndarray) -> np.ndarray:
     return np.argsort(-lengths, kind="stable")
 
 
-def _eval_batches(
+def eval_batches(
     lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
 ) -> Iterator[np.ndarray]:
+    """Yields the row numbers of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
     order = eval_order(lengths)
     start = 0
     while start < len(order):
@@ -178,7 +183,7 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in SENTENCE_FIELDS}
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32), GLOBAL_BATCH_SIZE: tf.TensorSpec([], tf.int32)}
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
         return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(tf.data.AUTOTUNE)

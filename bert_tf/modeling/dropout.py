@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Protocol
 
 import tensorflow as tf
@@ -18,6 +19,9 @@ class DropElements(Protocol):
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
         """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped."""
 
+    def after(self, event: tf.Tensor) -> DropElements:
+        """Returns what drops from here on as this does, but draws no random number before a tensor is there."""
+
 
 class Dropout:
     """Drops elements in training, by a stream of random numbers that depends on (seed, step) alone.
@@ -26,15 +30,16 @@ class Dropout:
     run would have dropped.
     """
 
-    def __init__(self, seed: int, step: tf.Tensor, *, replica: int | tf.Tensor = 0) -> None:
+    def __init__(self, seed: int, step: tf.Tensor, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
         """Begins a stream.
 
         Args:
           seed: of the run.
           step: scalar int64, the training step.
           replica: number of the replica, so that replicas drop different elements.
+          micro_batch: number of the micro-batch, likewise.
         """
-        self._first = tf.cast(replica, tf.int64) * (1 << 32) + seed
+        self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
         self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
 
@@ -58,6 +63,13 @@ class Dropout:
         kept = tf.reshape(tf.cast(draws >= tf.constant(dropped, tf.uint16), dtype), shape)
         return kept * (_LEVELS / (_LEVELS - dropped))
 
+    def after(self, event: tf.Tensor) -> Dropout:
+        """See `DropElements`."""
+        later = copy.copy(self)
+        with tf.control_dependencies([event]):
+            later._step = tf.identity(self._step)
+        return later
+
 
 class _NoDropout:
     """Stands for `Dropout` outside of training."""
@@ -70,6 +82,11 @@ class _NoDropout:
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> None:
         """Returns None: nothing is dropped."""
         del shape, rate, dtype
+
+    def after(self, event: tf.Tensor) -> _NoDropout:
+        """Returns itself."""
+        del event
+        return self
 
 
 no_dropout = _NoDropout()

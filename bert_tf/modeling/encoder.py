@@ -6,6 +6,7 @@ each sequence is.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -16,6 +17,7 @@ from bert_tf.modeling.attention import attention, mask_bias
 from bert_tf.modeling.embeddings import Lookup, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Padded
+from bert_tf.modeling.recompute import recomputed
 
 tf1 = tf.compat.v1
 
@@ -60,7 +62,11 @@ def bert(
         last = config.num_hidden_layers - 1
         with tf1.variable_scope("encoder"):
             for number in range(config.num_hidden_layers):
-                rows = _layer(rows, bias, layout, config, execution, number=number, first_only=skip and number == last)
+                layer = functools.partial(_layer, bias, layout, config, first_only=skip and number == last)
+                with tf1.variable_scope(f"layer_{number}"):
+                    # What the last layer computes is still there when the backward pass begins.
+                    again = execution.recompute and number < last
+                    rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
         first = rows if skip else layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
@@ -68,21 +74,13 @@ def bert(
 
 
 def _layer(
-    rows: tf.Tensor,
-    bias: tf.Tensor,
-    layout: Layout,
-    config: BertConfig,
-    execution: Execution,
-    *,
-    number: int,
-    first_only: bool,
+    bias: tf.Tensor, layout: Layout, config: BertConfig, rows: tf.Tensor, execution: Execution, *, first_only: bool
 ) -> tf.Tensor:
-    """Attends and feeds forward; owns the variable scope `layer_<number>`; [N, D] to [M, D]."""
-    with tf1.variable_scope(f"layer_{number}"):
-        attended = attention(rows, bias, layout, config, execution, first_only=first_only)  # [M, D]
-        with tf1.variable_scope("intermediate"):
-            wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
-        with tf1.variable_scope("output"):
-            narrow = layers.dense(wide, config.hidden_size, config, scope="dense")
-            dropped = execution.dropout(narrow, config.hidden_dropout_prob)
-            return layers.layer_norm(dropped + attended, config, execution)
+    """Attends and feeds forward, in the variable scope of a layer; [N, D] to [M, D]."""
+    attended = attention(rows, bias, layout, config, execution, first_only=first_only)  # [M, D]
+    with tf1.variable_scope("intermediate"):
+        wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
+    with tf1.variable_scope("output"):
+        narrow = layers.dense(wide, config.hidden_size, config, scope="dense")
+        dropped = execution.dropout(narrow, config.hidden_dropout_prob)
+        return layers.layer_norm(dropped + attended, config, execution)

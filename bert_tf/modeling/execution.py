@@ -11,7 +11,7 @@ from bert_tf.modeling.dropout import DropElements, no_dropout
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """Ways of computing that lead to the same numbers; switched off, each is computed as published.
+    """Ways of computing that lead to the same numbers.
 
     Attributes:
       dropout: `dropout.Dropout` in training.
@@ -20,10 +20,12 @@ class Execution:
       dtype: of activations and matrix products; variables, LayerNorm and softmax stay float32. The numbers differ if it
         is not float32.
       lean_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
+      recompute: keeps of each layer its input alone, and computes the rest again for the gradient.
     """
 
     dropout: DropElements = no_dropout
     pack_tokens: bool = True
     skip_unread: bool = True
     lean_gradients: bool = True
+    recompute: bool = False
     dtype: tf.DType = tf.float32

@@ -5,6 +5,8 @@ Shapes: B batch, D hidden size, L labels.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
@@ -37,10 +39,46 @@ def classification(pooled: tf.Tensor, num_labels: int, config: BertConfig, execu
         return tf.nn.bias_add(tf.matmul(execution.dropout(pooled, _DROPOUT_RATE), weights, transpose_b=True), bias)
 
 
-def classification_loss(logits: tf.Tensor, label_ids: tf.Tensor) -> tf.Tensor:
-    """Cross-entropy of each example in nats: [B, L] and [B] to [B]."""
+def classification_loss(
+    logits: tf.Tensor, label_ids: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+) -> tf.Tensor:
+    """Cross-entropy of each example in nats: [B, L] and [B] to [B].
+
+    Args:
+      logits: scores.
+      label_ids: classes.
+      class_weights: L factors, the loss of an example is multiplied by that of its class; none for 1.
+      label_smoothing: share of the target that is spread evenly over all classes (Szegedy et al., 2016).
+    """
     with tf1.name_scope(_SCOPE):
-        return tf.nn.sparse_softmax_cross_entropy_with_logits(labels=label_ids, logits=logits)
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=label_ids, logits=logits)
+        if label_smoothing:
+            everywhere = -tf.reduce_mean(tf.nn.log_softmax(logits), axis=-1)
+            losses = (1.0 - label_smoothing) * losses + label_smoothing * everywhere
+        return losses * tf.gather(tf.constant(class_weights, tf.float32), label_ids) if class_weights else losses
+
+
+def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Squared error of each example: [B, 1] and [B] to [B]."""
+    with tf1.name_scope(_SCOPE):
+        return tf.math.squared_difference(tf.squeeze(logits, axis=-1), numbers)
+
+
+def multi_label_loss(
+    logits: tf.Tensor, hot: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+) -> tf.Tensor:
+    """Binary cross-entropy in nats, its mean over labels: [B, L] and [B, L] of 0 and 1 to [B].
+
+    Args:
+      logits: scores.
+      hot: 1 where a label applies.
+      class_weights: L factors of the terms of labels that apply; none for 1.
+      label_smoothing: targets are moved by half of it from 0 and 1 towards each other.
+    """
+    with tf1.name_scope(_SCOPE):
+        target = hot * (1.0 - label_smoothing) + 0.5 * label_smoothing
+        weights = tf.constant(class_weights or 1.0, tf.float32)
+        return tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(target, logits, weights), axis=-1)
 
 
 def part_of_mean(losses: tf.Tensor, examples: tf.Tensor) -> tf.Tensor:

@@ -119,7 +119,15 @@ class AdamW:
     and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
     """
 
-    def __init__(self, variables: Sequence[tf.Variable], rate: tf.Tensor, step: tf.Tensor, config: AdamWConfig) -> None:
+    def __init__(
+        self,
+        variables: Sequence[tf.Variable],
+        rate: tf.Tensor,
+        step: tf.Tensor,
+        config: AdamWConfig,
+        *,
+        factors: Sequence[float] | None = None,
+    ) -> None:
         """Creates the moments; to be called in the outermost variable scope.
 
         Args:
@@ -127,10 +135,11 @@ class AdamW:
           rate: scalar, the rate of this step.
           step: scalar integer, steps taken before this one.
           config: constants.
+          factors: what the rate of each variable is multiplied by; None for 1.
         """
         self._config = config
         self._variables = [_Trained.of(variable) for variable in variables]
-        self._rate = rate
+        self._rates = [rate if factor == 1.0 else rate * factor for factor in factors or [1.0] * len(variables)]
         self._step = step
         # The power of a beta that the fused kernel corrects by; 0 turns its correction off.
         self._beta_1_power = self._beta_2_power = tf.constant(0.0)
@@ -150,23 +159,23 @@ class AdamW:
         """
         update = self._fused if self._config.fused else self._plain
         updates = []
-        for gradient, trained in zip(gradients, self._variables):
+        for trained, gradient, rate in zip(self._variables, gradients, self._rates):
             if replicas.writes(trained.weights):
                 with tf1.name_scope(f"update/{trained.name}/"):
-                    updates.append(update(trained, gradient))
+                    updates.append(update(trained, gradient, rate))
         return tf.group(updates)
 
-    def _plain(self, trained: _Trained, gradient: tf.Tensor) -> tf.Operation:
+    def _plain(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         before = (variable.read_value() for variable in trained[:3])
-        updated = plain_update(*before, gradient, self._rate, self._step, self._config, decay=self._decay(trained))
+        updated = plain_update(*before, gradient, rate, self._step, self._config, decay=self._decay(trained))
         return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], updated)])
 
-    def _fused(self, trained: _Trained, gradient: tf.Tensor) -> tf.Operation:
+    def _fused(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         config, decay = self._config, self._decay(trained)
         decayed = tf.no_op()
         if decay:
             with tf.control_dependencies([gradient]):
-                share = self._rate * decay * trained.weights.read_value()
+                share = rate * decay * trained.weights.read_value()
                 decayed = tf.raw_ops.AssignSubVariableOp(resource=trained.weights.handle, value=share)
         with tf.control_dependencies([decayed]):
             return tf.raw_ops.ResourceApplyAdam(
@@ -175,7 +184,7 @@ class AdamW:
                 v=trained.v.handle,
                 beta1_power=self._beta_1_power,
                 beta2_power=self._beta_2_power,
-                lr=self._rate,
+                lr=rate,
                 beta1=config.beta_1,
                 beta2=config.beta_2,
                 epsilon=self._epsilon,

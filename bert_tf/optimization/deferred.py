@@ -46,7 +46,7 @@ class DeferredTable:
 
     Attributes:
       table: [V, D] the variable.
-      gradient_source: [U, D] rows of this step, what a loss is differentiated by.
+      gradient_source: [U, D] rows of this step, what a loss is differentiated by; None before they are read.
     """
 
     def __init__(self, config: AdamWConfig, rate_at: Callable[[tf.Tensor], tf.Tensor], step: tf.Tensor, *, total_steps: int):
@@ -62,9 +62,12 @@ class DeferredTable:
         self._rate_at = rate_at
         self._step = tf.cast(step, tf.int32)
         self._total = total_steps
+        self.gradient_source: tf.Tensor | None = None
 
     def lookup(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-        """Reads rows as they are at this step; to be called once, in the variable scope that owns the table.
+        """Reads rows as they are at this step, in the variable scope that owns the table.
+
+        The first call makes them current; later calls, for micro-batches, find their rows among those of the first.
 
         Args:
           table: [V, D] the variable.
@@ -73,6 +76,8 @@ class DeferredTable:
         Returns:
           [N, D].
         """
+        if self.gradient_source is not None:
+            return tf.gather(self.gradient_source, tf.gather(self._places, ids))
         self.table = table
         self._decay = self._config.weight_decay if is_decayed(table, self._config) else 0.0
         own_name = table.op.name.rpartition("/")[2]
@@ -90,6 +95,7 @@ class DeferredTable:
         self._ids, inverse = tf.unique(ids)
         self._rows = self._made_current(self._ids)
         self.gradient_source = self._rows.weights
+        self._places = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
         return tf.gather(self.gradient_source, inverse)
 
     def apply(self, gradient: tf.Tensor) -> tf.Operation:

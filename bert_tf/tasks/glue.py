@@ -3,88 +3,148 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.tasks import tsv
-from bert_tf.tasks.base import SPLITS, TEST, HeadSpec, SentenceExample
+from bert_tf.errors import DataError
+from bert_tf.tasks import cells, tables
+from bert_tf.tasks.base import DEV, REGRESSION, TEST, TRAIN, HeadSpec, Label, SentenceExample
+
+NLI_LABELS = ("contradiction", "entailment", "neutral")
+SIMILARITIES = (0.0, 5.0)  # of STS-B, the one task whose prediction is a number
+
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+_PLAIN = {purpose: (purpose,) for purpose in (TRAIN, DEV, TEST)}
 
 
 @dataclasses.dataclass(frozen=True)
 class GlueTask:
-    """A classification task over files in GLUE's layout; the fields are the columns of the table below."""
+    """A task over files in GLUE's layout; the fields are the columns of the table below."""
 
     name: str
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # none: a number is to be learned
     text_a: str
     text_b: str | None = None
     label: str = "label"
     metrics: tuple[str, ...] = ("accuracy",)
+    bounds: tuple[float, float] | None = None  # of a label that is a number
+    # The splits of each purpose, and what the server calls those of test; other splits are files of their own name.
+    split_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=lambda: _PLAIN)
+    submissions: Mapping[str, str] | None = None  # {test: name} where it is None
     # Column names of splits whose file has no header line.
     headless: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+    # How many rows of a labelled split, as a share, the published files have that cannot be used.
+    broken: float = 0.0
 
     @property
     def head(self) -> HeadSpec:
-        """One logit for each label."""
-        return HeadSpec(num_labels=len(self.labels))
+        """One logit for each label, or the number."""
+        return HeadSpec(len(self.labels)) if self.labels else HeadSpec(1, REGRESSION)
+
+    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
+        """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
+
+        Raises:
+          DataError: the task has none for this purpose.
+        """
+        names = self.split_names.get(purpose, ())
+        if not names:
+            has = ", ".join(name for split_names in self.split_names.values() for name in split_names)
+            raise DataError(f"{self.name} has no split for {purpose}, only {has}", data_dir)
+        return tuple(name for name in names if self.file(data_dir, name).is_file()) or names[:1]
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns train.tsv, dev.tsv or test.tsv of the folder."""
+        """Returns train.tsv, dev.tsv, test.tsv of the folder, or as the split is named."""
         return Path(data_dir) / f"{split}.tsv"
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
-        """Reads a split; test examples have no label.
+        """Reads a split; test examples have no label. Where published files are broken, such rows are left out and counted.
 
         Raises:
           DataError: the file is missing or cannot be read, a text is empty, or a label unknown; names file and line.
         """
         path = self.file(data_dir, split)
-        header = self.headless.get(split)
-        texts = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
-        labelled = [] if split == TEST else [self.label]
-        first_line = 1 if header is not None else 2
-        examples = []
-        for line, cells in tsv.read_table(path, texts + labelled, header=header):
-            for column, text in zip(texts, cells):
-                if not text.strip():
-                    raise DataError(f"the text in column {column!r} is empty", path, line)
-            label = cells[-1] if labelled else None
-            if label is not None and label not in self.labels:
-                raise DataError(f"unknown label {label!r}; known are {', '.join(self.labels)}", path, line)
-            # The published script numbers lines from 0, so that the first example below a header line is number 1.
-            guid = f"{split}-{line - 1}"
-            examples.append(SentenceExample(guid, cells[0], cells[1] if self.text_b else None, label))
+        left_out: list[DataError] = []
+        tolerates = self.broken and not self._is_test(split)
+        examples = list(self.stream(path, split, left_out.append if tolerates else tables.refuse))
+        if len(left_out) > self.broken * len(examples):
+            raise left_out[0]
+        if left_out:
+            _LOG.warning(
+                "%d rows are left out, as %s is published with some that break off or are empty; the first: %s",
+                *(len(left_out), self.name, left_out[0]),
+            )
         if not examples:
-            raise DataError("no examples below the header line", path, first_line)
+            raise DataError("no examples below the header line", path, 1 if split in self.headless else 2)
         return examples
 
+    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+        """Reads a file in the layout of a split, see `Task.stream`."""
+        table = tables.open_table(source, form=tables.TSV, header=self.headless.get(split, True))
+        columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
+        labelled = not self._is_test(split)
+
+        def example(line: int, row: list[str]) -> SentenceExample:
+            texts = [cells.text(cell, column) for cell, column in zip(row, columns)]
+            label = self._label(row[-1]) if labelled else None
+            # The published script numbers lines from 0, so that the first example below a header line is number 1.
+            return SentenceExample(f"{split}-{line - 1}", texts[0], texts[1] if self.text_b else None, label)
+
+        return table.read(columns + [self.label] * labelled, example, report)
+
+    def submission(self, split: str) -> str | None:
+        """Returns the name that the server knows a split of test by."""
+        return (self.submissions or {TEST: self.name}).get(split)
+
+    def _is_test(self, split: str) -> bool:
+        return split in self.split_names[TEST]
+
+    def _label(self, cell: str) -> Label:
+        return cells.known_label(cell, self.labels) if self.labels else cells.number(cell, self.bounds)
+
+
+_ENTAILMENT = ("entailment", "not_entailment")
+_SENTENCES = ("sentence1", "sentence2")
 
 TASKS = {
     task.name: task
     for task in (
-        GlueTask("MRPC", ("0", "1"), "#1 String", "#2 String", label="Quality", metrics=("accuracy", "f1")),
-        GlueTask("RTE", ("entailment", "not_entailment"), "sentence1", "sentence2"),
-        GlueTask("SST-2", ("0", "1"), "sentence"),
         GlueTask(
             "CoLA",
             ("0", "1"),
             "sentence",
-            metrics=("accuracy", "matthews_correlation"),
-            headless=dict.fromkeys(SPLITS[:2], ("source", "label", "mark", "sentence")),
+            metrics=("matthews_correlation", "accuracy"),
+            headless=dict.fromkeys((TRAIN, DEV), ("source", "label", "mark", "sentence")),
         ),
+        GlueTask("SST-2", ("0", "1"), "sentence"),
+        GlueTask("MRPC", ("0", "1"), "#1 String", "#2 String", label="Quality", metrics=("accuracy", "f1")),
+        GlueTask("STS-B", (), *_SENTENCES, label="score", metrics=("pearson", "spearman"), bounds=SIMILARITIES),
+        GlueTask(
+            "QQP",
+            ("0", "1"),
+            "question1",
+            "question2",
+            label="is_duplicate",
+            metrics=("accuracy", "f1"),
+            broken=0.001,  # line ends within questions, and two empty ones, of 364 thousand
+        ),
+        GlueTask(
+            "MNLI",
+            NLI_LABELS,
+            *_SENTENCES,
+            label="gold_label",
+            split_names={
+                TRAIN: (TRAIN,),
+                DEV: ("dev_matched", "dev_mismatched"),
+                TEST: ("test_matched", "test_mismatched"),
+            },
+            submissions={"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"},
+        ),
+        GlueTask("QNLI", _ENTAILMENT, "question", "sentence"),
+        GlueTask("RTE", _ENTAILMENT, *_SENTENCES),
+        GlueTask("WNLI", ("0", "1"), *_SENTENCES),
+        GlueTask("AX", NLI_LABELS, *_SENTENCES, split_names={TEST: ("diagnostic",)}, submissions={"diagnostic": "AX"}),
     )
 }
-
-
-def get_task(name: str) -> GlueTask:
-    """Returns the task of a name; case and hyphens do not matter.
-
-    Raises:
-      FlagError: the name is unknown; the message names the nearest known one.
-    """
-    for known, task in TASKS.items():
-        if known.lower().replace("-", "") == name.lower().replace("-", ""):
-            return task
-    raise FlagError(f"--task_name: {unknown_name('task', name, TASKS)}")

@@ -11,7 +11,7 @@ from bert_tf.benchmark.materials import Materials, Source
 from bert_tf.benchmark.stage import Bench
 from bert_tf.benchmark.workers import Limits
 from bert_tf.config import BertConfig
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.tiny import TinyProject, write_project
 

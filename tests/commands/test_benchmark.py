@@ -89,7 +89,7 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
 
 def test_a_missing_folder_of_data_is_one_line(tmp_path, capsys):
     assert benchmark.main(["benchmark", "--data_dir=/no/such", f"--output_dir={tmp_path}"]) == 2
-    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold train.tsv\n"
+    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"
 
 
 def test_suites_that_no_size_has(tmp_path, capsys):

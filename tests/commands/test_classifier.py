@@ -10,6 +10,7 @@ import pytest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.commands import classifier
 from bert_tf.config import BertConfig
+from bert_tf.tasks.registry import known_names
 from tests.tiny import TOKENS, TinyProject, random_weights, write_project
 
 
@@ -59,7 +60,7 @@ DAMAGES = {
     ),
     "missing column": (
         lambda path: edit_cell(path, 1, 4, "text"),
-        "{path}:1: no column '#2 String' in the header line; it reads Quality | #1 ID | #2 ID | #1 String | text",
+        "{path}:1: no column '#2 String'; the header line reads Quality | #1 ID | #2 ID | #1 String | text",
     ),
     "short row": (
         lambda path: edit_bytes(path, b"\t2001\t", b"\t"),
@@ -93,7 +94,7 @@ def test_a_file_with_old_line_ends_is_still_one_line_of_error(project, refused):
     path = project.data_dir / "train.tsv"
     path.write_bytes(path.read_bytes().replace(b"\n", b"\r"))
     [problem] = refused()
-    assert problem.startswith(f"{path}:1: no column '#2 String' in the header line")
+    assert problem.startswith(f"{path}:1: no column '#2 String'; the header line reads")
 
 
 def test_vocabulary_of_another_size(project, refused):
@@ -201,15 +202,15 @@ def test_nothing_trained_to_evaluate_or_predict(wanted, refused, tmp_path):
     ("name", "hint"), [("MRCP", "; did you mean MRPC?"), ("sst", "; did you mean SST-2?"), ("translation", "")]
 )
 def test_unknown_task_names_the_nearest(name, hint, refused):
-    assert refused(task_name=name) == [f"--task_name: unknown task '{name}'{hint} (known: CoLA, MRPC, RTE, SST-2)"]
+    assert refused(task_name=name) == [f"--task_name: unknown task '{name}'{hint} (known: {', '.join(sorted(known_names()))})"]
 
 
 @pytest.mark.parametrize(
     ("flag", "problem"),
     [
-        ({"learning_rte": 1}, "Unknown command line flag 'learning_rte'. Did you mean: learning_rate ?"),
+        ({"learning_rte": 1}, "Unknown command line flag 'learning_rte'. Did you mean: learning_rate,"),
         ({"train_batch_size": -4}, "flag --train_batch_size=-4: -4 is not a positive integer"),
-        ({"data_dir": "/no/such/folder"}, "/no/such/folder: no such folder; --data_dir must hold train.tsv"),
+        ({"data_dir": "/no/such/folder"}, "/no/such/folder: no such folder; --data_dir must hold the files of MRPC"),
     ],
 )
 def test_unusable_flag(flag, problem, refused):

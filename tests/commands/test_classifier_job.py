@@ -156,11 +156,11 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
     assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "xla", *flags.EXACT}
     assert training.keys() >= {"group_by_length", "precision"}
-    assert training.keys() >= {"seed", "learning_rate", "train_file_sha256", "vocabulary_sha256", "checkpoint_sha256"}
+    assert training.keys() >= {"seed", "learning_rate", "train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
 
 
 def test_results_of_other_data_than_the_sample_have_no_note(trained):
-    assert "note" not in evaluation(trained.folder)
+    assert "note" not in json.loads((trained.folder / "eval_results.json").read_text())
     assert json.loads((trained.folder / "run_config.json").read_text())["data_note"] == ""
 
 
@@ -168,7 +168,8 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     shutil.copytree(copied.project.data_dir, tmp_path / "data" / "sample" / "MRPC")
     monkeypatch.setattr(job, "find_data", functools.partial(sources.find_data, project=tmp_path))
     assert run("--task_name=MRPC", "--do_eval", f"--output_dir={copied.folder}") == 0
-    assert evaluation(copied.folder)["note"] == "bundled sample, written for this project: not comparable with GLUE"
+    results = json.loads((copied.folder / "eval_results.json").read_text())
+    assert results["note"] == "bundled sample, written for this project: not comparable with GLUE"
     assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
 
 
@@ -200,13 +201,28 @@ def test_evaluating_alone_works_without_a_record(copied):
     assert evaluation(copied.folder) == before
 
 
-def test_evaluating_the_run_of_another_task_is_refused(copied, capsys):
-    record = json.loads((copied.folder / "run_config.json").read_text())
-    record["training"]["task_name"] = "RTE"
-    (copied.folder / "run_config.json").write_text(json.dumps(record))
+def change_record(folder, **changes):
+    record = json.loads((folder / "run_config.json").read_text())
+    record["training"].update(changes)
+    (folder / "run_config.json").write_text(json.dumps(record))
+
+
+def test_evaluating_the_run_of_a_task_with_other_labels_is_refused(copied, capsys):
+    change_record(copied.folder, task_name="RTE", labels=["entailment", "not_entailment"])
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
-    error = f"error: {copied.folder}: task_name was RTE, now MRPC; use the run as it was trained"
+    error = (
+        f"error: {copied.folder}: labels was ['entailment', 'not_entailment'], now ['0', '1']; use the run as it was trained"
+    )
     assert capsys.readouterr().err.splitlines()[-1] == error
+
+
+def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alone(copied, caplog):
+    change_record(copied.folder, task_name="QQP")
+    earlier = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
+    assert run(*copied.project.flags(copied.folder, do_eval=True, do_predict=True)) == 0
+    assert {name: (copied.folder / name).read_bytes() for name in earlier} == earlier
+    assert {path.name for path in (copied.folder / "MRPC").iterdir()} >= {*earlier, "eval_results.txt", "submission"}
+    assert "the model was trained on QQP: results go to" in caplog.text
 
 
 def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):

@@ -13,6 +13,7 @@ from bert_tf.commands import flags
 from bert_tf.errors import FlagError
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.glue import TASKS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -183,7 +184,7 @@ def test_parses_the_published_gtx_1060_run():
         " --train_batch_size=12 --learning_rate=2e-5 --num_train_epochs=3.0 --output_dir=./out/"
     )
     settings = flags.parse(["run_classifier.py", *line.split()])
-    assert settings.data == flags.DataSettings("MRPC", "glue/MRPC", 64, do_lower_case=True)
+    assert settings.data == flags.DataSettings("MRPC", "glue/MRPC", 64, do_lower_case=True, long_text="truncate")
     assert settings.model == flags.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
     assert (settings.train.train_batch_size, settings.train.learning_rate, settings.train.num_train_epochs) == (12, 2e-5, 3.0)
     assert (settings.job.do_train, settings.job.do_eval, settings.job.do_predict) == (True, True, False)
@@ -206,8 +207,25 @@ def test_given_names_the_flags_of_the_command_line():
     assert parse("--learning_rate=5e-5", "--nodo_eval").given == {"task_name", "learning_rate", "do_eval"}
 
 
-def test_output_folder_is_named_after_the_task():
-    assert parse().job.output_dir == "out/mrpc"
+@pytest.mark.parametrize(
+    ("name", "folder"), [("MRPC", "out/mrpc"), ("sst2", "out/sst-2"), ("XNLI-SW", "out/xnli-sw"), ("Custom", "out/custom")]
+)
+def test_output_folder_is_named_after_the_task(name, folder):
+    assert parse(f"--task_name={name}").job.output_dir == folder
+
+
+def test_flags_of_ones_own_data_become_its_settings():
+    given = parse("--task_name=custom", "--train_file=a.csv", "--text_a=3", "--nohas_header", "--problem=regression").custom
+    assert given == CustomSettings(train_file="a.csv", text_a="3", has_header=False, problem="regression")
+    assert parse().custom == CustomSettings()
+    assert [row.name for row in flags.CUSTOM] == [field.name for field in dataclasses.fields(CustomSettings)]
+
+
+@pytest.mark.parametrize("argument", ["--train_file=a.csv", "--problem=classification", "--has_header"])
+def test_flags_of_ones_own_data_go_with_its_task_only(argument):
+    name = argument.partition("=")[0]
+    with pytest.raises(FlagError, match=f"^{name} belongs to --task_name=custom; MRPC has columns and files of its own$"):
+        parse(argument)
 
 
 def test_a_flag_given_twice_takes_the_last_value():
@@ -217,7 +235,7 @@ def test_a_flag_given_twice_takes_the_last_value():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--learning_rte=1", "Unknown command line flag 'learning_rte'. Did you mean: learning_rate ?"),
+        ("--learning_rte=1", "Unknown command line flag 'learning_rte'. Did you mean: learning_rate"),
         ("--do-train", "Did you mean: do_train ?"),
         ("--use_tpu=true", "Unknown command line flag 'use_tpu'"),
         ("--nouse_tpu", "Unknown command line flag 'nouse_tpu'"),

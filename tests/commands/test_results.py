@@ -9,72 +9,172 @@ import pytest
 
 from bert_tf.commands import results
 from bert_tf.errors import OutputError
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
+from bert_tf.tasks.evaluation import evaluate_logits
 from bert_tf.tasks.glue import TASKS
 
 EXAMPLES = [SentenceExample("test-1", "a"), SentenceExample("test-2", "b"), SentenceExample("test-3", "c")]
-PROBABILITIES = np.array([[0.75, 0.25], [0.125, 0.875], [0.5, 0.5]], np.float32)
+LOG_3 = np.float32(np.log(3))
+LOGITS = np.array([[LOG_3, 0], [0, LOG_3], [0, 0]], np.float32)
+NLI_LOGITS = np.eye(3, dtype=np.float32)
+
+RIGHT, WRONG = ([0, 1, 0], [1, 1, 0])  # labels: all, and two of three
+LOSS = -np.log([0.75, 0.75, 0.5]).mean()
 
 
-def predictions(folder, name="predictions.tsv"):
-    results.write_predictions(folder, EXAMPLES, PROBABILITIES, ("not_entailment", "entailment"))
+def evaluated(labels, names=("no", "yes")):
+    return evaluate_logits(HeadSpec(2), names, ("accuracy", "f1"), LOGITS, np.array(labels, np.int32))
+
+
+def write(folder, *, note="", **evaluations):
+    return results.write_evaluation(folder, evaluations or {"dev": evaluated(RIGHT)}, step=15, note=note)
+
+
+def as_json(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def predictions(folder, name="predictions.tsv", *, task="RTE", split="test", logits=LOGITS):
+    results.write_predictions(folder, TASKS[task], split, EXAMPLES, logits)
     return (folder / name).read_text(encoding="utf-8").splitlines()
 
 
 def test_evaluation_is_key_value_sorted_by_key(tmp_path):
-    results.write_evaluation(tmp_path, {"loss": 0.5, "eval_accuracy": 0.75, "global_step": 15})
-    assert (tmp_path / "eval_results.txt").read_text() == "eval_accuracy = 0.75\nglobal_step = 15\nloss = 0.5\n"
+    found = write(tmp_path, note="a note")
+    assert (tmp_path / "eval_results.txt").read_text() == (
+        f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {found['loss']}\nglobal_step = 15\nloss = {found['loss']}\n"
+    )
+    assert found["loss"] == pytest.approx(LOSS)
 
 
 def test_evaluation_as_json_holds_the_same_values(tmp_path):
-    values = {"eval_accuracy": 0.1 + 0.2, "global_step": 15, "note": "a note"}
-    results.write_evaluation(tmp_path, values)
-    assert json.loads((tmp_path / "eval_results.json").read_text()) == values
+    found = write(tmp_path)
+    assert found.items() <= as_json(tmp_path).items()
+    assert as_json(tmp_path).keys() - found.keys() == {"splits"}
 
 
-def test_evaluation_is_logged(tmp_path, caplog):
+def test_a_note_stands_in_the_json_file(tmp_path):
+    write(tmp_path, note="a note")
+    assert as_json(tmp_path)["note"] == "a note"
+
+
+def test_json_has_intervals_and_tables_of_the_split(tmp_path):
+    evaluation = evaluated(WRONG)
+    write(tmp_path, dev=evaluation)
+    assert as_json(tmp_path)["splits"] == {
+        "dev": {
+            "accuracy": pytest.approx(2 / 3),
+            "f1": pytest.approx(2 / 3),
+            "loss": evaluation.loss,
+            "examples": 3,
+            "is_collapsed": True,  # the majority class is right as often
+            "intervals_95": {name: list(ends) for name, ends in evaluation.intervals.items()},
+            "labels": ["no", "yes"],
+            "confusion": [[1, 0], [1, 1]],
+            "per_class": [
+                {"label": "no", "precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3), "support": 1},
+                {"label": "yes", "precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3), "support": 2},
+            ],
+        }
+    }
+
+
+@pytest.mark.parametrize("kind", [REGRESSION, MULTI_LABEL])
+def test_what_has_no_classes_has_no_confusion_matrix(tmp_path, kind):
+    number = kind == REGRESSION
+    labels = np.array([1, 2, 3], np.float32) if number else np.eye(3, 2, dtype=np.float32)
+    head, metrics = (HeadSpec(1, kind), ("pearson",)) if number else (HeadSpec(2, kind), ("micro_f1",))
+    write(tmp_path, dev=evaluate_logits(head, () if number else ("a", "b"), metrics, LOGITS[:, : head.num_labels], labels))
+    split = as_json(tmp_path)["splits"]["dev"]
+    assert "confusion" not in split
+    assert [row["label"] for row in split["per_class"]] == ([] if number else ["a", "b"])
+
+
+def test_several_splits_have_their_mean_under_the_plain_keys(tmp_path):
+    found = write(tmp_path, dev_matched=evaluated(RIGHT), dev_mismatched=evaluated(WRONG))
+    expected = {"eval_accuracy": 5 / 6, "eval_accuracy_matched": 1.0, "eval_accuracy_mismatched": 2 / 3, "global_step": 15}
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert (
+        found["eval_loss"] == found["loss"] == pytest.approx((found["eval_loss_matched"] + found["eval_loss_mismatched"]) / 2)
+    )
+    assert as_json(tmp_path)["splits"].keys() == {"dev_matched", "dev_mismatched"}
+
+
+def test_evaluation_is_logged_with_intervals_and_a_table(tmp_path, caplog):
     caplog.set_level("INFO", logger="absl")
-    results.write_evaluation(tmp_path, {"eval_f1": 0.9})
-    assert caplog.messages == ["***** Eval results *****", "  eval_f1 = 0.9"]
+    evaluation = evaluated(WRONG, ("no", "certainly"))
+    write(tmp_path, dev=evaluation)
+    low, high = evaluation.intervals["accuracy"]
+    first, accuracy, _, loss, *_, count, head, no, certainly, _ = caplog.messages
+    assert first == "***** Eval results *****"
+    assert accuracy == f"  eval_accuracy = {2 / 3} (95 %: {low:.4f} to {high:.4f})"
+    assert loss == f"  eval_loss = {evaluation.loss}"
+    assert count == "dev: 3 examples"
+    assert head == "  label      precision  recall     f1  support"
+    assert no == "  no             0.500   1.000  0.667        1"
+    assert certainly == "  certainly      1.000   0.500  0.667        2"
 
 
-def test_predictions_begin_with_a_header(tmp_path):
-    assert predictions(tmp_path)[0].split("\t") == ["id", "label", "probability_not_entailment", "probability_entailment"]
+@pytest.mark.parametrize(("labels", "warned"), [(RIGHT, False), (WRONG, True)])
+def test_a_model_that_has_learned_nothing_is_warned_of(tmp_path, caplog, labels, warned):
+    caplog.set_level("WARNING", logger="absl")
+    write(tmp_path, dev=evaluated(labels))
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * warned
 
 
-def test_predictions_are_in_the_order_of_the_examples(tmp_path):
-    assert [line.split("\t")[0] for line in predictions(tmp_path)[1:]] == ["test-1", "test-2", "test-3"]
+def test_of_several_splits_each_has_its_interval_in_the_log(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    write(tmp_path, dev_a=evaluated(RIGHT), dev_b=evaluated(WRONG))
+    assert [line.split()[0] for line in caplog.messages if "95 %" in line] == [
+        *("eval_accuracy_a", "eval_accuracy_b", "eval_f1_a", "eval_f1_b")
+    ]
 
 
-def test_predictions_name_the_most_probable_label(tmp_path):
-    labels = [line.split("\t")[1] for line in predictions(tmp_path)[1:]]
-    assert labels == ["not_entailment", "entailment", "not_entailment"]
+def test_of_many_classes_the_first_are_logged(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    names = [f"class {number}" for number in range(23)]
+    labels = np.arange(23, dtype=np.int32)
+    write(tmp_path, dev=evaluate_logits(HeadSpec(23), names, ("accuracy",), np.eye(23, dtype=np.float32), labels))
+    assert caplog.messages[-2].startswith("  class 19 ")
+    assert caplog.messages[-1] == "  and 3 more, see eval_results.json"
+    assert len(as_json(tmp_path)["splits"]["dev"]["per_class"]) == 23
 
 
-def test_test_results_hold_probabilities_only(tmp_path):
-    assert predictions(tmp_path, "test_results.tsv") == ["0.75\t0.25", "0.125\t0.875", "0.5\t0.5"]
+def test_predictions_are_rows_below_a_header(tmp_path):
+    header, *rows = (line.split("\t") for line in predictions(tmp_path))
+    assert header == ["id", "label", "probability_entailment", "probability_not_entailment"]
+    assert [row[:2] for row in rows] == [["test-1", "entailment"], ["test-2", "not_entailment"], ["test-3", "entailment"]]
+    assert np.array([row[2:] for row in rows], float) == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]))
 
 
-def test_both_files_hold_the_same_probabilities(tmp_path):
-    with_names = [line.split("\t")[2:] for line in predictions(tmp_path)[1:]]
-    assert with_names == [line.split("\t") for line in predictions(tmp_path, "test_results.tsv")]
+def test_test_results_hold_the_same_probabilities_only(tmp_path):
+    named = [line.split("\t")[2:] for line in predictions(tmp_path)[1:]]
+    assert [line.split("\t") for line in predictions(tmp_path, "test_results.tsv")] == named
 
 
-def test_probabilities_are_read_back_exactly(tmp_path):
-    rows = np.random.default_rng(0).dirichlet([1, 1], 3).astype(np.float32)
-    results.write_predictions(tmp_path, EXAMPLES, rows, ("0", "1"))
-    np.testing.assert_array_equal(np.loadtxt(tmp_path / "test_results.tsv", np.float32, delimiter="\t"), rows)
+def test_the_only_split_of_a_purpose_has_no_suffix(tmp_path):
+    predictions(tmp_path)
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.tsv")}
+    assert files == {"predictions.tsv", "test_results.tsv", "submission/RTE.tsv"}
 
 
-@pytest.mark.parametrize("task", TASKS.values(), ids=TASKS)
-def test_no_label_can_break_a_cell(task):
-    assert all(label.isprintable() for label in task.labels)
+def test_files_of_several_splits_carry_their_names(tmp_path):
+    for split in ("test_matched", "test_mismatched"):
+        predictions(tmp_path, f"predictions{split[4:]}.tsv", task="MNLI", split=split, logits=NLI_LOGITS)
+    assert {path.name for path in tmp_path.glob("*.tsv")} == {
+        *("predictions_matched.tsv", "test_results_matched.tsv", "predictions_mismatched.tsv", "test_results_mismatched.tsv")
+    }
 
 
-@pytest.mark.parametrize("write", ["evaluation", "predictions"])
+def test_what_the_server_does_not_take_has_no_submission(tmp_path):
+    predictions(tmp_path, "predictions_held_out.tsv", split="test_held_out")
+    assert not (tmp_path / "submission").exists()
+
+
+@pytest.mark.parametrize("write", [write, predictions])
 def test_a_folder_that_is_a_file_is_refused(write, tmp_path):
     path = tmp_path / "file"
     path.write_text("mine")
     with pytest.raises(OutputError, match="cannot write: (Not a directory|File exists)"):
-        results.write_evaluation(path, {"loss": 1.0}) if write == "evaluation" else predictions(path)
+        write(path)
     assert path.read_text() == "mine"

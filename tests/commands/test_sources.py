@@ -13,7 +13,7 @@ from bert_tf.commands.flags import ModelSettings
 from bert_tf.commands.sources import SAMPLE_NOTE, find_data, find_model
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.tasks.glue import get_task
+from bert_tf.tasks.registry import get_task
 from tests import huggingface
 from tests.tiny import TOKENS, random_weights, write_project
 
@@ -57,13 +57,14 @@ def test_data_without_glue_dir_comes_from_the_project(tmp_path):
 
 def test_a_data_dir_that_is_missing_is_never_replaced_by_another(tmp_path):
     root = with_folders(tmp_path, "glue/MRPC", "data/MRPC", "data/sample/MRPC")
-    with pytest.raises(DataError, match=r"own: no such folder; --data_dir must hold train\.tsv"):
+    with pytest.raises(DataError, match=r"own: no such folder; --data_dir must hold the files of MRPC"):
         find_data(MRPC, str(root / "own"), environment={"GLUE_DIR": str(root / "glue")}, project=root)
 
 
 def test_a_task_without_data_or_sample_says_where_to_put_it(tmp_path):
     root = with_folders(tmp_path, "data/sample/MRPC")
-    with pytest.raises(DataError, match="data/RTE: no data for RTE; put its files there, set GLUE_DIR, or name .* --data_dir"):
+    expected = r"data/RTE: no data for RTE; fetch it \(python -m bert_tf data fetch RTE\), put its files there, set GLUE_DIR"
+    with pytest.raises(DataError, match=expected):
         find_data(get_task("RTE"), None, environment={}, project=root)
 
 

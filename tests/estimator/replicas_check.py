@@ -6,6 +6,8 @@ A process of its own, since devices are set up only once: four logical CPUs are 
 from __future__ import annotations
 
 import dataclasses
+import functools
+import itertools
 import json
 import os
 import sys
@@ -18,7 +20,9 @@ import tensorflow as tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.errors import TrainingError
-from bert_tf.estimator import run
+from bert_tf.estimator import evaluations, run
+from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
 from bert_tf.inputs.pipeline import Schedule
@@ -46,6 +50,7 @@ RUNS = {
     "three": ("mirrored", 3, None, {}),
     "four": ("mirrored", 4, "hierarchical", {}),
     "central": ("central_storage", 2, None, {}),
+    "two in micro-batches": ("mirrored", 2, None, {"micro_batches": 3}),  # of the five examples of a replica: 1, 2 and 2
     "one, plain": ("one_device", 1, None, {"fused": False}),
     "two, plain": ("mirrored", 2, None, {"fused": False}),
     "one, float16": ("one_device", 1, None, {"dtype": tf.float16}),
@@ -55,7 +60,7 @@ RUNS = {
     "two, dropout": ("mirrored", 2, None, {"dropout": True}),
     "two, dropout, again": ("mirrored", 2, None, {"dropout": True}),
 }
-MEASURED = ("one", "four", "central")  # evaluated and predicted with
+MEASURED = ("one", "four", "central")  # evaluated, also while they train, and predicted with
 
 
 class Watch(tf1.train.SessionRunHook):
@@ -93,20 +98,38 @@ def machine(name: str, replicas: int, reduction: str | None) -> Machine:
     return Machine(devices.session_config(CPUS), Plan(name, names), distribution.make(name, settings, names))
 
 
-def model(plan: RestorePlan, *, dtype: tf.DType = tf.float32, fused: bool = True, dropout: bool = False) -> Model:
+def model(
+    plan: RestorePlan, *, dtype: tf.DType = tf.float32, fused: bool = True, dropout: bool = False, micro_batches: int = 1
+) -> Model:
     optimization = Optimization(
         learning_rate=0.01,
         warmup_steps=2,
         total_steps=SCHEDULE.steps,
+        micro_batches=micro_batches,
         clip_norm=CLIP_NORM,
         loss_scaling=dtype == tf.float16,
         adamw=AdamWConfig(fused=fused),
     )
     execution = Execution(dtype=dtype)
-    return Model(toy.CONFIG, HeadSpec(2), execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
+    return Model(toy.CONFIG, HeadSpec(2), execution=execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
 
 
-def train(folder: Path, plan: RestorePlan, row: tuple, *, steps: int | None = None, spoil: int | None = None) -> Watch:
+def evaluation() -> EvaluationPlan:
+    """Measures wherever a checkpoint is due anyway; the last is the best."""
+    turns = itertools.count()
+    make_forward = functools.partial(Forward, Model(toy.CONFIG, HeadSpec(2)), Machine(devices.session_config(CPUS)))
+    return EvaluationPlan(5, make_forward, lambda forward: {**toy.measure(forward, DEV), "eval_turn": next(turns)}, "eval_turn")
+
+
+def train(
+    folder: Path,
+    plan: RestorePlan,
+    row: tuple,
+    *,
+    steps: int | None = None,
+    spoil: int | None = None,
+    evaluation: EvaluationPlan | None = None,
+) -> Watch:
     """Trains to the end, or stops after some steps as a signal would."""
     name, replicas, reduction, ways = row
     watch, check_every = Watch(), 4 if name == "mirrored" else 0
@@ -119,6 +142,7 @@ def train(folder: Path, plan: RestorePlan, row: tuple, *, steps: int | None = No
         log_every_n_steps=1,
         keep_optimizer_slots=True,
         check_replicas_every_n_steps=check_every,
+        evaluation=evaluation,
     )
     trained = dataclasses.replace(model(plan, **ways), check_replicas=check_every > 0)
     estimator = run.make_estimator(trained, folder, machine(name, replicas, reduction))
@@ -148,9 +172,10 @@ def measured(folder: Path, plan: RestorePlan, row: tuple) -> dict:
     name, replicas, reduction, ways = row
     estimator = run.make_estimator(model(plan, **ways), folder, machine(name, replicas, reduction))
     return {
-        "evaluation": [run.evaluate(estimator, DEV, metrics=("accuracy", "f1"), batch_size=b).results for b in (4, None)],
-        "predictions": run.predict(estimator, DEV, batch_size=5).tolist(),
-        "of_fewer_than_replicas": run.predict(estimator, toy.features(1, seed=1), batch_size=8).tolist(),
+        "evaluation": [toy.evaluate(estimator, DEV, batch_size=batch_size) for batch_size in (4, None)],
+        "predictions": toy.predict(estimator, DEV, batch_size=5).tolist(),
+        "of_fewer_than_replicas": toy.predict(estimator, toy.features(1, seed=1), batch_size=8).tolist(),
+        "on_the_way": evaluations.read(folder, up_to=SCHEDULE.steps),
         "left_over": sorted(path.name for path in folder.glob("eval_*")),
     }
 
@@ -175,7 +200,7 @@ def main() -> None:
         result, finals = {}, {}
         for number, (label, row) in enumerate(RUNS.items()):
             own = folder / str(number)
-            watch = train(own, plan, row)
+            watch = train(own, plan, row, evaluation=evaluation() if label in MEASURED else None)
             finals[label] = weights(own)
             result[label] = learned(own, watch, finals[", ".join(["one", *label.split(", ")[1:2]])])
             if label in MEASURED:

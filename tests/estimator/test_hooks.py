@@ -11,7 +11,7 @@ import tensorflow as tf
 
 from bert_tf.errors import LostPeerError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
-from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -53,12 +53,27 @@ def take_steps(hooks, *, until=6, start=0, on_step=lambda _: None, build=lambda 
     return taken
 
 
+class Saved(tf1.train.CheckpointSaverListener):
+    """Hears of checkpoints, and ends training with the last that it wants."""
+
+    def __init__(self, last=None, finds=list):
+        self.steps, self.found = [], []
+        self._last, self._finds = last, finds
+
+    def after_save(self, session, global_step_value):
+        del session
+        self.steps.append(global_step_value)
+        self.found.append(self._finds())
+        return global_step_value == self._last
+
+
 def progress(folder, *, every=1, total=6):
     return ProgressHook(folder, batch_size=4, total_steps=total, every_n_steps=every)
 
 
-def saver(folder, *, every=2, total=6, keep_slots=False):
-    return CheckpointHook(folder, every_n_steps=every, total_steps=total, keep_slots=keep_slots)
+def saver(folder, *every, total=6, **settings):
+    settings = {"keep_slots": False, **settings}
+    return CheckpointHook(folder, every_n_steps=every or [2], total_steps=total, **settings)
 
 
 def steps_on_disk(folder):
@@ -115,7 +130,6 @@ def test_the_log_says_how_far_it_is(tmp_path, caplog):
 
 def test_tensorboard_gets_the_numbers_of_a_report(tmp_path):
     take_steps([progress(tmp_path)])
-    tf1.summary.FileWriterCache.get(str(tmp_path)).flush()
     assert toy.summary_tags(tmp_path) == {"loss", "learning_rate", "gradient_norm", "examples_per_second"}
 
 
@@ -171,8 +185,25 @@ def test_checkpoints_are_saved_on_the_way_and_at_the_end(tmp_path):
     assert steps_on_disk(tmp_path) == [2, 4, 5]
 
 
+def test_steps_that_are_due_for_two_reasons_are_saved_once(tmp_path):
+    saved = Saved()
+    take_steps([saver(tmp_path, 2, 3, listeners=[saved])])
+    assert saved.steps == steps_on_disk(tmp_path) == [2, 3, 4, 6]
+
+
+def test_a_run_that_continues_saves_where_it_would_have_saved_anyway(tmp_path):
+    take_steps([saver(tmp_path)], start=3)
+    assert steps_on_disk(tmp_path) == [4, 6]
+
+
+def test_who_hears_of_a_checkpoint_finds_it_and_may_end_training(tmp_path):
+    saved = Saved(last=4, finds=lambda: steps_on_disk(tmp_path))
+    assert take_steps([saver(tmp_path, listeners=[saved])]) == 4
+    assert saved.found == [[2], [2, 4]]
+
+
 def test_nothing_is_saved_before_the_first_step(tmp_path):
-    take_steps([saver(tmp_path, every=100)], until=3)
+    take_steps([saver(tmp_path, 100)], until=3)
     assert steps_on_disk(tmp_path) == [3]
 
 
@@ -188,7 +219,7 @@ def test_the_last_checkpoint_keeps_the_moments_on_request(tmp_path):
 
 
 def test_a_checkpoint_of_an_early_stop_keeps_the_moments(tmp_path):
-    take_steps([saver(tmp_path, every=100)], until=3)
+    take_steps([saver(tmp_path, 100)], until=3)
     assert toy.entries(tmp_path, 3)["weight/adam_m"] == 3.0
 
 
@@ -238,6 +269,33 @@ def test_a_signal_ends_training_after_the_step(number):
     # The signal comes between two steps; the next step still ends.
     assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
     assert hook.stopped_by is number
+
+
+def other_machine(told):
+    """What another machine tells, after three steps."""
+
+    def build(_):
+        late = tf.cast(tf1.train.get_global_step() >= 3, tf.float32)
+        tf.add(tf1.placeholder_with_default(0.0, [], name=STOP), told * late, name=STOPS)
+
+    return build
+
+
+@pytest.mark.parametrize(("told", "stopped_by"), [(1.0, signal.SIGTERM), (0.5, None), (1.5, signal.SIGTERM)])
+def test_a_machine_stops_when_another_is_told_to_or_ends_early(told, stopped_by):
+    hook = StopOnSignalHook(together=True)
+    assert take_steps([hook], build=other_machine(told)) in (3, 4)  # the step is read before it is counted, or after
+    assert hook.stopped_by is stopped_by
+
+
+def test_of_several_machines_one_that_ends_early_tells_the_others_with_its_next_step():
+    hook, told = StopOnSignalHook(together=True), []
+    steps = take_steps([hook], build=other_machine(0.0), on_step=lambda step: step == 2 and told.append(hook.end_early()))
+    assert (steps, told, hook.stopped_by) == (3, [False], None)
+
+
+def test_one_machine_can_end_early_at_once():
+    assert StopOnSignalHook().end_early()
 
 
 def test_without_a_signal_nothing_stops():

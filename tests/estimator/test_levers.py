@@ -38,7 +38,7 @@ def losses(*, off=(), bias_correction=False):
         tf1.set_random_seed(1)
         data = train_input_fn(wide.features(), wide.SCHEDULE, seed=4, batching=batching)()
         batch = tf1.data.make_one_shot_iterator(data).get_next()
-        model = Model(wide.SURE, HeadSpec(2), execution, seed=1, optimization=optimization)
+        model = Model(wide.SURE, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
         spec = make_model_fn(model)(batch, TRAIN)
         session.run(tf1.global_variables_initializer())
         session.run(tf1.local_variables_initializer())

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -7,26 +8,39 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator.model_fn import EVAL, LABELS, LOSSES, PREDICT, PROBABILITIES, ROWS, TRAIN, Model, make_model_fn
+from bert_tf.estimator.model_fn import EVAL, LOGITS, PREDICT, ROWS, TRAIN, LossOptions, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization
 from bert_tf.inputs import pipeline
-from bert_tf.tasks.base import HeadSpec
+from bert_tf.modeling import heads
+from bert_tf.tasks import scores
+from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from tests.estimator import toy
+from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 
+TWO_CLASSES = HeadSpec(2)
+# Of each kind, a head and the labels of eight examples.
+KINDS = {
+    CLASSIFICATION: (HeadSpec(3), np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)),
+    REGRESSION: (HeadSpec(1, REGRESSION), np.linspace(0, 5, 8, dtype=np.float32)),
+    MULTI_LABEL: (HeadSpec(3, MULTI_LABEL), (np.arange(24).reshape(8, 3) % 2).astype(np.float32)),
+}
 
-def build(mode, *, labels=2, with_labels=True, **model):
-    """Builds the graph of a mode in the current graph."""
+
+def build(mode, *, head=TWO_CLASSES, label_ids=None, with_labels=True, **model):
+    """Builds the graph of a mode in the current graph; `label_ids` take the place of the toy's."""
     optimization = Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10)
     settings = {"seed": 1, "optimization": optimization, **model}
     batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
     batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_BATCH_SIZE: tf.constant(8)}
+    if label_ids is not None:
+        batch["label_ids"] = tf.constant(label_ids)
     if not with_labels:
         del batch["label_ids"]
     tf1.train.get_or_create_global_step()
     tf1.set_random_seed(1)
-    return make_model_fn(Model(toy.CONFIG, HeadSpec(labels), **settings))(batch, mode)
+    return make_model_fn(Model(toy.CONFIG, head, **settings))(batch, mode)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +73,7 @@ def losses_at(spec, *steps):
 
 
 def test_the_function_fits_on_a_screen():
-    lines, _ = inspect.getsourcelines(make_model_fn(Model(toy.CONFIG, HeadSpec(2))))
+    lines, _ = inspect.getsourcelines(make_model_fn(Model(toy.CONFIG, TWO_CLASSES)))
     assert lines[0].strip().startswith("def model_fn(")
     assert len(lines) <= 50
 
@@ -78,25 +92,38 @@ def test_only_training_has_moments(mode):
 
 
 @pytest.mark.parametrize("labels", [2, 3])
-def test_predictions_are_one_probability_for_each_label(labels):
-    spec = build(PREDICT, labels=labels, with_labels=False)
+def test_predictions_are_one_logit_for_each_label(labels):
+    spec = build(PREDICT, head=HeadSpec(labels), with_labels=False)
     with session() as opened:
-        probabilities = opened.run(spec.predictions)["probabilities"]
-    assert probabilities.shape == (8, labels)
-    np.testing.assert_allclose(probabilities.sum(axis=-1), 1.0, rtol=1e-6)
+        assert opened.run(spec.predictions)["logits"].shape == (8, labels)
 
 
-def test_the_loss_is_the_mean_cross_entropy():
-    spec = build(EVAL)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("mode", [EVAL, TRAIN])
+def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, kind):
+    head, label_ids = KINDS[kind]
+    spec = build(mode, head=head, label_ids=label_ids, dropout=False)
     with session() as opened:
-        loss, probabilities = opened.run([spec.loss, spec.predictions["probabilities"]])
-    expected = -np.log(probabilities[np.arange(8), toy.features(8).label_ids]).mean()
-    assert loss == pytest.approx(expected, rel=1e-5)
+        loss, logits = opened.run([spec.loss, graph.get_tensor_by_name("head/BiasAdd:0")])
+    assert loss == pytest.approx(scores.losses(kind, logits, label_ids).mean(), rel=1e-5)
+
+
+@pytest.mark.parametrize("loss_of", [heads.classification_loss, heads.multi_label_loss])
+@pytest.mark.parametrize("mode", [EVAL, TRAIN])
+def test_weights_and_smoothing_are_of_training_alone(graph, mode, loss_of):
+    options = LossOptions(class_weights=(1.0, 2.0, 3.0), label_smoothing=0.2)
+    head, label_ids = KINDS[CLASSIFICATION if loss_of is heads.classification_loss else MULTI_LABEL]
+    spec = build(mode, head=head, label_ids=label_ids, dropout=False, loss=options)
+    with session() as opened:
+        tf1.trainable_variables()[-1].load([1.0, -2.0, 0.5], opened)
+        loss, logits = opened.run([spec.loss, graph.get_tensor_by_name("head/BiasAdd:0")])
+    used = dataclasses.asdict(options) if mode == TRAIN else {}
+    assert loss == pytest.approx(evaluate(lambda: loss_of(logits, label_ids, **used)).mean(), rel=1e-5)
 
 
 @pytest.mark.parametrize(
     ("mode", "names"),
-    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (PROBABILITIES, LABELS, LOSSES, ROWS)), (PREDICT, (PROBABILITIES,))],
+    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (LOGITS, ROWS)), (PREDICT, (LOGITS,))],
 )
 def test_what_hooks_fetch_has_its_name(graph, mode, names):
     build(mode)

@@ -73,6 +73,16 @@ def test_metrics_do_not_depend_on_replicas_and_batches(found, name):
 
 
 @MEASURED
+def test_an_evaluation_while_replicas_train_is_that_of_the_checkpoint(found, name):
+    """By one device, of what all have learned."""
+    lines = found[name]["on_the_way"]
+    assert [line["step"] for line in lines] == [5, 10, 13]
+    afterwards = found[name]["evaluation"][0]
+    assert lines[-1]["eval_loss"] == pytest.approx(afterwards["loss"], rel=1e-5)
+    assert (lines[-1]["eval_accuracy"], lines[-1]["step"]) == (afterwards["accuracy"], afterwards["global_step"])
+
+
+@MEASURED
 def test_every_example_is_predicted_once_and_in_its_place(found, name):
     expected = np.array(found["one"]["predictions"])
     assert expected.shape == (13, 2)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -15,6 +16,8 @@ from bert_tf.estimator import hooks, run
 from bert_tf.features.spec import SENTENCE_FIELDS
 from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.modeling.execution import Execution
+from bert_tf.tasks import scores
+from bert_tf.tasks.base import CLASSIFICATION
 from tests.estimator import toy
 
 LAST = toy.SCHEDULE.steps
@@ -210,24 +213,24 @@ def test_training_leaves_no_temporary_files(finished):
 @pytest.mark.parametrize("batch_size", [None, 4, 13])
 def test_evaluation_counts_every_example_once(finished, batch_size):
     estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
-    probabilities = run.predict(estimator, features, batch_size=5)
+    probabilities = toy.predict(estimator, features, batch_size=5)
     expected = -np.log(probabilities[np.arange(13), features.label_ids]).mean()
-    results = run.evaluate(estimator, features, batch_size=batch_size, metrics=("accuracy",)).results
-    assert results["eval_loss"] == pytest.approx(expected, rel=1e-5)
-    assert results["loss"] == results["eval_loss"]
-    assert results["eval_accuracy"] == np.mean(probabilities.argmax(axis=-1) == features.label_ids)
-
-
-def test_evaluation_names_metrics_and_step(finished):
-    results = run.evaluate(toy.make_estimator(finished), toy.features(4), batch_size=4, metrics=("accuracy", "f1")).results
-    assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "loss", "global_step"}
+    results = toy.evaluate(estimator, features, batch_size=batch_size)
+    assert results["loss"] == pytest.approx(expected, rel=1e-5)
+    assert results["accuracy"] == np.mean(probabilities.argmax(axis=-1) == features.label_ids)
     assert results["global_step"] == LAST
 
 
-def test_evaluation_returns_what_prediction_returns(finished):
-    estimator, features = toy.make_estimator(finished), toy.features(13, seed=1)
-    evaluation = run.evaluate(estimator, features, batch_size=4, metrics=())
-    np.testing.assert_allclose(evaluation.probabilities, run.predict(estimator, features, batch_size=4), rtol=1e-6)
+def test_results_are_shown_by_tensorboard(copy):
+    run.report_to_tensorboard(toy.make_estimator(copy), {"eval_accuracy": 0.5}, LAST)
+    assert toy.summary_tags(copy / "eval") == {"eval_accuracy"}
+
+
+def test_windows_of_a_text_are_averaged(finished):
+    features, estimator = toy.features(4, seed=1), toy.make_estimator(finished)
+    windows = dataclasses.replace(features, example_ids=np.array([0, 0, 1, 2], np.int32))
+    first, second, *rest = run.forward(estimator, features)[0]
+    np.testing.assert_allclose(run.forward(estimator, windows)[0], [(first + second) / 2, *rest], rtol=1e-5)
 
 
 @pytest.fixture(scope="module")
@@ -240,7 +243,8 @@ def one_by_one(finished):
         alone = [examples.batch(np.array([row]), examples.lengths[row]) for row in range(13)]
         return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
 
-    return np.array([row["probabilities"] for row in toy.make_estimator(finished).predict(input_fn)])
+    logits = np.array([row["logits"] for row in toy.make_estimator(finished).predict(input_fn)])
+    return scores.scores(CLASSIFICATION, logits)
 
 
 def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
@@ -250,10 +254,9 @@ def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
     np.testing.assert_allclose(one_by_one.sum(axis=-1), 1.0, rtol=1e-6)
 
 
-@pytest.mark.parametrize("measure", [run.predict, lambda *a, **k: run.evaluate(*a, metrics=(), **k).probabilities])
 @pytest.mark.parametrize("batch_size", [None, 1, 7])
-def test_probabilities_are_in_the_given_order_whatever_the_batches(finished, one_by_one, measure, batch_size):
-    found = measure(toy.make_estimator(finished), toy.features(13, seed=1), batch_size=batch_size)
+def test_probabilities_are_in_the_given_order_whatever_the_batches(finished, one_by_one, batch_size):
+    found = toy.predict(toy.make_estimator(finished), toy.features(13, seed=1), batch_size=batch_size)
     np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-6)
 
 
@@ -261,20 +264,19 @@ def test_probabilities_are_in_the_given_order_whatever_the_batches(finished, one
 @pytest.mark.parametrize("batching", [Batching(pad_to=16), Batching(multiple=8), Batching(pad_to=15, multiple=16)])
 def test_padding_changes_no_probability(finished, one_by_one, packed, batching):
     estimator = toy.make_estimator(finished, execution=Execution(pack_tokens=packed))
-    found = run.predict(estimator, toy.features(13, seed=1), batching=batching)
+    found = toy.predict(estimator, toy.features(13, seed=1), batching=batching)
     np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("do", [run.predict, lambda *args, **kwargs: run.evaluate(*args, metrics=(), **kwargs)])
-def test_without_a_checkpoint_nothing_is_measured(tmp_path, do):
+def test_without_a_checkpoint_nothing_is_measured(tmp_path):
     with pytest.raises(CheckpointError, match=r"no trained checkpoint; train first \(--do_train\)"):
-        do(toy.make_estimator(tmp_path), toy.features(4), batch_size=4)
+        run.forward(toy.make_estimator(tmp_path), toy.features(4))
 
 
 def test_a_damaged_checkpoint_is_not_evaluated(copy):
     tear(copy / f"model.ckpt-{LAST}.data-00000-of-00001")
     with pytest.raises(CheckpointError, match="damaged checkpoint"):
-        run.predict(toy.make_estimator(copy), toy.features(4), batch_size=4)
+        run.forward(toy.make_estimator(copy), toy.features(4))
 
 
 @pytest.mark.parametrize("part", ["index", "data-00000-of-00001"])

@@ -92,6 +92,7 @@ def test_checkpoints_of_an_unknown_run_are_not_touched(tmp_path):
         *("checkpoint", "model.ckpt-5.index", "model.ckpt-5.data-00000-of-00001", "graph.pbtxt", "metrics.jsonl"),
         *("events.out.tfevents.1.host", "eval_results.txt", "eval_results.json", "predictions.tsv", "test_results.tsv"),
         *("vocab.txt", "bert_config.json", "eval/events.out.tfevents.1.host", "features/MRPC-train-1.safetensors"),
+        *("evaluations.jsonl", "best/model.ckpt-5.index"),
     ],
 )
 def test_overwriting_deletes_what_a_run_writes(claimed, name):

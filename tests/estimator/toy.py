@@ -12,6 +12,7 @@ from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
+from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.spec import SentenceFeatures
@@ -20,7 +21,9 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.base import HeadSpec
+from bert_tf.tasks import scores
+from bert_tf.tasks.base import CLASSIFICATION, HeadSpec
+from bert_tf.tasks.evaluation import evaluate_logits
 from tests.tiny import random_weights
 
 CONFIG = BertConfig(
@@ -31,6 +34,7 @@ CONFIG = BertConfig(
     intermediate_size=16,
     max_position_embeddings=16,
 )
+HEAD = HeadSpec(2)
 EXECUTION = Execution()
 SCHEDULE = Schedule(examples=24, batch_size=4, epochs=3)  # 18 steps, 6 an epoch
 SEED = 11
@@ -70,7 +74,7 @@ def make_estimator(
 ):
     """An Estimator of the toy's model."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": schedule.steps, **optimization}
-    model = Model(config, HeadSpec(2), execution, seed=seed, optimization=Optimization(**settings), restore=restore)
+    model = Model(config, HEAD, execution=execution, seed=seed, optimization=Optimization(**settings), restore=restore)
     return run.make_estimator(model, folder, Machine(session_config(xla=xla)))
 
 
@@ -87,6 +91,29 @@ def train(
     settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
     estimator = make_estimator(folder, seed=seed, schedule=schedule, **model)
     return run.train(estimator, data or features(schedule.examples), settings, seed=seed)
+
+
+def make_forward() -> Forward:
+    """The graph without training of the toy's model."""
+    return Forward(Model(CONFIG, HEAD), Machine(session_config()))
+
+
+def measure(forward: Forward, data: SentenceFeatures) -> dict[str, float]:
+    """Accuracy and loss of the weights that are loaded."""
+    found = evaluate_logits(HEAD, ("0", "1"), ("accuracy",), forward.logits(data), data.label_ids)
+    return {f"eval_{name}": value for name, value in found.values.items()}
+
+
+def predict(estimator, data: SentenceFeatures, **batches) -> np.ndarray:
+    """[E, 2] probabilities of the classes."""
+    logits, _ = run.forward(estimator, data, **batches)
+    return scores.scores(CLASSIFICATION, logits)
+
+
+def evaluate(estimator, data: SentenceFeatures, metrics: tuple[str, ...] = ("accuracy", "f1"), **batches) -> dict[str, float]:
+    """Metrics, loss and step."""
+    logits, step = run.forward(estimator, data, **batches)
+    return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, data.label_ids).values, "global_step": step}
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:

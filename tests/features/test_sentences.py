@@ -1,14 +1,12 @@
-"""Features of sentences and pairs, against examples worked out by hand and the published loop."""
+"""Features of sentences and pairs, against examples worked out by hand."""
 
 from __future__ import annotations
-
-import doctest
 
 import numpy as np
 import pytest
 
-from bert_tf.features import sentences
-from bert_tf.features.sentences import build, truncated_lengths
+from bert_tf.features.long_text import CUTS
+from bert_tf.features.sentences import build
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -17,31 +15,12 @@ VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "the", "cat", "sat", "##s", "."])
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
 
-def one(text_a: str, text_b: str | None = None, *, max_seq_length: int = 16):
-    return build([(text_a, text_b)], [None], TOKENIZER, label_names=(), max_seq_length=max_seq_length)
+def one(text_a: str, text_b: str | None = None, *, max_seq_length: int = 16, long_text: str = "truncate"):
+    return build([(text_a, text_b)], np.zeros(1, np.int32), TOKENIZER, max_seq_length=max_seq_length, long_text=long_text)
 
 
-def token_by_token(first: list, second: list, limit: int) -> tuple[list, list]:
-    """The published rule: one token at a time from the longer one, from the second where they are equal."""
-    first, second = list(first), list(second)
-    while len(first) + len(second) > limit:
-        longer = first if len(first) > len(second) else second
-        longer.pop()
-    return first, second
-
-
-def test_examples_in_the_documentation_hold():
-    result = doctest.testmod(sentences)
-    assert result.attempted > 0
-    assert result.failed == 0
-
-
-def test_truncation_keeps_what_the_published_loop_keeps():
-    first, second, limit = (x.ravel() for x in np.meshgrid(range(10), range(10), range(21), indexing="ij"))
-    kept = truncated_lengths(first, second, limit)
-    for a, b, most, kept_a, kept_b in zip(first, second, limit, *kept):
-        published = token_by_token(list(range(a)), list(range(b)), most)
-        assert (list(range(kept_a)), list(range(kept_b))) == tuple(map(list, published))
+def rows(features) -> list[list[int]]:
+    return [part.tolist() for part in np.split(features.token_ids, np.cumsum(features.lengths))[:-1]]
 
 
 def test_pair_is_cls_a_sep_b_sep():
@@ -100,25 +79,57 @@ def test_truncated_pairs_are_counted(max_seq_length, truncated):
 
 
 def test_examples_follow_each_other_in_the_order_of_the_texts():
-    features = build([("the", None), ("cat", "sat")], ["x", "x"], TOKENIZER, label_names=("x",), max_seq_length=8)
-    assert features.token_ids.tolist() == [2, 5, 3, 2, 6, 3, 7, 3]
-    assert features.lengths.tolist() == [3, 5]
+    features = build([("the", None), ("cat", "sat")], np.zeros(2, np.int32), TOKENIZER, max_seq_length=8)
+    assert rows(features) == [[2, 5, 3], [2, 6, 3, 7, 3]]
 
 
-def test_label_is_its_position_among_the_names():
-    texts = [("the", None)] * 3
-    features = build(texts, ["no", "yes", "no"], TOKENIZER, label_names=("yes", "no"), max_seq_length=8)
-    assert features.label_ids.tolist() == [1, 0, 1]
-
-
-def test_label_to_be_predicted_is_zero_as_in_the_published_script():
-    assert one("the").label_ids.tolist() == [0]
+@pytest.mark.parametrize("labels", [np.array([1, 0], np.int32), np.array([0.5, 4], np.float32), np.eye(2, 3, dtype=np.float32)])
+def test_labels_of_any_kind_stay_with_their_texts(labels):
+    features = build([("the", None), ("cat", None)], labels, TOKENIZER, max_seq_length=8)
+    np.testing.assert_array_equal(features.label_ids, labels)
+    assert features.label_ids.dtype == labels.dtype
 
 
 def test_labels_must_be_as_many_as_texts():
     with pytest.raises(ValueError, match="columns of different lengths"):
-        build([("the", None), ("cat", None)], ["x"], TOKENIZER, label_names=("x",), max_seq_length=8)
+        build([("the", None), ("cat", None)], np.zeros(1, np.int32), TOKENIZER, max_seq_length=8)
 
 
-def test_no_texts_make_no_features():
-    assert len(build([], [], TOKENIZER, label_names=("x",), max_seq_length=8)) == 0
+@pytest.mark.parametrize("long_text", CUTS)
+def test_no_texts_make_no_features(long_text):
+    features = build([], np.zeros(0, np.int32), TOKENIZER, max_seq_length=8, long_text=long_text)
+    assert (len(features), features.examples) == (0, 0)
+
+
+@pytest.mark.parametrize("long_text", CUTS)
+def test_texts_that_fit_are_the_same_however_long_ones_are_cut(long_text):
+    texts = [("the cat sat", None), ("the cat", "sat ."), ("cat", "")]
+    features = build(texts, np.arange(3, dtype=np.int32), TOKENIZER, max_seq_length=7, long_text=long_text)
+    assert rows(features) == [[2, 5, 6, 7, 3], [2, 5, 6, 3, 7, 9, 3], [2, 6, 3, 3]]
+    assert (features.truncated, features.label_ids.tolist()) == (0, [0, 1, 2])
+
+
+def test_head_and_tail_of_a_long_text_are_kept():
+    features = one("the cat cats sat . .", max_seq_length=6, long_text="head_tail")
+    assert rows(features) == [[2, 5, 7, 9, 9, 3]]
+    assert features.truncated == 1
+
+
+def test_windows_of_a_long_text_are_rows_of_its_example():
+    texts = [("the", None), ("the cat cats sat .", None), ("cat", None)]
+    features = build(texts, np.array([1, 2, 0], np.int32), TOKENIZER, max_seq_length=6, long_text="windows")
+    assert rows(features) == [[2, 5, 3], [2, 5, 6, 6, 8, 3], [2, 6, 8, 7, 9, 3], [2, 6, 3]]
+    assert features.example_ids.tolist() == [0, 1, 1, 2]
+    assert features.label_ids.tolist() == [1, 2, 2, 0]
+    assert features.truncated == 0
+
+
+def test_the_shorter_text_of_a_pair_is_in_every_window():
+    features = one("the cat", "sat . sat the", max_seq_length=7, long_text="windows")
+    assert rows(features) == [[2, 5, 6, 3, 7, 9, 3], [2, 5, 6, 3, 9, 7, 3], [2, 5, 6, 3, 7, 5, 3]]
+    assert features.first_lengths.tolist() == [4, 4, 4]
+
+
+def test_other_ways_than_windows_have_a_row_for_each_example():
+    assert one("the cat sat", long_text="truncate").example_ids is None
+    assert one("the cat sat", long_text="head_tail").example_ids is None

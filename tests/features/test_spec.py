@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -53,7 +55,7 @@ def test_batch_may_be_as_long_as_its_longest_example():
 
 
 def test_longer_example_is_refused():
-    with pytest.raises(ValueError, match="an example has 6 tokens, the batch is padded to 5"):
+    with pytest.raises(ValueError, match="a row has 6 tokens, the batch is padded to 5"):
         features().batch(np.array([1, 2]), 5)
 
 
@@ -83,9 +85,33 @@ def test_columns_make_the_features_again():
     assert {k: v.tolist() for k, v in again.columns().items()} == {k: v.tolist() for k, v in original.columns().items()}
 
 
-def test_columns_read_back_in_another_type_become_int32():
-    columns = {name: column.astype(np.int64) for name, column in features().columns().items()}
-    assert SentenceFeatures.from_columns(columns, truncated=0).token_ids.dtype == np.int32
+@pytest.mark.parametrize(
+    ("labels", "field"),
+    [
+        (np.array([1, 0, 2], np.int32), Field("label_ids", per_token=False)),
+        (np.array([1.5, 0, 2], np.float32), Field("label_ids", per_token=False, dtype=np.float32)),
+        (np.eye(3, 5, dtype=np.float32), Field("label_ids", per_token=False, dtype=np.float32, width=5)),
+    ],
+)
+def test_fields_tell_the_kind_of_label(labels, field):
+    labelled = dataclasses.replace(features(), label_ids=labels)
+    assert labelled.fields == (*SENTENCE_FIELDS[:-1], field)
+    found = labelled.batch(np.array([2, 0]), 6)["label_ids"]
+    assert (found.shape, found.dtype) == (field.shape(2, 6), field.dtype)
+    np.testing.assert_array_equal(found, labels[[2, 0]])
+
+
+def test_rows_are_examples_where_nothing_else_is_said():
+    assert features().examples == 3
+    assert features().first_rows.tolist() == [0, 1, 2]
+    assert "example_ids" not in features().columns()
+
+
+def test_several_rows_may_be_of_one_example():
+    windows = features(example_ids=[0, 0, 1])
+    assert (len(windows), windows.examples) == (3, 2)
+    assert windows.first_rows.tolist() == [0, 2]
+    assert SentenceFeatures.from_columns(windows.columns(), truncated=0).example_ids.tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize(
@@ -94,6 +120,7 @@ def test_columns_read_back_in_another_type_become_int32():
         {"label_ids": [1, 0]},
         {"first_lengths": [3, 3, 4, 4]},
         {"lengths": [6, 3, 5]},
+        {"example_ids": [0, 1]},
         {"lengths": [6, 3, 6, 1], "first_lengths": [3, 3, 4, 1]},
     ],
 )

@@ -11,26 +11,34 @@ import safetensors.numpy
 
 from bert_tf.errors import OutputError
 from bert_tf.features.spec import SentenceFeatures
-from bert_tf.inputs.cache import CacheKey, load_or_build
+from bert_tf.inputs.cache import CacheKey, examples_digest, load_or_build
+from bert_tf.tasks.base import SentenceExample
 
 KEY = CacheKey(
     task="MRPC",
     split="dev",
     labels=("0", "1"),
-    file_digest="a" * 64,
+    kind="classification",
+    examples="a" * 64,
     vocabulary="b" * 64,
     lower_case=True,
     max_seq_length=32,
+    long_text="truncate",
 )
 OTHER = {
     "task": "RTE",
     "split": "train",
     "labels": ("1", "0"),
-    "file_digest": "c" * 64,
+    "kind": "multi_label",
+    "examples": "c" * 64,
     "vocabulary": "d" * 64,
     "lower_case": False,
     "max_seq_length": 31,
+    "long_text": "windows",
 }
+
+
+EXAMPLE = SentenceExample("1", "a", None, "1")
 
 
 def features(label=1):
@@ -86,6 +94,33 @@ def test_the_second_call_reads_the_same_features(stored):
     for name, column in features().columns().items():
         np.testing.assert_array_equal(getattr(found, name), column)
         assert getattr(found, name).dtype == np.int32
+
+
+def test_windows_and_labels_of_any_kind_are_kept(tmp_path):
+    made = dataclasses.replace(
+        features(), label_ids=np.array([[0, 1], [1, 1]], np.float32), example_ids=np.array([0, 0], np.int32)
+    )
+    load_or_build(tmp_path, KEY, lambda: made)
+    found, _ = load_or_build(tmp_path, KEY, never)
+    assert found.examples == 1
+    assert (found.label_ids.tolist(), found.label_ids.dtype) == ([[0, 1], [1, 1]], np.float32)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *([EXAMPLE], [EXAMPLE, EXAMPLE, EXAMPLE]),
+        *([EXAMPLE, dataclasses.replace(EXAMPLE, **change)] for change in ({"text_a": "b"}, {"text_b": "a"}, {"label": "0"})),
+    ],
+)
+def test_other_texts_or_labels_have_another_digest(other):
+    assert examples_digest(other) != examples_digest([EXAMPLE, EXAMPLE])
+
+
+def test_the_digest_is_that_of_a_line_for_each_example():
+    examples = [SentenceExample("1", "a\u00e9", "b", ("x", "y")), SentenceExample("2", "a", None, 0.5)]
+    text = '["a\\u00e9", "b", ["x", "y"]]\n["a", null, 0.5]\n'
+    assert examples_digest(examples) == hashlib.sha256(text.encode()).hexdigest()
 
 
 def test_the_number_of_truncated_examples_is_kept(stored):

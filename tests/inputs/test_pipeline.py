@@ -45,6 +45,13 @@ def test_unseen_counts_what_the_last_steps_leave_out(examples, batch_size, epoch
     assert Schedule(examples, batch_size, epochs).unseen == unseen
 
 
+def test_steps_may_be_given_in_the_place_of_epochs():
+    schedule = Schedule(examples=10, batch_size=4, epochs=3.0, fixed_steps=6)
+    assert (schedule.steps, schedule.unseen) == (6, 6)
+    seen = np.concatenate(list(training_rows(schedule, seed=1)))
+    assert sorted(np.bincount(seen)) == [2] * 6 + [3] * 4
+
+
 @pytest.mark.parametrize("examples", [1, 2, 17, 100])
 def test_epoch_order_holds_every_example_once(examples):
     assert sorted(epoch_order(examples, seed=3, epoch=2)) == list(range(examples))

@@ -158,7 +158,7 @@ def test_what_one_machine_saves_no_other_deletes(tmp_path):
     torn = tmp_path / "model.ckpt-7_temp"
     for cleans in (False, True):
         torn.mkdir(exist_ok=True)
-        with run._readable_errors(str(tmp_path), None, cleans=cleans):
+        with run.readable_errors(str(tmp_path), None, cleans=cleans):
             pass
         assert torn.exists() != cleans
 

@@ -19,6 +19,7 @@ def test_results_are_written_in_both_forms(finished):
     folder, _ = finished
     results = json.loads((folder / "eval_results.json").read_text())
     lines = (folder / "eval_results.txt").read_text().splitlines()
+    assert results.pop("splits").keys() == {"dev"}
     assert lines == [f"{key} = {results[key]}" for key in sorted(results)]
     assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"}
     assert results["global_step"] == LAST
@@ -29,7 +30,8 @@ def test_nothing_but_results_is_in_the_folder(finished):
     names = {re.sub(r"ckpt-\d+.*|tfevents.*", "*", path.name) for path in folder.iterdir()}
     assert names == {
         *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "features"),
-        *("metrics.jsonl", "model.*", "predictions.tsv", "run_config.json", "test_results.tsv", "vocab.txt"),
+        *("metrics.jsonl", "model.*", "predictions.tsv", "run_config.json", "submission", "test_results.tsv"),
+        "vocab.txt",
     }
 
 

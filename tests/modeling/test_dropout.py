@@ -11,11 +11,11 @@ SHAPE = (100, 150)
 TYPES = [tf.float32, tf.bfloat16, tf.float16]
 
 
-def masks(*rates, shape=SHAPE, seed=1, step=5, replica=0, dtype=tf.float32):
-    """Returns what a step multiplies elements with, call by call."""
+def masks(*rates, shape=SHAPE, seed=1, step=5, dtype=tf.float32, **numbers):
+    """Returns what a step multiplies elements with, call by call; `numbers` are those of replica and micro-batch."""
 
     def build():
-        dropout = Dropout(seed, tf.constant(step, tf.int64), replica=replica)
+        dropout = Dropout(seed, tf.constant(step, tf.int64), **numbers)
         return [dropout.mask(tf.constant(shape), rate, dtype) for rate in rates]
 
     return evaluate(build)
@@ -63,7 +63,17 @@ def test_repeats_itself_for_the_same_seed_and_step():
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 2}, {"step": 6}, {"step": 5 + (1 << 20)}, {"replica": 1}, {"replica": 1, "seed": 0}, {"seed": 2, "step": 4}],
+    [
+        {"seed": 2},
+        {"step": 6},
+        {"step": 5 + (1 << 20)},
+        {"replica": 1},
+        {"replica": 1, "seed": 0},
+        {"seed": 2, "step": 4},
+        {"micro_batch": 1},
+        {"micro_batch": 1, "replica": 1},
+        {"micro_batch": 1, "seed": 0},
+    ],
     ids=str,
 )
 def test_masks_are_independent_of_those_of_another(change):
@@ -81,6 +91,28 @@ def test_neighbours_are_dropped_independently():
     for distance in (1, 2, 3, 4):
         both = (dropped[distance:] & dropped[:-distance]).mean()
         assert both == pytest.approx(0.3**2, abs=0.01)
+
+
+def test_what_is_drawn_later_continues_where_the_stream_was():
+    def build():
+        dropout = Dropout(1, tf.constant(5, tf.int64))
+        first = dropout.mask(tf.constant(SHAPE), 0.3, tf.float32)
+        later = dropout.after(first)
+        streams = (dropout, later)
+        return [[stream.mask(tf.constant(SHAPE), rate, tf.float32) for rate in (0.3, 0.5)] for stream in streams]
+
+    found, again = evaluate(build)
+    np.testing.assert_array_equal(again, found)
+    np.testing.assert_array_equal(found, masks(0.3, 0.3, 0.5)[1:])
+
+
+def test_what_is_drawn_later_waits():
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        event = tf.compat.v1.placeholder(tf.float32, [])
+        drawn = Dropout(1, tf.constant(5)).after(event).mask(tf.constant(SHAPE), 0.3, tf.float32)
+        with pytest.raises(tf.errors.InvalidArgumentError, match="must feed a value for placeholder"):
+            session.run(drawn)
+        assert session.run(drawn, {event: 1.0}).shape == SHAPE
 
 
 def test_steps_are_counted_while_the_graph_runs():

@@ -3,7 +3,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 import tensorflow as tf
+from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import heads
@@ -45,3 +47,65 @@ def test_loss_is_the_cross_entropy_of_each_example_in_nats():
     logits = [[0.0, math.log(3)], [0.0, math.log(3)], [0.0, 0.0]]
     losses = evaluate(lambda: heads.classification_loss(tf.constant(logits), tf.constant([0, 1, 0])))
     np.testing.assert_allclose(losses, [math.log(4), math.log(4 / 3), math.log(2)], rtol=1e-6)
+
+
+LOGITS = np.random.default_rng(0).normal(0, 2, [4, 3]).astype(np.float32)
+CLASSES = np.array([0, 2, 1, 2])
+HOT = np.array([[1, 0, 1], [0, 0, 0], [1, 1, 1], [0, 1, 0]], np.float32)
+WEIGHTS = (0.5, 1.0, 3.0)
+
+
+def log_softmax(logits):
+    return logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+
+
+def test_the_loss_of_a_class_is_multiplied_by_its_weight():
+    logits = [[0.0, math.log(3)], [0.0, math.log(3)]]
+    losses = evaluate(lambda: heads.classification_loss(tf.constant(logits), tf.constant([0, 1]), class_weights=(0.5, 2.0)))
+    np.testing.assert_allclose(losses, [0.5 * math.log(4), 2.0 * math.log(4 / 3)], rtol=1e-6)
+
+
+@pytest.mark.parametrize("smoothing", [0.1, 1.0])
+def test_smoothing_mixes_the_label_with_all_classes(smoothing):
+    target = (1 - smoothing) * np.eye(3)[CLASSES] + smoothing / 3  # [4, 3]
+    losses = evaluate(lambda: heads.classification_loss(tf.constant(LOGITS), tf.constant(CLASSES), label_smoothing=smoothing))
+    np.testing.assert_allclose(losses, -(target * log_softmax(LOGITS)).sum(axis=-1), rtol=1e-5)
+
+
+def test_a_class_weight_counts_for_the_smoothed_loss_too():
+    def both():
+        shared = {"logits": tf.constant(LOGITS), "label_ids": tf.constant(CLASSES), "label_smoothing": 0.1}
+        return heads.classification_loss(**shared), heads.classification_loss(**shared, class_weights=WEIGHTS)
+
+    plain, weighted = evaluate(both)
+    np.testing.assert_allclose(weighted, plain * np.array(WEIGHTS)[CLASSES], rtol=1e-6)
+
+
+def test_the_loss_of_a_number_is_its_squared_error():
+    losses = evaluate(lambda: heads.regression_loss(tf.constant([[2.5], [-1.0]]), tf.constant([4.0, -1.0])))
+    np.testing.assert_array_equal(losses, [2.25, 0.0])
+
+
+def binary_cross_entropy(target, factors=1.0):
+    """[4], by the definition: factors are of the terms of labels that apply."""
+    probabilities = special.expit(LOGITS.astype(np.float64))
+    terms = -(factors * target * np.log(probabilities) + (1 - target) * np.log(1 - probabilities))
+    return terms.mean(axis=-1)
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, binary_cross_entropy(HOT)),
+        ({"class_weights": WEIGHTS}, binary_cross_entropy(HOT, np.array(WEIGHTS))),
+        ({"label_smoothing": 0.2}, binary_cross_entropy(np.where(HOT, 0.9, 0.1))),
+    ],
+    ids=["plain", "weights", "smoothing"],
+)
+def test_the_loss_of_several_labels_is_their_mean_binary_cross_entropy(options, expected):
+    losses = evaluate(lambda: heads.multi_label_loss(tf.constant(LOGITS), tf.constant(HOT), **options))
+    np.testing.assert_allclose(losses, expected, rtol=1e-5)
+
+
+def test_a_part_of_the_mean_is_of_the_whole_batch():
+    assert evaluate(lambda: heads.part_of_mean(tf.constant([1.0, 2.0]), tf.constant(8))) == pytest.approx(3 / 8)

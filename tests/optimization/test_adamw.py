@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed, moment_names, plain_update
-from bert_tf.optimization.schedules import linear_warmup_decay
+from bert_tf.optimization.schedules import learning_rate
 from tests import reference
 from tests.graphs import evaluate
 
@@ -22,14 +22,14 @@ RATES = np.linspace(2e-3, 1e-4, STEPS, dtype=np.float32)  # a hundred times the 
 
 
 @functools.cache
-def train(config=PUBLISHED, *, rate=lambda step: tf.gather(RATES, step), steps=STEPS, gradients_until=STEPS):
+def train(config=PUBLISHED, *, rate=lambda step: tf.gather(RATES, step), steps=STEPS, gradients_until=STEPS, factors=None):
     """Returns every variable by name after some updates; gradients are zero from a step on."""
     with tf.Graph().as_default(), tf1.Session() as session:
         step = tf1.train.get_or_create_global_step()
         variables = [tf1.get_variable(name, initializer=value) for name, value in START.items()]
         now = step.read_value()
         gradients = [tf.where(now < gradients_until, tf.gather(GRADIENTS[name], now), 0.0) for name in START]
-        update = AdamW(variables, rate(now), now, config).apply(gradients)
+        update = AdamW(variables, rate(now), now, config, factors=factors).apply(gradients)
         with tf.control_dependencies([update]):
             train_op = step.assign_add(1, read_value=False)
         session.run(tf1.global_variables_initializer())
@@ -44,7 +44,7 @@ def one_half(step):
 
 
 def warm_up(step):
-    return linear_warmup_decay(step, peak=1.0, warmup_steps=5, total_steps=10)
+    return learning_rate(step, peak=1.0, warmup_steps=5, total_steps=10)
 
 
 FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "operation by operation"])
@@ -112,6 +112,15 @@ def test_a_variable_without_gradient_moves_on_by_its_moments(fused):
     gradients = np.where(np.arange(STEPS)[:, None] < 2, GRADIENTS[KERNEL], 0)
     expected = reference.adamw(START[KERNEL], gradients, RATES, decay=0.01, bias_correction=False)
     np.testing.assert_allclose(train(AdamWConfig(fused=fused), gradients_until=2)[KERNEL], expected, atol=1e-6)
+
+
+@FUSED
+def test_a_variable_may_have_a_share_of_the_rate_alone(fused):
+    found = train(AdamWConfig(fused=fused), factors=(0.5, 1.0, 0.25))
+    for name, factor in zip((KERNEL, BIAS, NORM), (0.5, 1.0, 0.25)):
+        decay = 0.01 if name == KERNEL else 0.0
+        expected = reference.adamw(START[name], GRADIENTS[name], factor * RATES, decay=decay, bias_correction=False)
+        np.testing.assert_allclose(found[name], expected, atol=1e-6, err_msg=name)
 
 
 @FUSED

@@ -18,7 +18,7 @@ import tensorflow as tf
 
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.deferred import _CHUNK, DeferredTable
-from bert_tf.optimization.schedules import linear_warmup_decay
+from bert_tf.optimization.schedules import learning_rate
 
 tf1 = tf.compat.v1
 STEPS, WARM_UP, PEAK = 320, 30, 1e-3
@@ -104,7 +104,7 @@ class Run:
         with self.graph.as_default():
             self._step = tf1.train.get_or_create_global_step()
             self._ids, self._upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
-            rate_at = functools.partial(linear_warmup_decay, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
+            rate_at = functools.partial(learning_rate, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
             self.deferred = DeferredTable(config, rate_at, self._step.read_value(), total_steps=STEPS)
             with tf1.variable_scope("bert/embeddings"):
                 table = tf1.get_variable("word_embeddings", start.weights.shape)
@@ -239,6 +239,16 @@ def test_a_row_that_occurs_twice_is_read_twice_and_updated_once_by_the_sum():
     read = run.step(Batch(np.array([5, 4, 5], np.int32), np.array([[1.0], [2], [3]], np.float32) * np.ones(WIDTH)))
     np.testing.assert_array_equal(read, START.weights[[5, 4, 5]])
     np.testing.assert_allclose(run.make_current().m[[4, 5]], np.array([[0.2], [0.4]]) * np.ones(WIDTH), rtol=1e-6)
+
+
+def test_a_micro_batch_finds_its_rows_among_those_of_the_batch():
+    run = Run(AdamWConfig())
+    with run.graph.as_default():
+        read = run.deferred.lookup(run.deferred.table, tf.constant([7, 4, 7]))
+        gradient = tf.convert_to_tensor(tf.gradients(read, run.deferred.gradient_source)[0])
+    found, by_row = run._session.run([read, gradient], {run._ids: [4, 9, 7, 4]})
+    np.testing.assert_array_equal(found, START.weights[[7, 4, 7]])
+    np.testing.assert_array_equal(by_row[:, 0], [1, 0, 2])  # of rows 4, 9 and 7
 
 
 def test_only_rows_of_the_batch_are_written_in_a_step():

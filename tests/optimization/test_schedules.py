@@ -1,38 +1,63 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.schedules import linear_warmup_decay
+from bert_tf.optimization.schedules import SCHEDULES, learning_rate
 from tests.graphs import evaluate
 
+HALF_WAY = 0.5 + 0.5 * math.cos(math.pi * 0.375)
 
-def rate(step, *, peak=2.0, warmup=4, total=20):
-    return evaluate(lambda: linear_warmup_decay(tf.constant(step, tf.int64), peak=peak, warmup_steps=warmup, total_steps=total))
+
+def rate(step, *, peak=2.0, warmup=4, total=20, **options):
+    steps = np.array(step, np.int64)
+    return evaluate(lambda: learning_rate(tf.constant(steps), peak=peak, warmup_steps=warmup, total_steps=total, **options))
 
 
 @pytest.mark.parametrize(
     ("step", "expected"),
     [(0, 0.0), (1, 0.5), (3, 1.5), (4, 1.6), (10, 1.0), (19, 0.1), (20, 0.0), (25, 0.0)],
 )
-def test_rises_to_the_peak_and_falls_to_zero(step, expected):
+def test_the_published_schedule_rises_to_the_peak_and_falls_on_the_line_from_step_0(step, expected):
     assert rate(step) == pytest.approx(expected, abs=1e-6)
 
 
-@pytest.mark.parametrize(("step", "expected"), [(0, 2.0), (5, 1.5), (20, 0.0)])
-def test_without_warm_up_starts_at_the_peak(step, expected):
-    assert rate(step, warmup=0) == pytest.approx(expected, abs=1e-6)
+@pytest.mark.parametrize(
+    ("options", "rates"),  # before the peak, at it, 6 of 16 steps after it, at the end, past it
+    [
+        ({"schedule": "cosine"}, [1.5, 2.0, 2.0 * HALF_WAY, 0.0, 0.0]),
+        ({"schedule": "constant"}, [1.5, 2.0, 2.0, 2.0, 2.0]),
+        ({"schedule": "polynomial", "power": 1.0}, [1.5, 2.0, 1.25, 0.0, 0.0]),
+        ({"schedule": "polynomial", "power": 2.0}, [1.5, 2.0, 0.78125, 0.0, 0.0]),
+        ({"schedule": "polynomial", "power": 0.5}, [1.5, 2.0, math.sqrt(2.5), 0.0, 0.0]),
+    ],
+    ids=str,
+)
+def test_the_others_fall_from_the_peak_where_warm_up_ends(options, rates):
+    np.testing.assert_allclose(rate([3, 4, 10, 20, 25], **options), rates, atol=1e-6)
 
 
-def test_warm_up_as_long_as_the_run_only_rises():
-    assert [rate(step, warmup=4, total=4) for step in range(5)] == [0.0, 0.5, 1.0, 1.5, 0.0]
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_rate_depends_on_its_own_step_alone(schedule):
+    steps = np.arange(24).reshape(2, 12)
+    found = rate(steps, schedule=schedule)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, [[rate(step, schedule=schedule) for step in row] for row in steps], atol=1e-6)
 
 
-def test_a_run_of_no_steps_has_a_rate():
-    assert rate(0, warmup=0, total=0) == 2.0
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_without_warm_up_starts_at_the_peak(schedule):
+    assert rate(0, warmup=0, schedule=schedule) == 2.0
 
 
-def test_is_a_float32_scalar():
-    value = rate(7)
-    assert (value.dtype, value.shape) == (np.float32, ())
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_warm_up_as_long_as_the_run_only_rises(schedule):
+    assert [rate(step, warmup=4, total=4, schedule=schedule) for step in range(4)] == [0.0, 0.5, 1.0, 1.5]
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES)
+def test_a_run_of_no_steps_has_a_rate(schedule):
+    assert rate(0, warmup=0, total=0, schedule=schedule) == 2.0

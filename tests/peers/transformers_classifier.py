@@ -1,4 +1,4 @@
-"""Fine-tunes a sentence-pair classifier with transformers and PyTorch, by the recipe of run_classifier.py.
+"""Fine-tunes a sentence classifier with transformers and PyTorch, by the recipe of run_classifier.py.
 
 What differs from the published recipe is what transformers' users get: Adam with bias correction (torch.optim.AdamW).
 """
@@ -9,18 +9,47 @@ import argparse
 import json
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
 import transformers
-from sklearn.metrics import accuracy_score, f1_score
+from scipy.stats import pearsonr, spearmanr
+from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 
-def read(path):
-    """Reads an MRPC split: labels, first and second sentences."""
-    lines = path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")[1:]
-    rows = [line.rstrip("\r").split("\t") for line in lines]
-    return [int(row[0]) for row in rows], [row[3] for row in rows], [row[4] for row in rows]
+class Task(NamedTuple):
+    """Where a task's texts and labels stand, and what it is measured by; no labels: a number is to be learned."""
+
+    labels: tuple[str, ...]
+    columns: tuple[str, ...]  # one text, or two
+    label: str = "label"
+    dev: str = "dev"
+    header: tuple[str, ...] | None = None  # of files without a header line
+
+
+NLI = ("contradiction", "entailment", "neutral")
+ENTAILMENT = ("entailment", "not_entailment")
+SENTENCES = ("sentence1", "sentence2")
+TASKS = {
+    "CoLA": Task(("0", "1"), ("sentence",), header=("source", "label", "mark", "sentence")),
+    "SST-2": Task(("0", "1"), ("sentence",)),
+    "MRPC": Task(("0", "1"), ("#1 String", "#2 String"), "Quality"),
+    "STS-B": Task((), SENTENCES, "score"),
+    "QQP": Task(("0", "1"), ("question1", "question2"), "is_duplicate"),
+    "MNLI": Task(NLI, SENTENCES, "gold_label", dev="dev_matched"),
+    "RTE": Task(ENTAILMENT, SENTENCES),
+    "WNLI": Task(("0", "1"), SENTENCES),
+}
+
+
+def read(path, task):
+    """Reads a split: labels, first and second sentences."""
+    rows = [line.rstrip("\r").split("\t") for line in path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")]
+    header = list(task.header or rows.pop(0))
+    cells = [[row[header.index(name)] for row in rows] for name in (task.label, *task.columns)]
+    labels = [task.labels.index(label) if task.labels else float(label) for label in cells[0]]
+    return labels, cells[1], cells[2] if len(cells) > 2 else None
 
 
 def encode(split, tokenizer, limit):
@@ -42,10 +71,10 @@ def batch_of(data, rows, tokenizer):
     return dict(inputs), torch.tensor([labels[i] for i in rows])
 
 
-def load_model(folder):
+def load_model(folder, task):
     """Loads the classifier; only its last layer may be new."""
     model, info = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder, num_labels=2, dtype=torch.float32, output_loading_info=True
+        folder, num_labels=len(task.labels) or 1, dtype=torch.float32, output_loading_info=True
     )
     if set(info["missing_keys"]) != {"classifier.weight", "classifier.bias"}:
         raise SystemExit(f"not loaded from the folder: {sorted(info['missing_keys'])}")
@@ -81,23 +110,35 @@ def train(model, data, tokenizer, args):
 
 
 @torch.no_grad()
-def evaluate(model, data, tokenizer):
-    """Returns accuracy, F1 and mean loss over a split."""
+def evaluate(model, data, tokenizer, task):
+    """Returns metrics and mean loss over a split."""
     model.eval()
     starts = range(0, len(data[0]), 32)
     batches = (batch_of(data, range(s, min(s + 32, len(data[0]))), tokenizer) for s in starts)
-    logits = torch.cat([model(**inputs).logits for inputs, _ in batches])
-    labels, predictions = torch.tensor(data[0]), logits.argmax(-1)
-    loss = torch.nn.functional.cross_entropy(logits, labels)
-    return {"accuracy": accuracy_score(labels, predictions), "f1": f1_score(labels, predictions), "loss": float(loss)}
+    logits, labels = torch.cat([model(**inputs).logits for inputs, _ in batches]), torch.tensor(data[0])
+    if not task.labels:
+        values = logits.squeeze(-1)
+        return {
+            "pearson": float(pearsonr(labels, values)[0]),
+            "spearman": float(spearmanr(labels, values)[0]),
+            "loss": float(torch.nn.functional.mse_loss(values, labels)),
+        }
+    predictions = logits.argmax(-1)
+    return {
+        "accuracy": accuracy_score(labels, predictions),
+        "f1": f1_score(labels, predictions, average="binary" if len(task.labels) == 2 else "macro"),
+        "matthews_correlation": float(matthews_corrcoef(labels, predictions)),
+        "loss": float(torch.nn.functional.cross_entropy(logits, labels)),
+    }
 
 
 def main():
     """Trains, evaluates, writes a JSON file."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--task", choices=TASKS, default="MRPC")
     parser.add_argument("--model", required=True)
     parser.add_argument("--data_dir", type=Path, required=True)
-    parser.add_argument("--max_seq_length", type=int, default=64)
+    parser.add_argument("--max_seq_length", type=int, default=128)
     parser.add_argument("--batch_size", type=int, default=12)
     parser.add_argument("--learning_rate", type=float, default=2e-5)
     parser.add_argument("--epochs", type=float, default=3.0)
@@ -106,17 +147,19 @@ def main():
     args = parser.parse_args()
     transformers.set_seed(args.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
-    model = load_model(args.model)
-    data = {s: encode(read(args.data_dir / f"{s}.tsv"), tokenizer, args.max_seq_length) for s in ("train", "dev")}
+    task = TASKS[args.task]
+    model = load_model(args.model, task)
+    files = {"train": args.data_dir / "train.tsv", "dev": args.data_dir / f"{task.dev}.tsv"}
+    data = {split: encode(read(path, task), tokenizer, args.max_seq_length) for split, path in files.items()}
     start = time.perf_counter()
     steps = train(model, data["train"], tokenizer, args)
     seconds = time.perf_counter() - start
     result = {
-        **evaluate(model, data["dev"], tokenizer),
+        **evaluate(model, data["dev"], tokenizer, task),
         "steps": steps,
         "examples_per_second": steps * args.batch_size / seconds,
     }
-    result |= {"seed": args.seed}
+    result |= {"task": args.task, "seed": args.seed}
     result |= {"learning_rate": args.learning_rate, "transformers": transformers.__version__}
     args.output.write_text(json.dumps(result, indent=2) + "\n")
 

@@ -3,35 +3,66 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 
 import pytest
 
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.base import SPLITS, HeadSpec, SentenceExample, file_digest
-from bert_tf.tasks.glue import TASKS, get_task
+from bert_tf.tasks.base import DEV, REGRESSION, TEST, TRAIN, HeadSpec, SentenceExample, file_digest
+from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.tables import STANDARD_INPUT
+
+_PAIR = "index\tsentence1\tsentence2"
+_MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_parse\tsentence1\tsentence2"
 
 # For each task the header, None where the file has none, one row, and the example it stands for.
 LABELLED = {
+    "CoLA": (None, "own\t0\t*\tCat the sat.", ("Cat the sat.", None, "0")),
+    "SST-2": ("sentence\tlabel", "a warm film \t1", ("a warm film ", None, "1")),
     "MRPC": (
         "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String",
         "1\t10\t20\tA cat sat .\tA cat was sitting .",
         ("A cat sat .", "A cat was sitting .", "1"),
     ),
-    "RTE": (
-        "index\tsentence1\tsentence2\tlabel",
-        "0\tIt rains.\tIt is dry.\tnot_entailment",
-        ("It rains.", "It is dry.", "not_entailment"),
+    "STS-B": (
+        "index\tgenre\tsource1\tsentence1\tsentence2\tscore",
+        "0\town\tnone\tA dog runs.\tA dog is running.\t4.750",
+        ("A dog runs.", "A dog is running.", 4.75),
     ),
-    "SST-2": ("sentence\tlabel", "a warm film \t1", ("a warm film ", None, "1")),
-    "CoLA": (None, "own\t0\t*\tCat the sat.", ("Cat the sat.", None, "0")),
+    "QQP": (
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate",
+        "5\t7\t8\tWhere is it?\tWhen is it?\t0",
+        ("Where is it?", "When is it?", "0"),
+    ),
+    "MNLI": (
+        f"{_MNLI}\tlabel1\tgold_label",
+        "0\t1\t1n\town\t( )\tOne.\tTwo.\tentailment\tneutral",
+        ("One.", "Two.", "neutral"),
+    ),
+    "QNLI": ("index\tquestion\tsentence\tlabel", "0\tWho?\tShe.\tentailment", ("Who?", "She.", "entailment")),
+    "RTE": (f"{_PAIR}\tlabel", "0\tIt rains.\tIt is dry.\tnot_entailment", ("It rains.", "It is dry.", "not_entailment")),
+    "WNLI": (f"{_PAIR}\tlabel", "0\tIt fell.\tThe cup fell.\t1", ("It fell.", "The cup fell.", "1")),
 }
 UNLABELLED = {
-    "MRPC": ("index\t#1 ID\t#2 ID\t#1 String\t#2 String", "0\t10\t20\tOne .\tTwo .", ("One .", "Two .")),
-    "RTE": ("index\tsentence1\tsentence2", "0\tOne.\tTwo.", ("One.", "Two.")),
-    "SST-2": ("index\tsentence", "0\tone", ("one", None)),
     "CoLA": ("index\tsentence", "0\tOne.", ("One.", None)),
+    "SST-2": ("index\tsentence", "0\tone", ("one", None)),
+    "MRPC": ("index\t#1 ID\t#2 ID\t#1 String\t#2 String", "0\t10\t20\tOne .\tTwo .", ("One .", "Two .")),
+    "STS-B": ("index\tgenre\tsentence1\tsentence2", "0\town\tOne.\tTwo.", ("One.", "Two.")),
+    "QQP": ("id\tquestion1\tquestion2", "0\tOne?\tTwo?", ("One?", "Two?")),
+    "MNLI": (_MNLI, "0\t1\t1n\town\t( )\tOne.\tTwo.", ("One.", "Two.")),
+    "QNLI": ("index\tquestion\tsentence", "0\tOne?\tTwo.", ("One?", "Two.")),
+    "RTE": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
+    "WNLI": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
+    "AX": (_PAIR, "0\tOne.\tTwo.", ("One.", "Two.")),
 }
+SPLITS = {
+    **{name: {TRAIN: ("train",), DEV: ("dev",), TEST: ("test",)} for name in LABELLED},
+    "MNLI": {TRAIN: ("train",), DEV: ("dev_matched", "dev_mismatched"), TEST: ("test_matched", "test_mismatched")},
+    "AX": {TEST: ("diagnostic",)},
+}
+LABELLED_SPLITS = [(name, split) for name in LABELLED for purpose in (TRAIN, DEV) for split in SPLITS[name][purpose]]
+TEST_SPLITS = [(name, split) for name in UNLABELLED for split in SPLITS[name][TEST]]
 
 
 def write(folder, split: str, *lines: str | None) -> str:
@@ -46,8 +77,11 @@ def message_of(name: str, folder, split: str = "train") -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize("split", ["train", "dev"])
+def test_every_task_of_the_benchmark_is_there():
+    assert set(TASKS) == set(UNLABELLED)
+
+
+@pytest.mark.parametrize(("name", "split"), LABELLED_SPLITS)
 def test_labelled_split_is_read(tmp_path, name, split):
     header, row, (text_a, text_b, label) = LABELLED[name]
     write(tmp_path, split, header, row)
@@ -55,18 +89,45 @@ def test_labelled_split_is_read(tmp_path, name, split):
     assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_test_split_has_no_labels(tmp_path, name):
+@pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
+def test_test_split_has_no_labels(tmp_path, name, split):
     header, row, texts = UNLABELLED[name]
-    write(tmp_path, "test", header, row)
-    assert TASKS[name].examples(tmp_path, "test") == [SentenceExample("test-1", *texts, label=None)]
+    write(tmp_path, split, header, row)
+    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-1", *texts, label=None)]
+
+
+@pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
+def test_label_column_of_a_test_split_is_not_read(tmp_path, name, split):
+    header, row, _ = UNLABELLED[name]
+    write(tmp_path, split, f"{header}\t{TASKS[name].label}", f"{row}\tunknown")
+    assert TASKS[name].examples(tmp_path, split)[0].label is None
 
 
 @pytest.mark.parametrize("name", TASKS)
-def test_label_column_of_a_test_split_is_not_read(tmp_path, name):
-    columns = "sentence\tlabel\t#1 String\t#2 String\tsentence1\tsentence2\tQuality"
-    write(tmp_path, "test", columns, "a\tunknown\tb\tc\td\te\tunknown")
-    assert TASKS[name].examples(tmp_path, "test")[0].label is None
+def test_splits_are_those_that_the_folder_holds(tmp_path, name):
+    for purpose, splits in SPLITS[name].items():
+        assert TASKS[name].splits(tmp_path, purpose) == splits[:1]
+        for split in splits:
+            write(tmp_path, split, "x")
+        assert TASKS[name].splits(tmp_path, purpose) == splits
+
+
+def test_mismatched_alone_is_evaluated_alone(tmp_path):
+    write(tmp_path, "dev_mismatched", "x")
+    assert TASKS["MNLI"].splits(tmp_path, DEV) == ("dev_mismatched",)
+
+
+@pytest.mark.parametrize("purpose", [TRAIN, DEV])
+def test_the_diagnostic_set_is_for_prediction_only(tmp_path, purpose):
+    with pytest.raises(DataError) as caught:
+        TASKS["AX"].splits(tmp_path, purpose)
+    assert str(caught.value) == f"{tmp_path}: AX has no split for {purpose}, only diagnostic"
+
+
+def test_submissions_have_the_names_of_the_server():
+    names = {TASKS[name].submission(split) for name, split in TEST_SPLITS}
+    assert names == {"CoLA", "SST-2", "MRPC", "STS-B", "QQP", "MNLI-m", "MNLI-mm", "QNLI", "RTE", "WNLI", "AX"}
+    assert (TASKS["MNLI"].submission("test_mismatched"), TASKS["MNLI"].submission("dev_matched")) == ("MNLI-mm", None)
 
 
 def test_examples_are_numbered_as_the_published_script_numbers_them(tmp_path):
@@ -85,15 +146,19 @@ def test_columns_are_found_by_name_not_by_place(tmp_path):
     assert (example.text_a, example.text_b, example.label) == ("a", "b", "entailment")
 
 
-@pytest.mark.parametrize("name", TASKS)
-@pytest.mark.parametrize("split", SPLITS)
+@pytest.mark.parametrize(("name", "split"), [*LABELLED_SPLITS, *TEST_SPLITS])
 def test_file_is_named_after_its_split(tmp_path, name, split):
     assert TASKS[name].file(str(tmp_path), split) == tmp_path / f"{split}.tsv"
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_head_has_one_logit_for_each_label(name):
-    assert TASKS[name].head == HeadSpec(num_labels=2)
+    three = name in ("MNLI", "AX")
+    assert TASKS[name].head == (HeadSpec(1, REGRESSION) if name == "STS-B" else HeadSpec(3 if three else 2))
+
+
+def test_a_model_of_mnli_can_predict_the_diagnostic_set():
+    assert TASKS["AX"].labels == TASKS["MNLI"].labels == ("contradiction", "entailment", "neutral")
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -101,20 +166,69 @@ def test_metrics_of_every_task_are_known(name):
     assert set(TASKS[name].metrics) <= set(METRICS)
 
 
-@pytest.mark.parametrize("name", TASKS)
-def test_every_task_is_found_by_its_name(name):
-    assert get_task(name) is TASKS[name]
+@pytest.mark.parametrize(
+    ("name", "metric"), [("CoLA", "matthews_correlation"), ("STS-B", "pearson"), ("MRPC", "accuracy"), ("MNLI", "accuracy")]
+)
+def test_best_is_what_is_best_by_the_first_metric(name, metric):
+    assert TASKS[name].metrics[0] == metric
 
 
-@pytest.mark.parametrize(("written", "name"), [("mrpc", "MRPC"), ("sst2", "SST-2"), ("SST-2", "SST-2"), ("cola", "CoLA")])
-def test_case_and_hyphens_of_a_name_do_not_matter(written, name):
-    assert get_task(written).name == name
+@pytest.mark.parametrize(("score", "value"), [("0.000", 0.0), ("5.000", 5.0), ("2.5", 2.5)])
+def test_scores_are_numbers(tmp_path, score, value):
+    write(tmp_path, "dev", "sentence1\tsentence2\tscore", f"a\tb\t{score}")
+    assert TASKS["STS-B"].examples(tmp_path, "dev")[0].label == value
 
 
-def test_unknown_task_names_the_nearest_one_and_all_known():
-    with pytest.raises(FlagError) as caught:
-        get_task("MRCP")
-    assert str(caught.value) == "--task_name: unknown task 'MRCP'; did you mean MRPC? (known: CoLA, MRPC, RTE, SST-2)"
+@pytest.mark.parametrize(
+    ("score", "problem"),
+    [
+        ("5.01", "the label 5.01 is outside 0 to 5"),
+        ("-0.1", "the label -0.1 is outside 0 to 5"),
+        ("much", "the label 'much' is no number"),
+        ("", "the label '' is no number"),
+        ("nan", "the label 'nan' is no number"),
+        ("inf", "the label 'inf' is no number"),
+    ],
+)
+def test_scores_outside_the_scale_are_named(tmp_path, score, problem):
+    path = write(tmp_path, "train", "sentence1\tsentence2\tscore", f"a\tb\t{score}")
+    assert message_of("STS-B", tmp_path) == f"{path}:2: {problem}"
+
+
+QQP_HEADER = "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate"
+QQP_BROKEN = ("7\t1\t2\tA question that", "breaks off?\tAnother?\t1", "8\t1\t2\tOne?\t\t0")
+
+
+def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplog):
+    fine = [f"{n}\t1\t2\tOne {n}?\tTwo?\t{n % 2}" for n in range(3000)]
+    path = write(tmp_path, "train", QQP_HEADER, *fine[:1], *QQP_BROKEN, *fine[1:])
+    with caplog.at_level(logging.WARNING):
+        examples = TASKS["QQP"].examples(tmp_path, "train")
+    assert [example.guid for example in examples[:2]] == ["train-1", "train-5"]
+    assert len(examples) == 3000
+    assert caplog.messages == [
+        "3 rows are left out, as QQP is published with some that break off or are empty;"
+        f" the first: {path}:3: 4 cells where 6 are expected; cells are divided by tabs"
+    ]
+
+
+@pytest.mark.parametrize("row", QQP_BROKEN)
+def test_too_many_broken_rows_are_refused(tmp_path, row):
+    path = write(tmp_path, "train", QQP_HEADER, *["7\t1\t2\tOne?\tTwo?\t0"] * 900, row)
+    assert message_of("QQP", tmp_path).startswith(f"{path}:902: ")
+
+
+def test_no_row_of_a_test_split_is_left_out(tmp_path):
+    path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?\t")
+    assert message_of("QQP", tmp_path, "test") == f"{path}:3002: the text in column 'question2' is empty"
+
+
+def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypatch):
+    path = write(tmp_path, "elsewhere", "index\tsentence", "0\tone", "1\ttwo")
+    assert [example.text_a for example in TASKS["SST-2"].stream(path, "test")] == ["one", "two"]
+    with open(path, encoding="utf-8") as pipe:
+        monkeypatch.setattr("sys.stdin", pipe)
+        assert [example.guid for example in TASKS["SST-2"].stream(STANDARD_INPUT, "test")] == ["test-1", "test-2"]
 
 
 def test_missing_file_is_named(tmp_path):
@@ -123,14 +237,12 @@ def test_missing_file_is_named(tmp_path):
 
 def test_missing_label_column_is_named(tmp_path):
     path = write(tmp_path, "train", "index\tsentence", "0\ta")
-    assert message_of("SST-2", tmp_path) == f"{path}:1: no column 'label' in the header line; it reads index | sentence"
+    assert message_of("SST-2", tmp_path) == f"{path}:1: no column 'label'; the header line reads index | sentence"
 
 
 def test_eaten_header_is_reported_with_the_row_in_its_place(tmp_path):
     path = write(tmp_path, "train", "a warm film\t1", "a cold one\t0")
-    assert message_of("SST-2", tmp_path) == (
-        f"{path}:1: no column 'sentence', 'label' in the header line; it reads a warm film | 1"
-    )
+    assert message_of("SST-2", tmp_path) == (f"{path}:1: no column 'sentence', 'label'; the header line reads a warm film | 1")
 
 
 def test_header_where_none_belongs_is_taken_for_a_row(tmp_path):
@@ -202,3 +314,14 @@ def test_file_digest_is_the_sha256_of_the_bytes(tmp_path):
     data = bytes(range(256)) * 9000  # more than one block of reading
     (tmp_path / "train.tsv").write_bytes(data)
     assert file_digest(tmp_path / "train.tsv") == hashlib.sha256(data).hexdigest()
+
+
+def test_digest_of_a_folder_is_that_of_all_its_files(tmp_path):
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(name)
+    before = file_digest(tmp_path)
+    assert file_digest(tmp_path) == before
+    (tmp_path / "b").write_text("c")
+    changed = file_digest(tmp_path)
+    (tmp_path / "b").rename(tmp_path / "c")
+    assert len({before, changed, file_digest(tmp_path)}) == 3

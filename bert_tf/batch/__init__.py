@@ -1,0 +1,1 @@
+"""Jobs of many checkpoints or many files: one process, one graph."""

@@ -1,0 +1,117 @@
+"""The same prediction as an Apache Beam pipeline; all workers see the files and the checkpoint under the same names.
+
+A file is read in one place and dealt out in the chunks that a local job would compute, so that the same examples are computed
+together and the same bytes come out. Whoever computes a chunk writes it beside the output; the last step puts all together.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import re
+import shutil
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import apache_beam
+from apache_beam.options.pipeline_options import PipelineOptions
+from apache_beam.utils.shared import Shared
+
+from bert_tf import atomic
+from bert_tf.batch.inputs import Inputs
+from bert_tf.batch.job import FilePair
+from bert_tf.batch.prediction import Predictor
+from bert_tf.errors import BertError
+from bert_tf.tasks.base import SentenceExample
+
+_OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
+
+
+class Chunk(NamedTuple):
+    """Some of the examples of a file."""
+
+    output: str  # where the predictions of the file go
+    number: int
+    examples: list[SentenceExample]
+
+
+class Part(NamedTuple):
+    """Predictions of a chunk."""
+
+    number: int
+    path: str
+
+
+def predict(
+    files: Sequence[FilePair], inputs: Inputs, make_predictor: Callable[[], Predictor], arguments: Sequence[str]
+) -> None:
+    """Runs the pipeline to its end.
+
+    Args:
+      files: what to predict.
+      inputs: how to read it.
+      make_predictor: called once in each process of a worker.
+      arguments: of Beam and its runner.
+
+    Raises:
+      BertError: a file cannot be read or written, where the runner hands errors on.
+    """
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)  # it tells of every step of its own
+    with _readable_errors(), apache_beam.Pipeline(options=PipelineOptions(list(arguments))) as pipeline:
+        (
+            pipeline
+            | "files" >> apache_beam.Create(list(files))
+            | "read" >> apache_beam.FlatMap(_chunks, inputs)
+            | "deal out" >> apache_beam.Reshuffle()
+            | "predict" >> apache_beam.ParDo(_Predict(make_predictor))
+            | "collect" >> apache_beam.GroupByKey()
+            | "put together" >> apache_beam.MapTuple(_put_together)
+        )
+
+
+@contextlib.contextmanager
+def _readable_errors() -> Iterator[None]:
+    """Beam hands on what a worker raises as a text in an error of its own."""
+    try:
+        yield
+    except RuntimeError as error:
+        found = _OWN_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise BertError(found[1]) from error
+
+
+def _chunks(pair: FilePair, inputs: Inputs) -> Iterator[Chunk]:
+    for number, examples in enumerate(inputs.chunks(pair.input)):
+        yield Chunk(pair.output, number, examples)
+
+
+class _Predict(apache_beam.DoFn):
+    """Computes chunks; what it writes of one that the runner computes twice is not used."""
+
+    def __init__(self, make_predictor: Callable[[], Predictor]) -> None:
+        self._make = make_predictor
+        self._shared = Shared()
+
+    def setup(self) -> None:
+        self._predictor = self._shared.acquire(self._make)
+
+    def process(self, chunk: Chunk) -> Iterator[tuple[str, Part]]:
+        path = _folder(chunk.output) / f"{chunk.number:08}-{uuid.uuid4().hex}"
+        with atomic.replacing(path) as temporary:
+            temporary.write_bytes(self._predictor.lines(chunk.number, chunk.examples, self._predictor.read(chunk.examples)))
+        yield chunk.output, Part(chunk.number, str(path))
+
+
+def _put_together(output: str, parts: Iterable[Part]) -> None:
+    with atomic.replacing(output) as temporary, temporary.open("wb") as file:
+        for part in sorted(parts):
+            with open(part.path, "rb") as source:
+                shutil.copyfileobj(source, file)
+    shutil.rmtree(_folder(output), ignore_errors=True)
+
+
+def _folder(output: str) -> Path:
+    return Path(f"{output}.parts")

@@ -1,0 +1,76 @@
+"""Which checkpoints a job names: files, folders, patterns, all steps of a run."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+
+ALL = ":all"
+
+_PARTS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
+_STEP = re.compile(r"-(\d+)$")
+
+
+class Named(NamedTuple):
+    """One checkpoint, or a name that stands for none."""
+
+    prefix: str  # the name that TensorFlow knows it by
+    problem: str | None = None
+
+    @property
+    def step(self) -> int | None:
+        """The step in its name, model.ckpt-343."""
+        found = _STEP.search(self.prefix)
+        return int(found[1]) if found else None
+
+
+def named(names: Iterable[str]) -> list[Named]:
+    """Returns the checkpoints that names stand for, each once, in the order of the names; those of one name by step.
+
+    Args:
+      names: a prefix or one of its files; a folder, for the newest in it; `FOLDER:all` or `FOLDER/*`, for all in it; any other
+        pattern, of checkpoints or of folders.
+    """
+    return list(dict.fromkeys(found for name in names for found in _of(name)))
+
+
+def _of(name: str) -> list[Named]:
+    pattern = name.removesuffix(ALL)
+    is_pattern = glob.has_magic(pattern)
+    folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if Path(path).is_dir()]
+    if name.endswith(ALL):
+        found = [prefix for folder in folders for prefix in _in(glob.escape(folder) + "/*")]
+    elif is_pattern:
+        found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_newest, folders))]
+    else:
+        found = [_newest(folder) for folder in folders] or [_PARTS.sub("", name)]
+    prefixes = sorted(filter(None, found), key=_by_step)
+    return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
+
+
+def _in(pattern: str) -> Iterator[str]:
+    return (path.removesuffix(".index") for path in glob.glob(pattern + ".index"))
+
+
+def _newest(folder: str) -> str | None:
+    published = Path(folder, CHECKPOINT_NAME)
+    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else tf.train.latest_checkpoint(folder)
+
+
+def _by_step(prefix: str) -> tuple[str, int, str]:
+    """Step 100 comes after step 20."""
+    step = Named(prefix).step
+    return str(Path(prefix).parent), -1 if step is None else step, prefix
+
+
+def _why_none(folders: list[str], is_pattern: bool) -> str:
+    if folders:
+        return "no checkpoint in the folder"
+    return "no checkpoint and no folder of this name" if not is_pattern else "no checkpoint matches"

@@ -1,0 +1,100 @@
+"""Weights of many checkpoints, one after the other, in graphs that are built once."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.features import sentences
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Batching
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks.base import HeadSpec, SentenceExample
+from bert_tf.tasks.labels import NO_LABEL
+
+
+@dataclasses.dataclass(frozen=True)
+class Ways:
+    """How to compute.
+
+    Attributes:
+      machine: where.
+      execution: of the encoder.
+      batching: of the longest input allowed: how to pad.
+      precision: name of the number format.
+      batch_size: rows at a time; None for as many as suit their lengths.
+    """
+
+    machine: Machine
+    execution: Execution
+    batching: Callable[[int], Batching]
+    precision: str
+    batch_size: int | None
+
+
+class Computer:
+    """Holds the graph of one architecture, and the weights of one checkpoint; to be closed."""
+
+    def __init__(self, ways: Ways) -> None:
+        """Builds nothing yet."""
+        self._ways = ways
+        self._forward: Forward | None = None
+        self._architecture: tuple[object, ...] = ()
+        self._trained: Trained | None = None
+        self._step = 0
+
+    def load(self, trained: Trained) -> int:
+        """Computes with the weights of a checkpoint from now on; returns its step.
+
+        Raises:
+          CheckpointError: it is damaged, or of another model.
+        """
+        if self._trained is trained:
+            return self._step
+        self._trained = None
+        if self._architecture != trained.architecture:
+            self.close()
+            model = Model(trained.config, HeadSpec(trained.num_labels), execution=self._ways.execution)
+            self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
+        self._step = self._forward.load(trained.prefix)
+        self._trained = trained
+        return self._step
+
+    def logits(self, features: SentenceFeatures) -> np.ndarray:
+        """Returns [E, L] logits of E examples.
+
+        Raises:
+          CheckpointError: they are not numbers.
+          TrainingError: memory is out.
+        """
+        trained, ways = self._trained, self._ways
+        batching = ways.batching(trained.max_seq_length)
+        logits = self._forward.logits(features, batch_size=ways.batch_size, batching=batching)
+        if not np.isfinite(logits).all():
+            raise CheckpointError(f"{trained.prefix}: computes what is not a finite number; did its training fail?")
+        return logits
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        if self._forward is not None:
+            self._forward.close()
+        self._forward, self._architecture = None, ()
+
+
+def features(examples: Iterable[SentenceExample], trained: Trained) -> SentenceFeatures:
+    """Returns examples as a model reads them, without their labels."""
+    texts = [(example.text_a, example.text_b) for example in examples]
+    return sentences.build(
+        texts,
+        np.full(len(texts), NO_LABEL, np.int32),
+        trained.tokenizer,
+        max_seq_length=trained.max_seq_length,
+        long_text=trained.long_text,
+    )

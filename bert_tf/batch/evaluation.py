@@ -1,0 +1,153 @@
+"""Checkpoints by labelled examples: each pair is a row of the table."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import time
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from absl import logging
+
+from bert_tf.batch import computer, trained
+from bert_tf.batch.checkpoints import Named
+from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.job import Given
+from bert_tf.batch.results_table import ResultsTable, Row
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import BertError, CheckpointError
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.cache import examples_digest
+from bert_tf.tasks import labels
+from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tasks.evaluation import evaluate_logits
+
+
+@dataclasses.dataclass(frozen=True)
+class Dataset:
+    """Labelled examples.
+
+    Attributes:
+      task: what the labels are.
+      split: its name, or the file.
+      examples: in the order of the file.
+    """
+
+    task: Task
+    split: str
+    examples: Sequence[SentenceExample]
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Of texts and labels."""
+        return examples_digest(self.examples)
+
+    @functools.cached_property
+    def label_ids(self) -> np.ndarray:
+        """See `labels.encode`."""
+        return labels.encode([example.label for example in self.examples], self.task.head, self.task.labels)
+
+
+def evaluate(checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, ways: Ways) -> int:
+    """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
+
+    Checkpoints of one architecture follow each other, so that each graph is built once.
+
+    Args:
+      checkpoints: what to measure.
+      datasets: what to measure them by.
+      table: gets every row as soon as it is known.
+      given: what goes before that which the folders of the checkpoints say.
+      ways: how to compute.
+
+    Returns:
+      How many rows are errors.
+
+    Raises:
+      OutputError: the table cannot be written.
+    """
+    usable: list[tuple[Named, Trained]] = []
+    errors = 0
+    for checkpoint in checkpoints:
+        try:
+            usable.append((checkpoint, _described(checkpoint, given)))
+        except BertError as error:
+            for dataset in datasets:
+                errors += _put(table, _failed(checkpoint, dataset, error))
+    first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
+    features = _Features()
+    decided = {"eval_batch_size": ways.batch_size, "precision": ways.precision}
+    with contextlib.closing(Computer(ways)) as computes:
+        for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
+            for dataset in datasets:
+                settings = {**model.settings, **decided, "data_sha256": dataset.digest}
+                if table.has(checkpoint.prefix, dataset.task.name, dataset.split, settings):
+                    logging.info("%s, %s %s: is in the table already", checkpoint.prefix, dataset.task.name, dataset.split)
+                else:
+                    errors += _put(table, _row(checkpoint, model, dataset, computes, features, settings))
+    return errors
+
+
+def _described(checkpoint: Named, given: Given) -> Trained:
+    if checkpoint.problem:
+        raise CheckpointError(checkpoint.problem)
+    return trained.load(checkpoint.prefix, given)
+
+
+class _Features:
+    """Features of each dataset, built once for all models that read texts alike."""
+
+    def __init__(self) -> None:
+        self._built: dict[tuple[object, ...], SentenceFeatures] = {}
+
+    def of(self, dataset: Dataset, model: Trained) -> SentenceFeatures:
+        key = (dataset.digest, model.vocabulary.fingerprint, model.lower_case, model.max_seq_length, model.long_text)
+        if key not in self._built:
+            self._built[key] = computer.features(dataset.examples, model)
+        return self._built[key]
+
+
+def _row(
+    checkpoint: Named, model: Trained, dataset: Dataset, computes: Computer, features: _Features, settings: dict[str, Any]
+) -> Row:
+    task = dataset.task
+    try:
+        model.refuse(task.head, task.labels)
+        step = computes.load(model)
+        read = features.of(dataset, model)
+        start = time.perf_counter()
+        logits = computes.logits(read)
+        seconds = time.perf_counter() - start
+    except BertError as error:
+        return _failed(checkpoint, dataset, error)
+    measured = evaluate_logits(task.head, task.labels, task.metrics, logits, dataset.label_ids)
+    return Row(
+        checkpoint=checkpoint.prefix,
+        step=step,
+        task=task.name,
+        split=dataset.split,
+        metrics=dict(measured.metrics),
+        loss=measured.loss,
+        examples=len(logits),
+        examples_per_second=len(logits) / seconds,
+        settings=settings,
+    )
+
+
+def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
+    problem = " ".join(str(error).split())  # those of preflight stand on lines of their own
+    return Row(checkpoint.prefix, checkpoint.step, dataset.task.name, dataset.split, error=problem)
+
+
+def _put(table: ResultsTable, row: Row) -> bool:
+    """Returns whether the row is an error."""
+    table.put(row)
+    if row.error:
+        logging.error("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.error)
+    else:
+        values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
+        logging.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
+    return row.error is not None

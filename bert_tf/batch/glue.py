@@ -1,0 +1,45 @@
+"""GLUE's score over what a table holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.batch.results_table import Row
+from bert_tf.metrics.glue import GLUE_METRICS, glue_score
+from bert_tf.tasks.base import DEV
+from bert_tf.tasks.glue import TASKS
+
+
+class Glue(NamedTuple):
+    """A score, in percent, and the checkpoint that stands for each task."""
+
+    score: float
+    checkpoints: dict[str, str]
+
+    def __str__(self) -> str:
+        """One line; how many tasks there are decides with which scores it may be compared."""
+        best = ", ".join(f"{task} ({checkpoint})" for task, checkpoint in self.checkpoints.items())
+        return f"GLUE score {self.score:.1f} over {len(self.checkpoints)} of {len(GLUE_METRICS)} tasks: {best}"
+
+
+def of(rows: Iterable[Row]) -> Glue | None:
+    """Returns the score of the best checkpoint for each task, over dev splits; None where there are fewer than two tasks."""
+    measured: dict[str, dict[str, list[Row]]] = {}
+    for row in rows:
+        if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:
+            measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
+    if len(measured) < 2:
+        return None
+    checkpoints, best = {}, {}
+    for task in filter(measured.__contains__, GLUE_METRICS):
+        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in measured[task].items()}
+        checkpoints[task] = max(results, key=lambda checkpoint: glue_score(results[checkpoint]))
+        best.update(results[checkpoints[task]])
+    return Glue(glue_score(best), checkpoints)
+
+
+def _mean(task: str, splits: list[Row]) -> dict[str, float]:
+    return {name: float(np.mean([row.metrics[name] for row in splits])) for name in GLUE_METRICS[task]}

@@ -1,0 +1,118 @@
+"""Files to predict, as chunks of examples: in the layout of the task, or one's own tables."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.batch import own_data
+from bert_tf.batch.job import Columns
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import CheckpointError, DataError
+from bert_tf.tasks import tables
+from bert_tf.tasks.base import TEST, HeadSpec, SentenceExample, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import get_task
+
+# Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
+CHUNK = 1024
+
+_NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
+_SHOWN = 5
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """How to read any file for one model.
+
+    Attributes:
+      head: of the model.
+      labels: names, in the order of the classes.
+      published: task whose layout files have; None where there is none.
+      own: task for files with columns of their own.
+      columns: given.
+      skip_bad_rows: leaves out rows that cannot be used.
+    """
+
+    head: HeadSpec
+    labels: tuple[str, ...]
+    published: Task | None
+    own: Task
+    columns: Columns
+    skip_bad_rows: bool
+
+    def chunks(self, source: str) -> Iterator[list[SentenceExample]]:
+        """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
+
+        Args:
+          source: a path, or `-` for the standard input.
+
+        Raises:
+          DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
+        """
+        task = self.own if self.published is None or self._is_own(source) else self.published
+        report = _LeftOut() if self.skip_bad_rows else tables.refuse
+        examples = task.stream(source, task.splits("", TEST)[0], report)
+        chunk = list(itertools.islice(examples, CHUNK))
+        yield chunk
+        while len(chunk) == CHUNK:
+            chunk = list(itertools.islice(examples, CHUNK))
+            if chunk:
+                yield chunk
+        if isinstance(report, _LeftOut):
+            report.say(source)
+
+    def _is_own(self, source: str) -> bool:
+        return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+
+
+class _LeftOut:
+    """Counts rows, and says which are the first."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def __call__(self, problem: DataError) -> None:
+        self._count += 1
+        if self._count <= _SHOWN:
+            _LOG.warning("left out: %s", problem)
+
+    def say(self, source: str) -> None:
+        if self._count:
+            _LOG.warning("%s: rows left out, since they cannot be used: %d", source, self._count)
+
+
+def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_bad_rows: bool) -> Inputs:
+    """Returns how to read files for a model.
+
+    Args:
+      trained: the model; the record of its training names task and labels.
+      columns: given.
+      task_name: what it was trained on, where there is no record.
+      skip_bad_rows: see `Inputs`.
+
+    Raises:
+      CheckpointError: nothing says what the labels are, or there are more or fewer of them.
+      FlagError: the task is unknown.
+    """
+    record = {**_of_task(task_name), **trained.record}
+    if "kind" not in record:
+        raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
+    labels = tuple(record["labels"])
+    head = HeadSpec(len(labels) or 1, record["kind"])
+    trained.refuse(head, labels)
+    name = record["task_name"]
+    published = None if name == CUSTOM else get_task(name)
+    return Inputs(head, labels, published, own_data.task(record, columns, test_file="-"), columns, skip_bad_rows)
+
+
+def _of_task(name: str | None) -> dict[str, object]:
+    if name is None:
+        return {}
+    task = get_task(name)
+    return {"task_name": task.name, "kind": task.head.kind, "labels": list(task.labels)}

@@ -1,0 +1,222 @@
+"""A job as frozen values, out of a YAML or JSON file, of flags, or of both.
+
+The fields of the classes below are the keys of a file; those of `columns` and `model` stand beside the others.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.features.long_text import CUTS
+from bert_tf.tasks.tables import FORMATS
+
+Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """What is where in a table, see `tasks.custom.CustomSettings`."""
+
+    text_a: str | None = None
+    text_b: str | None = None
+    id_column: str | None = None
+    file_format: str | None = None
+    has_header: bool | None = None
+    label_column: str | None = None
+    label_separator: str | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Returns what is said, by name."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """What goes before that which the folder of a checkpoint says."""
+
+    bert_config_file: str | None = None
+    vocab_file: str | None = None
+    max_seq_length: int | None = None
+    do_lower_case: bool | None = None
+    long_text: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskEntry:
+    """Labelled examples: the dev splits of a task, another split of it, or a file."""
+
+    columns: Columns
+    name: str
+    data_dir: str | None = None
+    split: str | None = None
+    file: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluateJob:
+    """Checkpoints by tasks; for the names of checkpoints see `checkpoints.named`."""
+
+    model: Given
+    checkpoints: tuple[str, ...]
+    tasks: tuple[TaskEntry, ...]
+    output_dir: str
+    eval_batch_size: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class FilePair:
+    """A file to predict, and where the predictions go; `-` is a pipe."""
+
+    input: str
+    output: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PredictJob:
+    """Files by one checkpoint; `task_name` is for weights without a record of their training."""
+
+    model: Given
+    columns: Columns
+    checkpoint: str
+    files: tuple[FilePair, ...]
+    task_name: str | None = None
+    predict_batch_size: int | None = None
+    skip_bad_rows: bool = False
+
+
+def read(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns what a file of a job says; JSON is YAML too.
+
+    Raises:
+      FlagError: the file cannot be read, or is no mapping.
+    """
+    import yaml  # no other command needs it
+
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise FlagError(f"{path}: cannot read the job: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise FlagError(f"{path}: not UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}:{mark.line + 1}" if mark else path
+        raise FlagError(f"{place}: neither YAML nor JSON: {getattr(error, 'problem', None) or error}") from error
+    if not isinstance(values, dict):
+        raise FlagError(f"{path}: a job is a mapping of keys to values, see docs/batch_jobs.md")
+    return values
+
+
+def make(kind: type[T], values: Mapping[Any, Any]) -> T:
+    """Returns a job, or an entry of one.
+
+    Args:
+      kind: class of this module.
+      values: by key, as a file holds them.
+
+    Raises:
+      FlagError: a key is unknown, missing or has an unusable value.
+    """
+    known = _keys(kind)
+    for key in values:
+        if key not in known:
+            raise FlagError(unknown_name("key", str(key), known))
+    return _made(kind, values)
+
+
+def _keys(kind: type) -> list[str]:
+    names = [field.name for field in dataclasses.fields(kind)]
+    return [key for name in names for key in (_keys(_PARTS[name]) if name in _PARTS else [name])]
+
+
+def _made(kind: type[T], values: Mapping[Any, Any]) -> T:
+    made = {}
+    for field in dataclasses.fields(kind):
+        if field.name in _PARTS:
+            made[field.name] = _made(_PARTS[field.name], values)
+        elif field.name in values:
+            made[field.name] = _value(field.name, values[field.name])
+        elif field.default is dataclasses.MISSING:
+            raise FlagError(f"{field.name} is missing")
+    return kind(**made)
+
+
+def _value(key: str, value: Any) -> Any:
+    try:
+        return _READERS[key](value)
+    except ValueError as error:
+        raise FlagError(f"{key}: {value!r} is not {error}") from error
+    except FlagError as error:  # of an entry
+        raise FlagError(f"{key}: {error}") from error
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise ValueError("a text")
+    return value
+
+
+def _column(value: Any) -> str:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+
+
+def _switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError("true or false")
+    return value
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise ValueError("a whole number from 1 on")
+    return value
+
+
+def _one_of(*names: str) -> Read:
+    def read_name(value: Any) -> str:
+        if value not in names:
+            raise ValueError(f"{', '.join(names[:-1])} or {names[-1]}")
+        return str(value)
+
+    return read_name
+
+
+def _several(read_one: Read) -> Read:
+    def read_all(value: Any) -> tuple[Any, ...]:
+        values = value if isinstance(value, list) else [value]
+        if not values:
+            raise ValueError("a list with an entry")
+        return tuple(map(read_one, values))
+
+    return read_all
+
+
+def _task(value: Any) -> TaskEntry:
+    return make(TaskEntry, value if isinstance(value, dict) else {"name": value})
+
+
+def _file(value: Any) -> FilePair:
+    if not isinstance(value, dict):
+        raise ValueError("a mapping with input and output")
+    return make(FilePair, value)
+
+
+_PARTS: dict[str, type] = {"columns": Columns, "model": Given}
+_READERS: dict[str, Read] = {
+    **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
+    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows"), _switch),
+    **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
+    **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
+    **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),
+    "file_format": _one_of(*FORMATS),
+    "long_text": _one_of(*CUTS),
+    "checkpoints": _several(_text),
+    "tasks": _several(_task),
+    "files": _several(_file),
+}

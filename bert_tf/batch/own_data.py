@@ -1,0 +1,36 @@
+"""One's own tables as a task, for a model that is trained."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.batch.job import Columns
+from bert_tf.errors import FlagError
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import NAME, CustomSettings
+from bert_tf.tasks.registry import get_task
+
+# Not the format, which the name of each file says.
+_KEPT = tuple(field.name for field in dataclasses.fields(Columns) if field.name != "file_format")
+
+
+def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
+    """Returns the task of a model over other files.
+
+    Args:
+      record: what determined the training, see `run_folder.DETERMINING`; its columns count where none are given.
+      columns: given.
+      files: as `CustomSettings` calls them.
+
+    Raises:
+      FlagError: the record does not say what the labels are.
+    """
+    if "kind" not in record:
+        raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
+    given = columns.given()
+    kept = {name: record[name] for name in _KEPT if name in record}
+    if "text_a" in given:
+        kept["text_b"] = None
+    return get_task(NAME, CustomSettings(**{**kept, **given}, problem=record["kind"], **files), record["labels"])

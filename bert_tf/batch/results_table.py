@@ -1,0 +1,164 @@
+"""The table of an evaluation job: results.json, which is the truth, results.tsv made of it, and a form for the screen."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import atomic
+from bert_tf.errors import OutputError
+
+JSON_FILE, TSV_FILE = "results.json", "results.tsv"
+
+_FIRST = ("checkpoint", "step", "task", "split")
+_AFTER_METRICS = ("loss", "examples", "examples_per_second")
+_TEXTS = ("", "checkpoint", "task", "split")
+_BEST = "*"
+
+Key = tuple[str, str, str]
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One checkpoint by one split.
+
+    Attributes:
+      checkpoint: its prefix, or the name that was asked for.
+      step: of training; None where unknown.
+      task: its name.
+      split: its name, or a file.
+      metrics: the task's, the first one first.
+      loss: mean over examples, in nats; squared error of numbers.
+      examples: how many there are.
+      examples_per_second: how fast they were computed.
+      error: why there is nothing to tell.
+      settings: what decided on the numbers.
+    """
+
+    checkpoint: str
+    step: int | None
+    task: str
+    split: str
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
+    loss: float | None = None
+    examples: int | None = None
+    examples_per_second: float | None = None
+    error: str | None = None
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """What a row is the only one of."""
+        return self.checkpoint, self.task, self.split
+
+    @property
+    def first_metric(self) -> float:
+        """What rows are compared by."""
+        return next(iter(self.metrics.values()))
+
+
+class ResultsTable:
+    """The rows in a folder, written whenever one is added; those of earlier jobs stay."""
+
+    def __init__(self, folder: str | os.PathLike[str], order: Iterable[Key]) -> None:
+        """Reads what is there.
+
+        Args:
+          folder: of the files.
+          order: keys of this job's rows as they shall stand, after those of earlier jobs.
+
+        Raises:
+          OutputError: the folder cannot be written, or what it holds is damaged.
+        """
+        self._folder = atomic.make_folder(folder)
+        self._rows = {row.key: row for row in _read(self._folder / JSON_FILE)}
+        self._place = {key: place for place, key in enumerate(order)}
+
+    @property
+    def rows(self) -> list[Row]:
+        """All rows in their order."""
+        return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
+
+    def has(self, checkpoint: str, task: str, split: str, settings: Mapping[str, Any]) -> bool:
+        """Whether a row is there, without an error and with these settings."""
+        row = self._rows.get((checkpoint, task, split))
+        return row is not None and row.error is None and row.settings == settings
+
+    def put(self, row: Row) -> None:
+        """Adds a row, or replaces it; both files are whole at any moment.
+
+        Raises:
+          OutputError: they cannot be written.
+        """
+        self._rows[row.key] = row
+        self.write()
+
+    def write(self) -> None:
+        """Writes both files.
+
+        Raises:
+          OutputError: as `put`.
+        """
+        rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
+        atomic.write_text(self._folder / JSON_FILE, json.dumps({"rows": rows}, indent=1) + "\n")
+        atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
+
+
+def as_tsv(rows: Sequence[Row]) -> str:
+    """Returns a header and the rows; a metric that a task has not is an empty cell."""
+    return "".join("\t".join(line) + "\n" for line in _cells(rows, _exact, "error"))
+
+
+def for_screen(rows: Sequence[Row]) -> str:
+    """Returns the rows of each task and split by its first metric, the best marked, and then the errors, a line each."""
+    good, blocks = [row for row in rows if row.error is None], []
+    for group in dict.fromkeys((row.task, row.split) for row in good):
+        members = sorted((row for row in good if (row.task, row.split) == group), key=lambda row: -row.first_metric)
+        marks = ["", *(_BEST if row.first_metric == members[0].first_metric else "" for row in members)]
+        blocks.append(_aligned([[mark, *cells] for mark, cells in zip(marks, _cells(members, _short))]))
+    errors = "".join(f"error: {row.error} ({row.task} {row.split})\n" for row in rows if row.error)
+    return "\n".join(filter(None, [*blocks, errors]))
+
+
+def _cells(rows: Sequence[Row], number: Callable[[str, float], str], *last: str) -> list[list[str]]:
+    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
+    names = [*_FIRST, *metrics, *_AFTER_METRICS, *last]
+    values = ({**dataclasses.asdict(row), **row.metrics} for row in rows)
+    return [names, *([_cell(name, value.get(name), number) for name in names] for value in values)]
+
+
+def _cell(name: str, value: Any, number: Callable[[str, float], str]) -> str:
+    if value is None:
+        return ""
+    return number(name, value) if isinstance(value, float) else " ".join(str(value).split("\t"))
+
+
+def _exact(_: str, number: float) -> str:
+    return str(number)
+
+
+def _short(name: str, number: float) -> str:
+    return f"{number:.1f}" if name == "examples_per_second" else f"{number:.4f}"
+
+
+def _aligned(lines: Sequence[Sequence[str]]) -> str:
+    """Puts the columns one under the other, numbers to the right."""
+    columns = []
+    for column in zip(*lines):
+        width = max(map(len, column))
+        columns.append([cell.ljust(width) if column[0] in _TEXTS else cell.rjust(width) for cell in column])
+    return "".join("  ".join(line).rstrip() + "\n" for line in zip(*columns))
+
+
+def _read(path: Path) -> list[Row]:
+    try:
+        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        return [Row(**{"step": None, **row}) for row in rows]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path}: unreadable table; move it away, or name another --output_dir") from error

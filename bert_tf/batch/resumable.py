@@ -1,0 +1,103 @@
+"""A file that is written in chunks, by several processes one after the other where that must be.
+
+Beside OUTPUT stand OUTPUT.part, until it is whole, and OUTPUT.job.json: the settings that decide on its bytes, and how far it
+is. The second stays: it says what made the file, and that it need not be made again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from bert_tf import atomic
+from bert_tf.errors import OutputError
+
+
+class ResumableFile:
+    """A file that grows chunk by chunk within a `with` block, and is whole after it.
+
+    Attributes:
+      chunks: that are in it.
+      rows: in these.
+      finished: whether all are in it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+        """Finds out what is done; what was done with other settings does not count.
+
+        Args:
+          path: the file.
+          settings: what decides on its bytes, as JSON can hold it.
+        """
+        self._path = Path(path)
+        self._part = self._path.with_name(f"{self._path.name}.part")
+        self._state_file = self._path.with_name(f"{self._path.name}.job.json")
+        self._settings = json.loads(json.dumps(settings))
+        self.chunks = self.rows = self._size = 0
+        self.finished = False
+        with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+            self._take_up(json.loads(self._state_file.read_text(encoding="utf-8")))
+
+    def _take_up(self, state: Mapping[str, Any]) -> None:
+        there = (self._path if state["finished"] else self._part).stat().st_size
+        fits = there == state["size"] if state["finished"] else there >= state["size"]
+        if fits and state["settings"] == self._settings:
+            self.chunks, self.rows, self._size = state["chunks"], state["rows"], state["size"]
+            self.finished = state["finished"]
+
+    def __enter__(self) -> ResumableFile:
+        """Opens what is done of it.
+
+        Raises:
+          OutputError: it cannot be written.
+        """
+        atomic.make_folder(self._path.parent)
+        with self._readable_errors():
+            self._file = self._part.open("r+b" if self.chunks else "wb")
+            self._file.truncate(self._size)  # of the chunk that was being written
+            self._file.seek(self._size)
+        return self
+
+    def add(self, text: bytes, rows: int) -> None:
+        """Adds a chunk of so many rows.
+
+        Raises:
+          OutputError: it cannot be written.
+        """
+        with self._readable_errors():
+            self._file.write(text)
+            self._file.flush()
+        self.chunks, self.rows, self._size = self.chunks + 1, self.rows + rows, self._size + len(text)
+        self._save()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Gives the file its name, unless the block failed.
+
+        Raises:
+          OutputError: it cannot be written.
+        """
+        with self._readable_errors():
+            self._file.close()
+            if kind is not None:
+                return
+            os.replace(self._part, self._path)
+        self.finished = True
+        self._save()
+
+    def _save(self) -> None:
+        state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
+        atomic.write_text(self._state_file, json.dumps({**state, "size": self._size}, indent=1) + "\n")
+
+    @contextlib.contextmanager
+    def _readable_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OutputError(
+                f"{self._path}: cannot write: {error.strerror or error}; the same command goes on where it stopped"
+            ) from error

@@ -1,0 +1,116 @@
+"""Predictions for files of any size, in constant memory and in the order of the input."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import itertools
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, Protocol
+
+from absl import logging
+from tqdm import tqdm
+
+from bert_tf import atomic
+from bert_tf.batch.ahead import ahead
+from bert_tf.batch.inputs import Inputs
+from bert_tf.batch.job import FilePair
+from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.resumable import ResumableFile
+from bert_tf.errors import DataError
+
+PIPE = "-"
+
+_BLOCK = 1 << 20
+
+
+class Sink(Protocol):
+    """Where predictions go."""
+
+    chunks: int  # that are there already
+    rows: int  # in these
+
+    def add(self, text: bytes, rows: int) -> None:
+        """Adds a chunk."""
+
+
+class _Plain:
+    """A file or pipe that keeps nothing for a second try."""
+
+    chunks = rows = 0
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+
+    def add(self, text: bytes, _: int) -> None:
+        self._file.write(text)
+        self._file.flush()
+
+
+def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapping[str, Any]) -> None:
+    """Predicts a file; one that an earlier process began is continued, and one that it finished is left alone.
+
+    What comes out of a pipe or goes into one is not kept for a second try.
+
+    Args:
+      pair: input and output.
+      inputs: how to read it.
+      predictor: what computes.
+      settings: everything but the input that decides on the bytes of the output.
+
+    Raises:
+      DataError: the input cannot be read, or has a bad row.
+      OutputError: the output cannot be written.
+      BrokenPipeError: nobody reads the pipe any more.
+    """
+    if PIPE in (pair.input, pair.output):
+        with _opened(pair.output) as file:
+            _stream(pair, inputs, predictor, _Plain(file), None)
+        return
+    digest, lines = _survey(pair.input)
+    output = ResumableFile(pair.output, {**settings, "input_sha256": digest})
+    if output.finished:
+        logging.info("%s is there already, with %d rows", pair.output, output.rows)
+        return
+    with output:
+        _stream(pair, inputs, predictor, output, lines)
+
+
+@contextlib.contextmanager
+def _opened(output: str) -> Iterator[BinaryIO]:
+    if output == PIPE:
+        yield sys.stdout.buffer
+        return
+    with atomic.replacing(output) as temporary, temporary.open("wb") as file:
+        yield file
+
+
+def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:
+    if sink.chunks:
+        logging.info("%s: continuing after %d rows", pair.output, sink.rows)
+    start, rows = time.perf_counter(), 0
+    chunks = itertools.islice(inputs.chunks(pair.input), sink.chunks, None)
+    read = ahead((examples, predictor.read(examples)) for examples in chunks)
+    with tqdm(total=lines, initial=sink.rows, unit="row", disable=not sys.stderr.isatty()) as bar:
+        for number, (examples, features) in enumerate(read, sink.chunks):
+            sink.add(predictor.lines(number, examples, features), len(examples))
+            bar.update(len(examples))
+            rows += len(examples)
+        bar.total = bar.n  # a header is a line too
+    seconds = time.perf_counter() - start
+    logging.info("%s: %d rows in %.1f s, %.1f rows/s", pair.output, rows, seconds, rows / seconds)
+
+
+def _survey(path: str) -> tuple[str, int | None]:
+    """Returns the sha256 of a file, and how many lines end in it, None where it is compressed."""
+    digest, lines = hashlib.sha256(), 0
+    try:
+        with open(path, "rb") as file:
+            for block in iter(lambda: file.read(_BLOCK), b""):
+                digest.update(block)
+                lines += block.count(b"\n")
+    except OSError as error:
+        raise DataError(f"cannot read the file: {error.strerror}", path) from error
+    return digest.hexdigest(), None if path.endswith(".gz") else lines

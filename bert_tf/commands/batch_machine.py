@@ -1,0 +1,40 @@
+"""The machine of a batch job, set up as its flags say."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping
+
+from bert_tf.batch.computer import Ways
+from bert_tf.commands import speed
+from bert_tf.commands.batch_flags import MachineSettings
+from bert_tf.commands.flags import GROUPS, SpeedSettings
+from bert_tf.runtime import cluster
+from bert_tf.runtime.machine import describe, set_up
+
+
+def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> Ways:
+    """Sets the machine up, and returns how to compute on it; once a process.
+
+    Args:
+      settings: the flags.
+      batch_size: rows at a time; None for as many as suit their lengths.
+      environment: TensorFlow's own variables.
+
+    Raises:
+      DeviceError: the machine is not as the flags want it.
+    """
+    alone = {name: value for name, value in environment.items() if name != cluster.VARIABLE}
+    chosen = _speed(settings.precision)
+    speed.set_up(chosen)
+    machine = set_up(settings.devices, environment=alone)
+    describe(machine, settings.devices, alone)
+    speed.warn(chosen)
+    return Ways(machine, speed.execution(chosen), functools.partial(speed.batching, chosen), settings.precision, batch_size)
+
+
+def _speed(precision: str) -> SpeedSettings:
+    defaults = {row.name: row.default for rows in GROUPS.values() for row in rows}
+    defaults["precision"] = precision
+    return SpeedSettings(**{field.name: defaults[field.name] for field in dataclasses.fields(SpeedSettings)})

@@ -1,0 +1,110 @@
+"""The data command: fetches published data sets, and checks what is in a folder."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from absl import flags as absl_flags
+
+from bert_tf.commands.ending import ended
+from bert_tf.commands.flags import CUSTOM, Flag, check_custom, help_line, read
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.tasks.custom import NAME as CUSTOM_NAME
+from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.registry import get_task
+
+
+class Action(NamedTuple):
+    """One thing that the command does: `python -m bert_tf data NAME ARGUMENT [FLAGS]`."""
+
+    argument: str
+    help: str
+    flags: tuple[Flag, ...]
+    run: Callable[[str | None, absl_flags.FlagValues], None]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.ended`."""
+    return ended(lambda: _run(argv), stopped="stopped; the same command goes on")
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Fetches published data sets and checks data:"]
+    for name, action in ACTIONS.items():
+        lines += ["", f"python -m bert_tf data {name} {action.argument}: {action.help}", *map(help_line, action.flags)]
+    return "\n".join(lines) + "\n"
+
+
+def _run(argv: Sequence[str]) -> int:
+    words = list(argv[1:])
+    if not words or words[0] in ("--help", "-h", "-help"):
+        sys.stdout.write(help_text())
+        return 0
+    if words[0] not in ACTIONS:
+        raise FlagError(f"data: {unknown_name('action', words[0], ACTIONS)}")
+    action = ACTIONS[words.pop(0)]
+    argument = words.pop(0) if words and not words[0].startswith("-") else None
+    values = read(["data", *words], action.flags)
+    if values["help"].value:
+        sys.stdout.write(help_text())
+    else:
+        action.run(argument, values)
+    return 0
+
+
+def _fetch(task: str | None, values: absl_flags.FlagValues) -> None:
+    from bert_tf.commands import fetch, sources
+
+    if task is None:
+        raise FlagError("data fetch: name a task, as in data fetch MRPC")
+    fetch.fetch(
+        task,
+        Path(values["data_dir"].value or sources.PROJECT / "data"),
+        source_dir=Path(values["from"].value) if values["from"].value else None,
+        sums=[part.strip().lower() for part in (values["sha256"].value or "").split(",") if part.strip()],
+    )
+
+
+def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
+    from bert_tf.commands import check
+
+    if not values["task_name"].value and data_dir is None:
+        raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
+    name = values["task_name"].value or Path(data_dir or "").absolute().name
+    custom = CustomSettings(**{row.name: values[row.name].value for row in CUSTOM})
+    check_custom(name, values)
+    task = get_task(name, custom)
+    if task.name != CUSTOM_NAME and data_dir is None:
+        raise FlagError(f"data check: name the folder of {task.name}")
+    if task.name == CUSTOM_NAME and (data_dir or not (custom.train_file or custom.dev_file or custom.test_file)):
+        raise FlagError(f"data check: --task_name={CUSTOM_NAME} takes --train_file, --dev_file, --test_file and no folder")
+    check.check(task, data_dir, check.find_ruler(values["vocab_file"].value, os.environ))
+
+
+ACTIONS: Mapping[str, Action] = {
+    "fetch": Action(
+        "TASK",
+        "puts the files of a task where it reads them; XNLI brings all languages",
+        (
+            Flag("data_dir", str, None, "gets the folder TASK; else data/ of the project, where the classifier looks"),
+            Flag("from", str, None, "folder that has the published files already; nothing is downloaded"),
+            Flag("sha256", str, None, "what each published file must have, with commas; else what is known of it"),
+        ),
+        _fetch,
+    ),
+    "check": Action(
+        "DIR",
+        "counts rows, labels, lengths and doubles of a folder, and names every row that cannot be used",
+        (
+            Flag("task_name", str, None, "whose files they are; else that of the name of the folder"),
+            Flag("vocab_file", str, None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's"),
+            *CUSTOM,
+        ),
+        _check,
+    ),
+}

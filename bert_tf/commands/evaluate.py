@@ -1,0 +1,95 @@
+"""The evaluate command: many checkpoints by labelled examples, one table."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert_tf.batch.job import EvaluateJob
+from bert_tf.commands import batch_flags
+from bert_tf.commands.batch_flags import JOB, MACHINE, MODEL, MachineSettings
+from bert_tf.commands.beginning import begin
+from bert_tf.commands.ending import ended
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import FlagError
+
+KEYS = (
+    Flag("output_dir", str, None, "folder of results.tsv and results.json"),
+    Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+    *MODEL,
+)
+FLAGS = (
+    Flag("checkpoints", str, None, "with commas: prefixes, folders for their newest, FOLDER:all for all steps, patterns"),
+    Flag("task_name", str, None, "with commas: tasks whose dev splits to evaluate on"),
+    Flag("data_dir", str, None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample"),
+    JOB,
+    *KEYS,
+    *MACHINE,
+)
+
+
+class Settings(NamedTuple):
+    """The flags."""
+
+    job: EvaluateJob
+    machine: MachineSettings
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Returns:
+      Exit status: 0 done, 3 a checkpoint could not be evaluated and its row says why; else see `ending.ended`.
+    """
+
+    def work() -> int:
+        settings = parse(argv)
+        return 0 if settings is None else _run(settings)
+
+    return ended(work, stopped="stopped; the same command leaves out the rows that are done")
+
+
+def parse(argv: Sequence[str]) -> Settings | None:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments.
+
+    Returns:
+      The settings; None where help was asked for and printed.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
+    """
+    parsed = read(argv, FLAGS)
+    if parsed["help"].value:
+        sys.stdout.write(help_text())
+        return None
+    values = batch_flags.given(parsed, KEYS)
+    if parsed["checkpoints"].value:
+        values["checkpoints"] = parsed["checkpoints"].value.split(",")
+    names, folder = parsed["task_name"].value, parsed["data_dir"].value
+    if names:
+        values["tasks"] = [{"name": name, **({"data_dir": folder} if folder else {})} for name in names.split(",")]
+    elif folder:
+        raise FlagError("--data_dir is the folder of a task: name it with --task_name")
+    elif not parsed["job"].value:
+        raise FlagError("--task_name is required, or --job=FILE")
+    job = batch_flags.make_job(EvaluateJob, parsed["job"].value, values)
+    return Settings(job, batch_flags.machine_settings(parsed))
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    example = "python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval"
+    lines = [f"Evaluates many checkpoints in one process (docs/batch_jobs.md): {example}", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    begin(settings.machine.verbosity)
+    from bert_tf.commands import evaluate_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+
+    return evaluate_job.run(settings, environment=os.environ)

@@ -1,0 +1,95 @@
+"""One job of evaluation, from settings to a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from bert_tf.batch import checkpoints, evaluation, glue, own_data, results_table
+from bert_tf.batch.checkpoints import Named
+from bert_tf.batch.evaluation import Dataset
+from bert_tf.batch.job import TaskEntry
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.commands import batch_machine
+from bert_tf.commands.evaluate import Settings
+from bert_tf.commands.sources import SAMPLE_NOTE, find_data
+from bert_tf.errors import DataError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
+
+INCOMPLETE = 3
+
+
+def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
+    """Evaluates, writes the table and prints it.
+
+    Returns:
+      Exit status: 0 done, 3 a row is an error.
+
+    Raises:
+      BertError: something that the user can mend, other than a checkpoint.
+    """
+    job = settings.job
+    named = checkpoints.named(job.checkpoints)
+    datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
+    order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
+    table = ResultsTable(job.output_dir, order)
+    ways = batch_machine.ways(settings.machine, job.eval_batch_size, environment=environment)
+    logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
+    errors = evaluation.evaluate(named, datasets, table, job.model, ways)
+    table.write()
+    print(results_table.for_screen(table.rows), end="")
+    score = glue.of(table.rows)
+    if score is not None:
+        print(score)
+    logging.info("the table is in %s", Path(job.output_dir) / results_table.TSV_FILE)
+    return INCOMPLETE if errors else 0
+
+
+def _datasets(entry: TaskEntry, named: Sequence[Named], environment: Mapping[str, str]) -> Iterator[Dataset]:
+    """Yields what an entry names.
+
+    Raises:
+      BertError: there is no such task or file, or it has no labels.
+    """
+    task = _task(entry, named)
+    if entry.file is not None:
+        split = entry.split or task.splits("", DEV)[0]
+        yield _labelled(Dataset(task, entry.file, list(task.stream(entry.file, split))), entry.file)
+        return
+    data = find_data(task, entry.data_dir, environment=environment)
+    logging.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
+    if data.is_sample:
+        logging.warning("this is the %s", SAMPLE_NOTE)
+    for split in [entry.split] if entry.split else task.splits(data.folder, DEV):
+        yield _labelled(Dataset(task, split, task.examples(data.folder, split)), task.file(data.folder, split))
+
+
+def _labelled(dataset: Dataset, path: object) -> Dataset:
+    if not dataset.examples:
+        raise DataError("no examples below the header line", path)
+    if dataset.examples[0].label is None:
+        raise DataError(f"split {dataset.split} has no labels to evaluate by", path)
+    return dataset
+
+
+def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
+    columns = entry.columns.given()
+    if canonical_name(entry.name) == CUSTOM:
+        if entry.file is None:
+            raise FlagError(f"tasks: {CUSTOM} needs a file")
+        return own_data.task(_first_record(named), entry.columns, dev_file=entry.file)
+    if columns:
+        raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
+    return get_task(entry.name)
+
+
+def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
+    """Returns what determined the training of the first checkpoint that has a record of it."""
+    records = (run_folder.load_record(Path(checkpoint.prefix).parent) for checkpoint in named)
+    return next((record[run_folder.DETERMINING] for record in records if record), {})

@@ -1,0 +1,246 @@
+"""Published data sets: where they are, and how they become folders that tasks read.
+
+The sha256 is known of the parts of MRPC alone: the other files could not be had where this was written. What is received of
+those is written to `fetched.sha256` and compared with on the next call, which tells that a file has changed, not that it was
+right; `--sha256` takes sums from elsewhere.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fnmatch
+import os
+import shutil
+import sys
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from bert_tf import atomic
+from bert_tf.commands.download import download
+from bert_tf.errors import DataError, FlagError
+from bert_tf.tasks import mrpc
+from bert_tf.tasks.base import file_digest
+from bert_tf.tasks.custom import NAME as CUSTOM_NAME
+from bert_tf.tasks.registry import canonical_name, folder_name
+
+SITE = "https://dl.fbaipublicfiles.com/"
+SUMS_NAME = "fetched.sha256"
+
+_DOWNLOADS = ".downloads"
+
+
+class Part(NamedTuple):
+    """A published file."""
+
+    address: str  # below SITE
+    name: str  # that it has in a folder
+    sha256: str | None = None
+
+    @property
+    def url(self) -> str:
+        """The whole address."""
+        return SITE + self.address
+
+
+class Dataset(NamedTuple):
+    """A folder and what it is made of."""
+
+    folder: str
+    parts: tuple[Part, ...]
+    files: tuple[str, ...]  # that it holds: names, or patterns of names
+    make: Callable[[Dataset, Sequence[Path], Path], None]  # from parts into a folder
+
+
+def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
+    """Takes the wanted files out of an archive, wherever they lie in it; the least deep of equal names."""
+    [archive] = parts
+    try:
+        with zipfile.ZipFile(archive) as contents:
+            entries = sorted(
+                (entry for entry in contents.infolist() if not entry.is_dir()), key=lambda e: e.filename.count("/")
+            )
+            found: dict[str, zipfile.ZipInfo] = {}
+            for entry in entries:
+                name = PurePosixPath(entry.filename).name
+                if any(fnmatch.fnmatchcase(name, pattern) for pattern in dataset.files):
+                    found.setdefault(name, entry)
+            for pattern in dataset.files:
+                if not fnmatch.filter(found, pattern):
+                    raise DataError(f"the archive holds no {pattern}", archive)
+            for name, entry in found.items():
+                with contents.open(entry) as source, (folder / name).open("wb") as target:
+                    shutil.copyfileobj(source, target)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise DataError(f"the archive cannot be read: {error}", archive) from error
+
+
+def _copy(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
+    for part, name in zip(parts, dataset.files):
+        shutil.copyfile(part, folder / name)
+
+
+def _split_mrpc(_: Dataset, parts: Sequence[Path], folder: Path) -> None:
+    for name, text in mrpc.split(*parts).items():
+        (folder / name).write_bytes(text.encode())
+
+
+def _archive(address: str, folder: str, files: tuple[str, ...] = ("train.tsv", "dev.tsv", "test.tsv")) -> Dataset:
+    return Dataset(folder, (Part(address, address.rsplit("/", 1)[1]),), files, _unzip)
+
+
+_MNLI_FILES = tuple(f"{name}.tsv" for name in ("train", "dev_matched", "dev_mismatched", "test_matched", "test_mismatched"))
+
+DATASETS: Mapping[str, tuple[Dataset, ...]] = {
+    **{
+        name: (_archive(f"glue/data/{archive}.zip", name),)
+        for name, archive in {
+            "CoLA": "CoLA",
+            "SST-2": "SST-2",
+            "STS-B": "STS-B",
+            "QQP": "QQP-clean",
+            "QNLI": "QNLIv2",
+            "RTE": "RTE",
+            "WNLI": "WNLI",
+        }.items()
+    },
+    "MRPC": (
+        Dataset(
+            "MRPC",
+            (
+                Part(
+                    "senteval/senteval_data/msr_paraphrase_train.txt",
+                    mrpc.TRAIN_NAME,
+                    "60a9b09084528f0673eedee2b69cb941920f0b8cd0eeccefc464a98768457f89",
+                ),
+                Part(
+                    "senteval/senteval_data/msr_paraphrase_test.txt",
+                    mrpc.TEST_NAME,
+                    "a04e271090879aaba6423d65b94950c089298587d9c084bf9cd7439bd785f784",
+                ),
+                Part(
+                    "glue/data/mrpc_dev_ids.tsv",
+                    mrpc.DEV_IDS_NAME,
+                    "971d7767d81b997fd9060ade0ec23c4fc31cbb226a55d1bd4a1bac474eb81dc7",
+                ),
+            ),
+            ("train.tsv", "dev.tsv", "test.tsv"),
+            _split_mrpc,
+        ),
+    ),
+    "MNLI": (_archive("glue/data/MNLI.zip", "MNLI", _MNLI_FILES),),
+    "AX": (Dataset("AX", (Part("glue/data/AX.tsv", "AX.tsv"),), ("diagnostic.tsv",), _copy),),
+    "XNLI": (
+        _archive("XNLI/XNLI-1.0.zip", "XNLI/XNLI-1.0", ("xnli.dev.tsv", "xnli.test.tsv")),
+        _archive("XNLI/XNLI-MT-1.0.zip", "XNLI/XNLI-MT-1.0/multinli", ("multinli.train.*.tsv",)),
+    ),
+}
+
+
+def fetch(task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = ()) -> None:
+    """Puts the files of a task where it reads them, and prints what was done.
+
+    Args:
+      task: its name; one language of XNLI brings all.
+      data_dir: gets a folder of the task's name.
+      source_dir: has the published files, which are then not downloaded.
+      sums: sha256 of each of them, in the order in which they are fetched; none for what is known.
+
+    Raises:
+      FlagError: there is nothing to fetch for the task, or there are not as many sums as files.
+      DataError: a file cannot be had, has another sum, or is not what it should be.
+      OutputError: a file cannot be written.
+    """
+    name = canonical_name(task)
+    if name == CUSTOM_NAME:
+        raise FlagError(f"--task_name={CUSTOM_NAME} is your own data, there is nothing to fetch")
+    datasets = DATASETS[folder_name(name)]
+    parts = [part for dataset in datasets for part in dataset.parts]
+    if sums and len(sums) != len(parts):
+        raise FlagError(f"--sha256 takes {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")
+    given = dict(zip(parts, sums))
+    for dataset in datasets:
+        target = data_dir / dataset.folder
+        if all(any(target.glob(pattern)) for pattern in dataset.files):
+            print(f"{target}: is there; delete the folder to fetch it again")
+            continue
+        if source_dir is None:
+            _download(dataset, data_dir, target, given)
+        else:
+            _place(dataset, [_found(part, source_dir, given.get(part)) for part in dataset.parts], target)
+        print(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
+
+
+def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str]) -> None:
+    paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
+    recorded = _recorded(data_dir)
+    for part, path in zip(dataset.parts, paths):
+        download(part.url, path)
+        recorded[part.url] = _checked(part, path, given.get(part), recorded.get(part.url))
+    try:
+        _place(dataset, paths, target)
+    except DataError:
+        for path in paths:  # else the next call would find the same again
+            path.unlink(missing_ok=True)
+        raise
+    atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
+    for path in paths:
+        path.unlink()
+    with contextlib.suppress(OSError):  # something else is kept there
+        (data_dir / _DOWNLOADS).rmdir()
+
+
+def _recorded(data_dir: Path) -> dict[str, str]:
+    """Returns the sha256 that was received from each address before."""
+    path = data_dir / SUMS_NAME
+    if not path.is_file():
+        return {}
+    lines = path.read_text(encoding="utf-8").splitlines()
+    return {url: digest for digest, _, url in (line.partition("  ") for line in lines)}
+
+
+def _checked(part: Part, path: Path, given: str | None, before: str | None) -> str:
+    """Returns the sha256 of a downloaded file; one that has another than it should is deleted."""
+    digest = file_digest(path)
+    expected = given or part.sha256 or before
+    if expected is None:
+        print(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}; not known before, noted in {SUMS_NAME}")
+    elif digest == expected:
+        print(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}, as expected")
+    else:
+        path.unlink()
+        origin = "as --sha256 says" if given else "as published" if part.sha256 else f"as fetched before, see {SUMS_NAME}"
+        raise DataError(f"has sha256 {digest}, not {expected} {origin}; it was not used", part.url)
+    return digest
+
+
+def _found(part: Part, folder: Path, given: str | None) -> Path:
+    """Returns a file that the user has; other bytes than the published ones are told, not refused."""
+    names = dict.fromkeys((part.name, part.address.rsplit("/", 1)[1]))
+    path = next((folder / name for name in names if (folder / name).is_file()), None)
+    if path is None:
+        raise DataError(f"holds no {' or '.join(names)}; it is published at {part.url}", folder)
+    digest = file_digest(path)
+    if given and digest != given:
+        raise DataError(f"has sha256 {digest}, not {given} as --sha256 says; it was not used", path)
+    if part.sha256 and digest != part.sha256:
+        print(f"{path}: has sha256 {digest}, the published file {part.sha256}: the result may differ too", file=sys.stderr)
+    return path
+
+
+def _place(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
+    """Makes the files, and the folder of them at once; one that is there keeps what it has."""
+    atomic.make_folder(target.parent)
+    with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
+        folder = Path(scratch) / "made"
+        folder.mkdir()
+        dataset.make(dataset, parts, folder)
+        if not target.exists():
+            os.replace(folder, target)
+            return
+        for path in folder.iterdir():
+            if not (target / path.name).exists():
+                os.replace(path, target / path.name)

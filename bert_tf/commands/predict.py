@@ -1,0 +1,120 @@
+"""The predict command: files of any size, or a pipe, by one checkpoint."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert_tf.batch.job import PredictJob
+from bert_tf.commands import batch_flags
+from bert_tf.commands.batch_flags import COLUMNS, JOB, MACHINE, MODEL, MachineSettings
+from bert_tf.commands.beginning import begin
+from bert_tf.commands.ending import ended
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import FlagError
+
+KEYS = (
+    Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its newest"),
+    Flag("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
+    Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+    Flag("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
+    *COLUMNS,
+    *MODEL,
+)
+FLAGS = (
+    Flag(
+        "input",
+        str,
+        None,
+        "file to predict, as the task's test split or with the columns named below; - is a pipe",
+    ),
+    Flag("output", str, None, "file of predictions; - is a pipe"),
+    JOB,
+    Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner"),
+    *KEYS,
+    *MACHINE,
+)
+
+_REST = "--"
+_BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
+
+
+class Settings(NamedTuple):
+    """The flags.
+
+    Attributes:
+      job: what to predict.
+      machine: on what.
+      beam: arguments of Apache Beam; None without it.
+    """
+
+    job: PredictJob
+    machine: MachineSettings
+    beam: tuple[str, ...] | None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line.
+
+    Returns:
+      Exit status: 0 done, 141 nobody reads the output any more; else see `ending.ended`.
+    """
+
+    def work() -> int:
+        settings = parse(argv)
+        return 0 if settings is None else _run(settings)
+
+    return ended(work, stopped="stopped; the same command goes on where it was")
+
+
+def parse(argv: Sequence[str]) -> Settings | None:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments, those of Beam after `--`.
+
+    Returns:
+      The settings; None where help was asked for and printed.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
+    """
+    end = argv.index(_REST) if _REST in argv else len(argv)
+    parsed, rest = read(argv[:end], FLAGS), tuple(argv[end + 1 :])
+    if parsed["help"].value:
+        sys.stdout.write(help_text())
+        return None
+    if rest and not parsed["beam"].value:
+        raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
+    values = batch_flags.given(parsed, KEYS)
+    ends = batch_flags.given(parsed, FLAGS[:2])
+    if len(ends) == 1:
+        raise FlagError(f"--{next(iter(ends))} needs the other of --input and --output")
+    if ends:
+        values["files"] = [ends]
+    elif not parsed["job"].value:
+        raise FlagError("--input and --output are required, or --job=FILE")
+    job = batch_flags.make_job(PredictJob, parsed["job"].value, values)
+    return Settings(job, batch_flags.machine_settings(parsed), rest if parsed["beam"].value else None)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    example = "python -m bert_tf predict --checkpoint=out/mrpc --input=FILE --output=FILE"
+    lines = [f"Predicts files of any size (docs/batch_jobs.md): {example}", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    begin(settings.machine.verbosity)
+    from bert_tf.commands import predict_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+
+    try:
+        predict_job.run(settings, environment=os.environ)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        return _BROKEN_PIPE
+    return 0

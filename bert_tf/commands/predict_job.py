@@ -1,0 +1,106 @@
+"""One job of prediction, from settings to files."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from bert_tf.batch import checkpoints, inputs, stream, trained
+from bert_tf.batch.inputs import CHUNK, Inputs
+from bert_tf.batch.job import PredictJob
+from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.trained import Trained
+from bert_tf.commands import batch_machine
+from bert_tf.commands.beginning import begin
+from bert_tf.commands.predict import Settings
+from bert_tf.errors import CheckpointError, FlagError
+
+
+def run(settings: Settings, *, environment: Mapping[str, str]) -> None:
+    """Predicts all files of a job.
+
+    Raises:
+      BertError: something that the user can mend.
+      BrokenPipeError: nobody reads the output any more.
+    """
+    job = settings.job
+    _refuse_contradictions(job)
+    model = _model(job)
+    reads = _inputs(job, model)
+    logging.info("%s: %s, at most %d word pieces", model.prefix, ", ".join(reads.labels) or "a number", model.max_seq_length)
+    if settings.beam is not None:
+        _run_on_beam(settings, reads)
+        return
+    with contextlib.closing(_predictor(settings, model, reads, environment)) as predictor:
+        for pair in job.files:
+            stream.predict(pair, reads, predictor, _deciding(settings, model, reads))
+
+
+def _refuse_contradictions(job: PredictJob) -> None:
+    outputs = collections.Counter(os.path.abspath(pair.output) for pair in job.files)
+    pipes = sum(pair.input == stream.PIPE for pair in job.files)
+    for pair in job.files:
+        if outputs[os.path.abspath(pair.output)] > 1:
+            raise FlagError(f"{pair.output}: two inputs would be written there")
+        if pair.input != stream.PIPE and os.path.abspath(pair.input) in outputs:
+            raise FlagError(f"{pair.input}: is an input and an output")
+    if pipes > 1:
+        raise FlagError("the standard input can be read once")
+
+
+def _run_on_beam(settings: Settings, reads: Inputs) -> None:
+    if any(stream.PIPE in (pair.input, pair.output) for pair in settings.job.files):
+        raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
+    try:
+        from bert_tf.batch import beam
+    except ImportError as error:
+        raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
+    beam.predict(settings.job.files, reads, functools.partial(_worker, settings), settings.beam)
+
+
+def _worker(settings: Settings) -> Predictor:
+    """Returns the predictor of a process that Beam has started."""
+    begin(settings.machine.verbosity)
+    model = _model(settings.job)
+    return _predictor(settings, model, _inputs(settings.job, model), os.environ)
+
+
+def _model(job: PredictJob) -> Trained:
+    named = checkpoints.named([job.checkpoint])
+    if len(named) > 1:
+        raise CheckpointError(f"{job.checkpoint}: {len(named)} checkpoints, of which one can predict; name it")
+    if named[0].problem:
+        raise CheckpointError(named[0].problem)
+    return trained.load(named[0].prefix, job.model)
+
+
+def _inputs(job: PredictJob, model: Trained) -> Inputs:
+    return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows)
+
+
+def _predictor(settings: Settings, model: Trained, reads: Inputs, environment: Mapping[str, str]) -> Predictor:
+    ways = batch_machine.ways(settings.machine, settings.job.predict_batch_size, environment=environment)
+    return Predictor(model, reads.head, reads.labels, ways)
+
+
+def _deciding(settings: Settings, model: Trained, reads: Inputs) -> dict[str, Any]:
+    """Returns everything but the input that decides on the bytes of an output."""
+    job = settings.job
+    return {
+        **model.settings,
+        "task_name": reads.published.name if reads.published else None,
+        "kind": reads.head.kind,
+        "labels": reads.labels,
+        "columns": dataclasses.asdict(job.columns),
+        "skip_bad_rows": job.skip_bad_rows,
+        "predict_batch_size": job.predict_batch_size,
+        "precision": settings.machine.precision,
+        "chunk": CHUNK,
+    }

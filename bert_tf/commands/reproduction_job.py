@@ -1,0 +1,137 @@
+"""A published run again, from its settings to the report."""
+
+from __future__ import annotations
+
+import contextlib
+import logging as python_logging
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from absl import logging
+
+from bert_tf.commands import flags, reproduce, seeds
+from bert_tf.commands.seeds import SeedResult
+from bert_tf.commands.sources import find_data, find_model
+from bert_tf.config import BertConfig
+from bert_tf.estimator.run import require_checkpoint
+from bert_tf.estimator.run_folder import load_record
+from bert_tf.reproduction import measured, report, verdicts
+from bert_tf.reproduction.facts import Published
+from bert_tf.reproduction.measured import Device, Measured
+from bert_tf.reproduction.report import Distribution, Report
+from bert_tf.runtime import diagnosis, inventory, nvidia
+from bert_tf.runtime.nvidia import System
+from bert_tf.tasks.base import DEV, TRAIN
+from bert_tf.tasks.registry import get_task
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+OUTSIDE = 1
+
+
+def run(settings: reproduce.Settings, *, environment: Mapping[str, str]) -> int:
+    """Trains and evaluates with each seed, compares, writes and prints the report.
+
+    Returns:
+      Exit status: 0 done, 1 something that is comparable is outside of what was published, 130 stopped by a signal.
+
+    Raises:
+      BertError: something that the user can mend.
+    """
+    if settings.bert_base_dir:
+        environment = {**environment, "BERT_BASE_DIR": settings.bert_base_dir}
+    system = nvidia.survey()  # before TensorFlow takes the memory of the GPU
+    job = job_settings(settings, system, environment)
+    with _kept_lines() as log:
+        status = seeds.train_each(job, environment=environment)
+    if status != 0:
+        return status
+    folder, results = Path(job.job.output_dir), seeds.collect(job)
+    record = load_record(folder / results[0].folder)
+    device = _device(record["machine"]["devices"][0], system, environment)
+    rows = verdicts.compare(settings.published, _measured(job, results, log, device, environment))
+    collapsed = {result.seed: result.collapsed for result in results if result.collapsed}
+    found = Report(settings.published, record["command"], rows, distributions(settings.published, results), collapsed)
+    report.write(folder, found)
+    print(report.to_markdown(found), end="")
+    return OUTSIDE if any(row.verdict == verdicts.OUTSIDE for row in rows) else 0
+
+
+def job_settings(settings: reproduce.Settings, system: System, environment: Mapping[str, str]) -> flags.Settings:
+    """Returns the settings of the classifier; the memory of a GPU that is larger than the published one is limited."""
+    published, limit = settings.published, settings.gpu_memory_limit_mb
+    gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
+    if limit is None and gpus and (gpus[0].memory_total_mb or 0) > published.gpu_total_mb:
+        limit = published.gpu_limit_mb
+    given = [f"--task_name={published.task}", f"--seeds={settings.seeds}", f"--output_dir={settings.output_dir}"]
+    given += [f"--data_dir={Path(settings.glue_dir) / published.task}"] if settings.glue_dir else []
+    given += [f"--gpu_memory_limit_mb={limit}"] if limit is not None else []
+    given += ["--published_layout"] if settings.published_layout else []
+    return flags.parse(["run_classifier.py", *published.arguments, *given])
+
+
+def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
+    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed."""
+    if len(results) == 1:
+        return {}
+    found = {}
+    for metric, value in (("eval_accuracy", published.accuracy), ("eval_loss", published.loss)):
+        values = [result.metrics[metric] for result in results]
+        found[metric] = Distribution(value, *seeds.spread(values), sum(v < value for v in values), len(values))
+    return found
+
+
+@contextlib.contextmanager
+def _kept_lines() -> Iterator[list[str]]:
+    """Yields the lines that the log gets within the block."""
+    handler = _Keeper()
+    logging.get_absl_logger().addHandler(handler)
+    try:
+        yield handler.lines
+    finally:
+        logging.get_absl_logger().removeHandler(handler)
+
+
+class _Keeper(python_logging.Handler):
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines: list[str] = []
+
+    def emit(self, record: python_logging.LogRecord) -> None:
+        self.lines.append(record.getMessage())
+
+
+def _device(name: str, system: System, environment: Mapping[str, str]) -> Device:
+    """Describes a logical device of this process, /device:GPU:0."""
+    taken = inventory.take(system, environment)
+    kind = name.split(":")[1]
+    physical = next(device for device in taken.physical_devices if device.kind == kind)
+    limits = {device.name: device.memory_limit_mb for device in taken.logical_devices}
+    return Device(kind, physical.model or kind, limits.get(name))
+
+
+def _measured(
+    job: flags.Settings, results: Sequence[SeedResult], log: Sequence[str], device: Device, environment: Mapping[str, str]
+) -> Measured:
+    folder, limit = Path(job.job.output_dir), job.data.max_seq_length
+    task = get_task(job.data.task_name)
+    data = find_data(task, job.data.data_dir, environment=environment).folder
+    source = find_model(job.model, environment=environment)
+    config, vocabulary = BertConfig.from_json_file(source.config), Vocabulary.from_file(source.vocabulary)
+    examples = {purpose: task.examples(data, task.splits(data, purpose)[0]) for purpose in (TRAIN, DEV)}
+    features = measured.features_of(task, examples[DEV], vocabulary, max_seq_length=limit)
+    width = None if job.speed.pad_to_longest else limit
+    batch_size = job.train.train_batch_size
+    return Measured(
+        outcomes=tuple(
+            measured.outcome(folder / result.folder, result.seed, batch_size=batch_size, collapsed=result.collapsed)
+            for result in results
+        ),
+        config=config,
+        vocabulary=vocabulary.fingerprint,
+        examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
+        shown=measured.shown(examples[DEV], features, vocabulary, max_seq_length=limit),
+        features={field.name: field.shape(None, width) for field in features.fields},
+        variables=measured.variables(require_checkpoint(folder / results[0].folder), source.checkpoint, config),
+        log=log,
+        device=device,
+    )

@@ -1,0 +1,192 @@
+"""The same job with several seeds, one after the other in one process, and how far their results spread.
+
+Each seed is a whole run in a folder of its own, so that a series that is stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert_tf import atomic
+from bert_tf.commands import classifier_job, recipes
+from bert_tf.commands.flags import Settings
+from bert_tf.errors import FlagError
+from bert_tf.runtime import cluster
+
+JSON_NAME, TSV_NAME = "seeds.json", "seeds.tsv"
+
+_METRIC = "eval_"
+
+
+class Spread(NamedTuple):
+    """How the values of several seeds lie.
+
+    Attributes:
+      sd: standard deviation of the sample they are; None of one value.
+    """
+
+    mean: float
+    sd: float | None
+    lowest: float
+    highest: float
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedResult:
+    """What one seed reached on dev.
+
+    Attributes:
+      folder: of the run, below that of the series.
+      steps: of training.
+      metrics: by name, eval_loss among them.
+      collapsed: why nothing was learned; None where something was.
+    """
+
+    seed: int
+    folder: str
+    steps: int
+    metrics: Mapping[str, float]
+    collapsed: str | None
+
+
+def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
+    """Does the job of the settings with each of their seeds, and prints what they reached.
+
+    Returns:
+      Exit status: 0 done, 130 stopped by a signal with the state kept.
+
+    Raises:
+      BertError: something that the user can mend; seeds that are finished are kept.
+    """
+    status = train_each(settings, environment=environment)
+    if status == 0:
+        print("\n".join(table(collect(settings))))
+    return status
+
+
+def train_each(settings: Settings, *, environment: Mapping[str, str]) -> int:
+    """Does the job with each seed, and writes seeds.json and seeds.tsv after each; returns and raises as `run`.
+
+    A seed that is finished is evaluated again, not trained: its folder is that of a run which has no step left.
+    """
+    if not settings.job.do_eval:
+        raise FlagError("--seeds compares evaluations: add --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
+    folder = Path(settings.job.output_dir)
+    seeds = settings.job.seeds
+    for number, seed in enumerate(seeds, start=1):
+        logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
+        values = {"seed": seed, "seeds": (), "output_dir": str(folder / name(seed))}
+        status = classifier_job.run_job(recipes.with_values(settings, values), environment=environment)
+        if status != 0:
+            return status
+        write(folder, [read(folder, done) for done in seeds[:number]])
+    return 0
+
+
+def name(seed: int) -> str:
+    """Returns the name of the folder of a seed."""
+    return f"seed-{seed}"
+
+
+def collect(settings: Settings) -> list[SeedResult]:
+    """Returns what the seeds of a finished series reached."""
+    return [read(Path(settings.job.output_dir), seed) for seed in settings.job.seeds]
+
+
+def read(folder: Path, seed: int) -> SeedResult:
+    """Returns what eval_results.json says of a seed.
+
+    Args:
+      folder: of the series.
+      seed: one that is evaluated.
+    """
+    results = json.loads((folder / name(seed) / "eval_results.json").read_text(encoding="utf-8"))
+    metrics = {key: value for key, value in results.items() if key.startswith(_METRIC) and isinstance(value, (int, float))}
+    return SeedResult(seed, name(seed), results["global_step"], metrics, collapse(results))
+
+
+def collapse(results: Mapping[str, Any]) -> str | None:
+    """Returns why an evaluation looks as if nothing was learned, else None; by the rules of `bert_tf.metrics.is_collapsed`.
+
+    Args:
+      results: contents of eval_results.json. Of classes the confusion matrix of a split tells, of numbers their correlation;
+        several labels that apply together have neither, and are not judged.
+    """
+    for split, found in results["splits"].items():
+        if "confusion" in found:
+            why = _one_class(found["labels"], np.array(found["confusion"]))
+        else:
+            why = "no positive correlation" if found.get("pearson", 1.0) <= 0.0 else None
+        if why:
+            return f"{split}: {why}"
+    return None
+
+
+def _one_class(labels: Sequence[str], confusion: np.ndarray) -> str | None:
+    """Looks for it in a [L, L] matrix, labels by predictions."""
+    predicted = confusion.sum(axis=0)
+    if np.count_nonzero(predicted) == 1:
+        return f"all predictions are {labels[int(predicted.argmax())]}"
+    right, majority = int(confusion.trace()), int(confusion.sum(axis=1).max())
+    if right <= majority:
+        return f"{right} of {int(confusion.sum())} right, the majority class alone gives {majority}"
+    return None
+
+
+def spread(values: Sequence[float]) -> Spread:
+    """Returns mean, standard deviation, lowest and highest."""
+    sd = statistics.stdev(values) if len(values) > 1 else None
+    return Spread(statistics.fmean(values), sd, min(values), max(values))
+
+
+def spreads(results: Sequence[SeedResult]) -> dict[str, Spread]:
+    """Returns how each metric spreads over the seeds."""
+    return {metric: spread([result.metrics[metric] for result in results]) for metric in results[0].metrics}
+
+
+def write(folder: Path, results: Sequence[SeedResult]) -> None:
+    """Writes seeds.json and seeds.tsv, each whole or not at all.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    contents = {
+        "seeds": [dataclasses.asdict(result) for result in results],
+        "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
+    }
+    atomic.write_text(folder / JSON_NAME, json.dumps(contents, indent=2) + "\n")
+    metrics = list(results[0].metrics)
+    rows = [["seed", *metrics, "steps", "collapsed"]]
+    rows += [[str(r.seed), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), r.collapsed or ""] for r in results]
+    atomic.write_text(folder / TSV_NAME, "".join("\t".join(row) + "\n" for row in rows))
+
+
+def table(results: Sequence[SeedResult]) -> list[str]:
+    """Returns lines for people: a row for each seed, then how they spread, and how many collapsed."""
+    found = spreads(results)
+    rows = [["seed", *found, "steps", ""]]
+    rows += [[str(r.seed), *map(_digits, r.metrics.values()), str(r.steps), _flag(r)] for r in results]
+    for field in Spread._fields:
+        rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in found.values()), "", ""])
+    widths = [max(map(len, column)) for column in zip(*rows)]
+    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths)) + f"  {row[-1]}" for row in rows]
+    collapsed = sum(result.collapsed is not None for result in results)
+    return [*(line.rstrip() for line in lines), f"{collapsed} of {len(results)} collapsed"]
+
+
+def _flag(result: SeedResult) -> str:
+    return f"collapsed: {result.collapsed}" if result.collapsed else ""
+
+
+def _digits(value: float | None) -> str:
+    return "-" if value is None else f"{value:.4f}"

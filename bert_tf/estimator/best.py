@@ -1,0 +1,50 @@
+"""The best checkpoint of a run, in a folder of its own with all that belongs to a trained model."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf import atomic
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.run_folder import RECORD
+
+BEST = "best"
+
+_BESIDE = ("vocab.txt", "bert_config.json", RECORD)
+
+
+def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
+    """Returns the best checkpoint of a run; None where it kept none."""
+    return tf.train.latest_checkpoint(os.fspath(Path(output_dir) / BEST))
+
+
+def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
+    """Makes the weights that are loaded the best ones, and deletes those before; always one whole checkpoint is listed.
+
+    Args:
+      output_dir: of the run.
+      forward: with the weights.
+      step: that they are of.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    folder = atomic.make_folder(Path(output_dir) / BEST)
+    for name in _BESIDE:
+        if (Path(output_dir) / name).is_file():
+            atomic.write_text(folder / name, (Path(output_dir) / name).read_text(encoding="utf-8"))
+    name = f"model.ckpt-{step}"
+    forward.save(folder / name)
+    atomic.write_text(folder / "checkpoint", f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "{name}"\n')
+    for earlier in folder.glob("model.ckpt-*"):
+        if not earlier.name.startswith(f"{name}."):
+            shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is a save that was cut short
+
+
+def remove(output_dir: str | os.PathLike[str]) -> None:
+    """Deletes the best checkpoint."""
+    shutil.rmtree(Path(output_dir) / BEST, ignore_errors=True)

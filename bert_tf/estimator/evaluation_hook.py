@@ -1,0 +1,129 @@
+"""Evaluation while a model trains: of each checkpoint that is due, by a graph and features that are made once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import tensorflow as tf
+from absl import logging
+from tqdm import tqdm
+
+from bert_tf.estimator import best, evaluations
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
+
+tf1 = tf.compat.v1
+
+_TENSORBOARD = "eval"  # where the Estimator keeps what it evaluates
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationPlan:
+    """How a run is evaluated while it trains.
+
+    Attributes:
+      every_n_steps: how often; the last step is evaluated too.
+      make_forward: makes the second graph, called once by the process that evaluates.
+      measure: returns the results of the weights that are loaded, floats by name.
+      metric: the result that tells the best checkpoint; of `evaluations.LOSS` the least, of others the most.
+      patience: evaluations in a row without a better one, after which training ends; 0 for never.
+    """
+
+    every_n_steps: int
+    make_forward: Callable[[], Forward]
+    measure: Callable[[Forward], Mapping[str, float]]
+    metric: str
+    patience: int = 0
+
+    def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
+        """Returns the step at which a run ended early; None where it goes on."""
+        return evaluations.stopped_at(evaluations.read(output_dir, up_to=up_to), self.metric, self.patience)
+
+
+class EvaluationListener(tf1.train.CheckpointSaverListener):
+    """Evaluates checkpoints as they are saved, keeps the best, and ends training that no longer gets better.
+
+    All that it knows is in evaluations.jsonl, so that a run that was killed goes on as if it had not been. The graph of
+    training is not touched. The second graph holds the weights once more on one device, without moments and gradients: of a
+    GPU's memory it takes their size. Of several machines the chief evaluates; the others wait for it in their next step.
+    """
+
+    def __init__(self, output_dir: str, plan: EvaluationPlan, *, total_steps: int, stop: StopOnSignalHook) -> None:
+        """Prepares the evaluations; nothing is built before the first.
+
+        Args:
+          output_dir: of the checkpoints.
+          plan: what to do.
+          total_steps: the last step.
+          stop: is told where training ends early.
+        """
+        self._folder = Path(output_dir)
+        self._plan = plan
+        self._total = total_steps
+        self._stop = stop
+
+    @functools.cached_property
+    def _forward(self) -> Forward:
+        return self._plan.make_forward()
+
+    def catch_up(self, step: int) -> None:
+        """Forgets evaluations after the step at which a run continues, and does what a kill has left undone there.
+
+        Raises:
+          OutputError: evaluations.jsonl is damaged, or cannot be written.
+          CheckpointError: the checkpoint of the step is damaged.
+        """
+        lines = evaluations.read(self._folder, up_to=step)
+        evaluations.write(self._folder, lines)
+        self._keep_best(lines)
+        if step and step not in {line["step"] for line in lines}:
+            self.after_save(None, step)
+        elif self._gives_up(step):
+            self._stop.end_early()
+
+    def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:
+        """Evaluates the checkpoint of a step where it is due; returns whether training is to end at once."""
+        del session
+        step = int(global_step_value)
+        if step % self._plan.every_n_steps and step != self._total:
+            return False
+        self._forward.load(self._checkpoint(step))
+        results = self._plan.measure(self._forward)
+        lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
+        evaluations.write(self._folder, lines)
+        self._report(step, results, is_best=evaluations.best(lines, self._plan.metric) is lines[-1])
+        self._keep_best(lines)
+        return self._gives_up(step) and self._stop.end_early()
+
+    def close(self) -> None:
+        """Frees the second graph, where it was built."""
+        if "_forward" in vars(self):
+            self._forward.close()
+
+    def _checkpoint(self, step: int) -> str:
+        return str(self._folder / f"model.ckpt-{step}")
+
+    def _report(self, step: int, results: Mapping[str, float], *, is_best: bool) -> None:
+        text = ", ".join(f"{name} = {value:.4f}" for name, value in results.items())
+        with tqdm.external_write_mode():
+            logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
+        write_scalars(self._folder / _TENSORBOARD, results, step)
+
+    def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
+        """Has the folder of the best checkpoint agree with the evaluations."""
+        line, kept = evaluations.best(lines, self._plan.metric), best.checkpoint(self._folder)
+        wanted = self._checkpoint(line["step"]) if line else ""
+        if kept is not None and Path(kept).name == Path(wanted).name:
+            return
+        if line and Path(f"{wanted}.index").is_file():
+            best.replace(self._folder, self._forward, self._forward.load(wanted))
+        elif kept is not None:  # someone has the run go on from before it
+            logging.warning("%s: deleted, its evaluation is no longer part of the run", kept)
+            best.remove(self._folder)
+
+    def _gives_up(self, step: int) -> bool:
+        return self._plan.stopped_at(self._folder, up_to=step) is not None

@@ -1,0 +1,79 @@
+"""What a run reached wherever it was evaluated: evaluations.jsonl, from which the best step and an early end follow."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bert_tf import atomic
+from bert_tf.errors import OutputError
+
+EVALUATIONS_FILE = "evaluations.jsonl"
+LOSS = "eval_loss"  # of all results the one of which less is better
+
+Line = Mapping[str, "float | None"]  # the step, and results by name; None for what is no number
+
+
+def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
+    """Returns the evaluations of a run in the order of their steps; those after the step `up_to` are left out.
+
+    Raises:
+      OutputError: the file is damaged.
+    """
+    path = Path(output_dir) / EVALUATIONS_FILE
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        return [line for line in lines if line["step"] <= up_to]
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path}: unreadable; delete the damaged lines") from error
+
+
+def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
+    """Writes the evaluations of a run; without any there is no file.
+
+    Raises:
+      OutputError: the file cannot be written.
+    """
+    path = Path(output_dir) / EVALUATIONS_FILE
+    if lines or path.exists():
+        atomic.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+
+
+def line(step: int, results: Mapping[str, float]) -> Line:
+    """Returns an evaluation; JSON has no word for what is no number."""
+    return {"step": step, **{name: value if math.isfinite(value) else None for name, value in results.items()}}
+
+
+def best(lines: Sequence[Line], metric: str) -> Line | None:
+    """Returns the best evaluation by a result, the first of equals; None where there is none."""
+    return max(lines, key=lambda line: _worth(line, metric), default=None)
+
+
+def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
+    """Returns the step after which training ends early: the `patience`-th evaluation in a row that is no better.
+
+    Args:
+      lines: all evaluations.
+      metric: the result that counts.
+      patience: 0 never ends early.
+    """
+    reached, waited = -math.inf, 0
+    for line in lines if patience else ():
+        worth = _worth(line, metric)
+        waited = 0 if worth > reached else waited + 1
+        reached = max(worth, reached)
+        if waited == patience:
+            return int(line["step"])
+    return None
+
+
+def _worth(line: Line, metric: str) -> float:
+    value = line[metric]
+    if value is None:
+        return -math.inf
+    return -value if metric == LOSS else value

@@ -1,0 +1,87 @@
+"""TensorFlow's failures as one line each, for the user."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import tensorflow as tf
+
+from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
+from bert_tf.estimator.hooks import ProgressHook
+from bert_tf.estimator.update import NOT_FINITE
+from bert_tf.runtime.peers import START_AGAIN
+
+_UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
+
+
+@contextlib.contextmanager
+def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans: bool = False) -> Iterator[None]:
+    """Turns TensorFlow's errors into those that a user can mend.
+
+    Args:
+      folder: of the checkpoints, or a checkpoint: what messages name.
+      progress: of training.
+      cleans: whether to delete what a save that was cut short has left.
+    """
+    try:
+        with _quiet_event_writer():
+            yield
+    except (tf.errors.OpError, IndexError) as error:  # the writer of event files raises IndexError
+        raise _readable(error, folder, progress) from error
+    except OSError as error:
+        if error.errno in _UNWRITABLE:
+            raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
+        raise
+    finally:
+        if cleans:  # of several machines the one that saves: another might delete what is being written
+            _delete_torn_saves(Path(folder))
+
+
+def _delete_torn_saves(folder: Path) -> None:
+    for rest in [*folder.glob("*.tempstate*"), *folder.glob("model.ckpt-*_temp")]:
+        shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _quiet_event_writer() -> Iterator[None]:
+    """Keeps the traceback of the thread that writes event files off the screen; its error comes out of `flush` as well."""
+    earlier = threading.excepthook
+
+    def hook(failure: threading.ExceptHookArgs) -> None:
+        if type(failure.thread).__name__ != "_EventLoggerThread":
+            earlier(failure)
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = earlier
+
+
+def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: ProgressHook | None) -> Exception:
+    text = str(getattr(error, "message", error))
+    if NOT_FINITE in text and progress is not None:
+        return TrainingError(
+            f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
+            " lower --learning_rate or look at the data"
+        )
+    if any(os.strerror(number) in text for number in _UNWRITABLE):
+        return OutputError(f"{folder}: cannot write: {text.splitlines()[0][:200]}; the last whole checkpoint is kept")
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
+        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
+    refusals = [line for line in text.splitlines() if any(refusal in line for refusal in _UNPLACEABLE)]
+    if refusals:
+        return DeviceError(f"{refusals[0][:300]}; leave out --nosoft_placement, or name another device")
+    if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
+        return LostPeerError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
+    if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
+        return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
+    return error

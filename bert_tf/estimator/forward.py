@@ -1,0 +1,100 @@
+"""A model without training, built once, whose weights are exchanged: many checkpoints, or many files, in one process."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator.failures import readable_errors
+from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, eval_batches
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks import scores
+
+tf1 = tf.compat.v1
+
+_INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+class Forward:
+    """The graph of a model on one device of a machine, and the session that computes it; to be closed."""
+
+    def __init__(self, model: Model, machine: Machine) -> None:
+        """Builds the graph; `load` has to follow.
+
+        Args:
+          model: what to compute.
+          machine: where.
+        """
+        self._graph = tf.Graph()
+        with self._graph.as_default(), tf1.device(machine.plan.device_function):
+            self._inputs = {name: tf1.placeholder(tf.int32, [None, None], name) for name in _INPUTS}
+            self._logits = make_model_fn(model)(self._inputs, PREDICT).predictions["logits"]
+            self._variables = tf1.trainable_variables()
+            self._saver = tf1.train.Saver(self._variables)
+            self._step = tf1.train.get_or_create_global_step()
+            self._whole_saver = tf1.train.Saver([*self._variables, self._step])
+        self._graph.finalize()
+        self._session = tf1.Session(graph=self._graph, config=machine.session_config)
+
+    def load(self, checkpoint: str) -> int:
+        """Takes the weights of a checkpoint in the place of those before; returns its step, 0 where it has none.
+
+        Raises:
+          CheckpointError: it is damaged, or of another model; the weights are then those of neither.
+        """
+        reader = CheckpointReader(checkpoint)
+        wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._variables}
+        for name, shape in wanted.items():
+            found = reader.shapes.get(name)
+            if found != shape:
+                state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
+                raise CheckpointError(f"{checkpoint}: {name} {state}; is it of another model or task?")
+        with readable_errors(checkpoint), self._graph.as_default():  # outside of a graph a saver would build another one
+            self._saver.restore(self._session, checkpoint)
+            step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
+            self._step.load(step, self._session)
+        return step
+
+    def save(self, prefix: str | os.PathLike[str]) -> None:
+        """Writes what is loaded as a checkpoint: weights and their step, without moments.
+
+        Args:
+          prefix: folder/name.
+
+        Raises:
+          OutputError: it cannot be written.
+        """
+        with readable_errors(os.fspath(Path(prefix).parent)), self._graph.as_default():
+            self._whole_saver.save(self._session, os.fspath(prefix), write_meta_graph=False, write_state=False)
+
+    def logits(
+        self, features: SentenceFeatures, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
+    ) -> np.ndarray:
+        """Returns [E, L] logits in the order of the examples, averaged over windows where there are such.
+
+        Args:
+          features: labels are not looked at.
+          batch_size: rows at a time; None for as many as suit their lengths.
+          batching: how to pad.
+
+        Raises:
+          TrainingError: memory is out.
+        """
+        results = np.empty([len(features), self._logits.shape[-1]], np.float32)
+        with readable_errors("prediction"):
+            for rows in eval_batches(features.lengths, batch_size, batching):
+                batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
+                fed = {tensor: batch[name] for name, tensor in self._inputs.items()}
+                results[rows] = self._session.run(self._logits, fed)
+        return scores.averaged(results, features.example_ids)
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._session.close()

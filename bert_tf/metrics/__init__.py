@@ -1,0 +1,18 @@
+"""What predictions are worth: metrics, how certain they are, tables by class, the GLUE score."""
+
+from bert_tf.metrics.bootstrap import confidence_intervals
+from bert_tf.metrics.classes import ClassScores, confusion, is_collapsed, per_class
+from bert_tf.metrics.glue import GLUE_METRICS, glue_score
+from bert_tf.metrics.values import METRICS, compute
+
+__all__ = [
+    "GLUE_METRICS",
+    "METRICS",
+    "ClassScores",
+    "compute",
+    "confidence_intervals",
+    "confusion",
+    "glue_score",
+    "is_collapsed",
+    "per_class",
+]

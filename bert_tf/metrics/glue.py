@@ -1,0 +1,42 @@
+"""The score of GLUE's leaderboard (Wang et al., 2018)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+# What counts for each task. The accuracy of MNLI is the mean of the matched and the mismatched split. AX is no part.
+GLUE_METRICS = {
+    "CoLA": ("matthews_correlation",),
+    "SST-2": ("accuracy",),
+    "MRPC": ("accuracy", "f1"),
+    "STS-B": ("pearson", "spearman"),
+    "QQP": ("accuracy", "f1"),
+    "MNLI": ("accuracy",),
+    "QNLI": ("accuracy",),
+    "RTE": ("accuracy",),
+    "WNLI": ("accuracy",),
+}
+
+
+def glue_score(results: Mapping[str, Mapping[str, float]]) -> float:
+    """Returns the mean over tasks of the mean over each task's metrics, in percent as the leaderboard has it.
+
+    It is comparable with published scores only over the same tasks: say which, `results.keys() & GLUE_METRICS.keys()`. Many
+    leave out WNLI.
+
+    >>> glue_score({"MRPC": {"accuracy": 0.8, "f1": 0.9}, "CoLA": {"matthews_correlation": 0.5, "accuracy": 0.7}})
+    67.5
+
+    Args:
+      results: metrics by name, 0 to 1, of each task; other tasks and metrics than those of `GLUE_METRICS` do not count.
+
+    Raises:
+      ValueError: no task of GLUE is there.
+      KeyError: a task lacks one of its metrics.
+    """
+    tasks = [np.mean([results[task][name] for name in names]) for task, names in GLUE_METRICS.items() if task in results]
+    if not tasks:
+        raise ValueError(f"no task of GLUE among {', '.join(results) or 'no results'}")
+    return 100.0 * float(np.mean(tasks))

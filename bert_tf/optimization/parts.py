@@ -1,0 +1,79 @@
+"""Parts of the model that are trained differently: some not at all, lower ones at a lower rate. Imports no TensorFlow."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import NamedTuple, Union
+
+from bert_tf.errors import FlagError, unknown_name
+
+Part = Union[str, int]  # EMBEDDINGS, POOLER, or the number of a layer
+
+EMBEDDINGS, POOLER = "embeddings", "pooler"
+
+_OWNER = re.compile(rf"bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|encoder/layer_(?P<layer>\d+))/")
+_LAYERS = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
+
+
+def part_of(variable: str) -> Part | None:
+    """Returns the part that a variable of a name belongs to; None for the head."""
+    match = _OWNER.match(variable)
+    if match is None:
+        return None
+    return match["part"] or int(match["layer"])
+
+
+def parse_frozen(text: str | None) -> frozenset[Part]:
+    """Reads the flag --freeze.
+
+    Args:
+      text: parts with commas, layers by number or from one to another: embeddings,0-5,pooler; None or empty for none.
+
+    Raises:
+      FlagError: there is no such part.
+    """
+    frozen: set[Part] = set()
+    for entry in filter(None, (text or "").split(",")):
+        name = entry.strip()
+        match = _LAYERS.fullmatch(name)
+        if match:
+            first, last = int(match["first"]), int(match["last"] or match["first"])
+            if last < first:
+                raise FlagError(f"--freeze: {name}: the lower layer comes first, as in {last}-{first}")
+            frozen.update(range(first, last + 1))
+        elif name in (EMBEDDINGS, POOLER):
+            frozen.add(name)
+        else:
+            raise FlagError(f"--freeze: {unknown_name('part', name, (EMBEDDINGS, POOLER, 'N', 'N-M'))}")
+    return frozenset(frozen)
+
+
+def check_layers(frozen: Collection[Part], layers: int) -> None:
+    """Compares what is frozen with the model, once its size is known.
+
+    Raises:
+      FlagError: there is no such layer.
+    """
+    beyond = [part for part in frozen if isinstance(part, int) and part >= layers]
+    if beyond:
+        raise FlagError(f"--freeze: layer {min(beyond)}: the model has {layers} layers, 0 to {layers - 1}")
+
+
+class LayerDecay(NamedTuple):
+    """Layer-wise decay of the learning rate: what lies lower, and is more general, moves less (Howard and Ruder, 2018).
+
+    Counted as in BEiT (Bao et al., 2021): head and pooler learn at the full rate, the last layer at `factor` times that, each
+    layer at `factor` times the rate of the one above, embeddings below the first. ELECTRA's code meant the same and begins a
+    power too low, with factor^2 at the last layer.
+    """
+
+    factor: float = 1.0
+    layers: int = 0  # of the encoder
+
+    def of(self, part: Part | None) -> float:
+        """Returns what the rate of a part is multiplied by; None is the head."""
+        height = {EMBEDDINGS: 0, POOLER: self.layers + 1, None: self.layers + 1}.get(part)
+        if height is None:
+            height = int(part) + 1
+        return self.factor ** (self.layers + 1 - height)

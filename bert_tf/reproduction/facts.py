@@ -1,0 +1,260 @@
+"""What is known of published runs, in the form that it is compared in.
+
+The log of the run on a GTX 1060 was read off pictures of a screen, badly in places. A line of tokens is compared where it is
+legible; how much of each that is, and why not the rest, stands in docs/reproduce.md. Of the tokens only digests are kept: the
+sentences are not this project's to publish, and ids can be read back.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Mapping, Sequence
+
+from bert_tf.config import BertConfig
+
+TOKENS, INPUT_IDS = "tokens", "input_ids"
+
+
+@dataclasses.dataclass(frozen=True)
+class Span:
+    """Legible tokens that stand side by side.
+
+    Attributes:
+      start: position of the first in its line, counted from 0.
+      count: how many.
+      sha256: of the tokens joined by blanks, see `digest`.
+    """
+
+    start: int
+    count: int
+    sha256: str
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenLine:
+    """A line of the log that shows tokens of an example.
+
+    Attributes:
+      guid: the example.
+      field: TOKENS, without padding, or INPUT_IDS, with it.
+      shown: how many tokens the line shows.
+      spans: those that are legible.
+    """
+
+    guid: str
+    field: str
+    shown: int
+    spans: tuple[Span, ...]
+
+    @property
+    def legible(self) -> int:
+        """How many tokens are compared."""
+        return sum(span.count for span in self.spans)
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelLine:
+    """The label of an example."""
+
+    guid: str
+    label: str
+    label_id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """A line of the variable list.
+
+    Attributes:
+      shape: None where it is not legible.
+      from_checkpoint: whether it is marked *INIT_FROM_CKPT*.
+    """
+
+    shape: tuple[int, ...] | None
+    from_checkpoint: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class Published:
+    """A published run.
+
+    Attributes:
+      name: what the command calls it.
+      title: what it is.
+      task: its task.
+      command: as published.
+      arguments: of the classifier, the same settings; the task and the places of files come on top.
+      config: the model.
+      vocabulary: `Vocabulary.fingerprint` of its word pieces.
+      examples: of the splits.
+      steps: of training.
+      accuracy: on dev, to as many digits as published.
+      right: dev examples predicted rightly.
+      accuracy_range: what the model's authors publish for this task over several runs.
+      loss: mean over dev, likewise.
+      examples_per_second: of training, as the log shows it, and the slowest line after the first.
+      steps_per_second: likewise.
+      gpu: its model.
+      gpu_total_mb: most memory of a GPU of this model, MiB.
+      gpu_limit_mb: memory that TensorFlow took of it, MiB.
+      token_lines: of dev examples.
+      label_lines: likewise.
+      features: shapes by name; None is a size left open.
+      variables: by name; the others are not legible.
+    """
+
+    name: str
+    title: str
+    task: str
+    command: str
+    arguments: tuple[str, ...]
+    config: BertConfig
+    vocabulary: str
+    examples: Mapping[str, int]
+    steps: int
+    accuracy: float
+    right: int
+    accuracy_range: tuple[float, float]
+    loss: float
+    examples_per_second: tuple[float, float]
+    steps_per_second: tuple[float, float]
+    gpu: str
+    gpu_total_mb: int
+    gpu_limit_mb: int
+    token_lines: tuple[TokenLine, ...]
+    label_lines: tuple[LabelLine, ...]
+    features: Mapping[str, tuple[int | None, ...]]
+    variables: Mapping[str, Variable]
+
+
+def digest(tokens: Sequence[object]) -> str:
+    """Returns the sha256 of tokens joined by blanks."""
+    return hashlib.sha256(" ".join(map(str, tokens)).encode()).hexdigest()
+
+
+_D, _I = 768, 3072
+
+# The variables of a layer in the order of the log; lists of the log break off and begin in the middle of a layer.
+_LAYER: tuple[tuple[str, tuple[int, ...]], ...] = (
+    ("attention/self/query/kernel", (_D, _D)),
+    ("attention/self/query/bias", (_D,)),
+    ("attention/self/key/kernel", (_D, _D)),
+    ("attention/self/key/bias", (_D,)),
+    ("attention/self/value/kernel", (_D, _D)),
+    ("attention/self/value/bias", (_D,)),
+    ("attention/output/dense/kernel", (_D, _D)),
+    ("attention/output/dense/bias", (_D,)),
+    ("attention/output/LayerNorm/beta", (_D,)),
+    ("attention/output/LayerNorm/gamma", (_D,)),
+    ("intermediate/dense/kernel", (_D, _I)),
+    ("intermediate/dense/bias", (_I,)),
+    ("output/dense/kernel", (_I, _D)),
+    ("output/dense/bias", (_D,)),
+    ("output/LayerNorm/beta", (_D,)),
+    ("output/LayerNorm/gamma", (_D,)),
+)
+_LEGIBLE_OF_LAYER: Mapping[int, tuple[int, ...]] = {
+    0: (*range(3), *range(5, 12)),
+    4: tuple(range(13, 16)),
+    5: tuple(range(16)),
+    6: tuple(range(15)),
+    10: tuple(range(4, 16)),
+    11: tuple(range(16)),
+}
+_VARIABLES = {
+    "bert/embeddings/token_type_embeddings": Variable((2, _D)),
+    "bert/embeddings/position_embeddings": Variable((512, _D)),
+    "bert/embeddings/word_embeddings": Variable(None),
+    **{
+        f"bert/encoder/layer_{layer}/{_LAYER[row][0]}": Variable(_LAYER[row][1])
+        for layer, rows in _LEGIBLE_OF_LAYER.items()
+        for row in rows
+    },
+    "bert/pooler/dense/kernel": Variable((_D, _D)),
+    "bert/pooler/dense/bias": Variable((_D,)),
+    "output_weights": Variable((2, _D), from_checkpoint=False),
+    "output_bias": Variable((2,), from_checkpoint=False),
+}
+
+GTX1060 = Published(
+    name="gtx1060",
+    title="BERT-Base uncased on MRPC, trained on a GTX 1060 with 6 GB in November 2020",
+    task="MRPC",
+    command=(
+        "python3 run_classifier.py --task_name=MRPC --do_train=true --do_eval=true --data_dir=$GLUE_DIR/MRPC"
+        " --vocab_file=$BERT_BASE_DIR/vocab.txt --bert_config_file=$BERT_BASE_DIR/bert_config.json"
+        " --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt --max_seq_length=64 --train_batch_size=12 --learning_rate=2e-5"
+        " --num_train_epochs=3.0 --output_dir=./out/"
+    ),
+    arguments=(
+        "--do_train=true",
+        "--do_eval=true",
+        "--max_seq_length=64",
+        "--train_batch_size=12",
+        "--learning_rate=2e-5",
+        "--num_train_epochs=3.0",
+        "--noadam_bias_correction",  # the recipe for the default checkpoint would add it
+        "--strategy=one_device",
+    ),
+    config=BertConfig(vocab_size=30522),
+    vocabulary="0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973",
+    examples={"train": 3668, "dev": 408},
+    steps=917,
+    accuracy=0.8504902,
+    right=347,
+    accuracy_range=(0.84, 0.88),  # README of google-research/bert
+    loss=0.5313762,
+    examples_per_second=(37.9, 37.7443),
+    steps_per_second=(3.16, 3.14558),
+    gpu="GTX 1060",
+    gpu_total_mb=6144,
+    gpu_limit_mb=5175,
+    token_lines=(
+        TokenLine(
+            "dev-1",
+            INPUT_IDS,
+            24,
+            (Span(0, 24, "6e5ab9a284ede007d55c9ac27a71c586a2a41f920faffd123dcdba1cc0133ee3"),),
+        ),
+        TokenLine(
+            "dev-2",
+            TOKENS,
+            52,
+            (
+                Span(0, 2, "3fd71fe975ee1b41de9fc021409927ba88dde385d190dd6c278471df45c5c6b8"),
+                Span(3, 2, "6560e510898399c685467c9735df53c96ba3bb1fac7ecaab044c457572b2aff1"),
+                Span(7, 27, "3ab646d131e5b54f61a178ca2b6186da5fad24406a974c62c34fc09a0bea35ea"),
+                Span(36, 16, "955ce931984d549d71e88c16836b5fa43fa7e1591d1d7d3c8863e1b53a729b87"),
+            ),
+        ),
+        TokenLine(
+            "dev-3",
+            TOKENS,
+            64,
+            (
+                Span(0, 41, "7dd339b2071f314efccea02f9d0c9ccbaa50c52f3b775d64ff49bb9a3a2ce538"),
+                Span(43, 1, "380918b946a526640a40df5dced6516794f3d97bbd9e6bb553d037c4439f31c3"),
+                Span(45, 5, "5c80b6c4bc713766527f8635eccf76adb7681a287b563c910450ed4aac0c6528"),
+                Span(51, 13, "72e5da4ffab419787e9422008b1728187e8bd316f685c58d941cffe9056a949d"),
+            ),
+        ),
+        TokenLine(
+            "dev-4",
+            INPUT_IDS,
+            60,
+            (Span(0, 60, "09fea5b60b18b22ebafcf3a5d042a13fb2a3c4d85daf8833c74ecb41c6586e46"),),
+        ),
+        TokenLine(
+            "dev-5",
+            INPUT_IDS,
+            24,
+            (Span(0, 24, "989165a29b1d1c34509cb033a08f7e6fb561cec9dca7cde167af15abc8739d7f"),),
+        ),
+    ),
+    label_lines=(LabelLine("dev-4", "1", 1),),
+    features={"input_ids": (None, 64), "label_ids": (None,), "segment_ids": (None, 64)},
+    variables=_VARIABLES,
+)
+
+RUNS = {run.name: run for run in (GTX1060,)}

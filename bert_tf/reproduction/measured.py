@@ -1,0 +1,160 @@
+"""What a run here gives, of all that is known of a published one: read from what it left, and from its own data."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import statistics
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import plan_restore
+from bert_tf.config import BertConfig
+from bert_tf.features import sentences
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
+from bert_tf.tasks import labels
+from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_STEP = "global_step"
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What training with one seed came to.
+
+    Attributes:
+      accuracy: on dev.
+      loss: likewise.
+      examples_per_second: of training, the median of what was logged.
+      steps_per_second: likewise.
+      collapsed: why nothing was learned; None where something was.
+    """
+
+    seed: int
+    steps: int
+    accuracy: float
+    loss: float
+    examples_per_second: float
+    steps_per_second: float
+    collapsed: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Device:
+    """What the run computed on.
+
+    Attributes:
+      kind: CPU, GPU.
+      model: the maker's name.
+      limit_mb: most memory for tensors, MiB; None where no limit was set.
+    """
+
+    kind: str
+    model: str
+    limit_mb: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Shown:
+    """What the log shows of an example.
+
+    Attributes:
+      tokens: by field of a `facts.TokenLine`.
+    """
+
+    tokens: Mapping[str, Sequence[object]]
+    label: str
+    label_id: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Measured:
+    """Everything that a published run is compared with.
+
+    Attributes:
+      outcomes: one for each seed.
+      config: the model.
+      vocabulary: `Vocabulary.fingerprint`.
+      examples: of the splits.
+      shown: the first examples of dev, by guid.
+      features: shapes by name; None is a size left open.
+      variables: of the model, by name.
+      log: the lines of the log.
+      device: that computed.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    config: BertConfig
+    vocabulary: str
+    examples: Mapping[str, int]
+    shown: Mapping[str, Shown]
+    features: Mapping[str, tuple[int | None, ...]]
+    variables: Mapping[str, Variable]
+    log: Sequence[str]
+    device: Device
+
+
+def outcome(folder: Path, seed: int, *, batch_size: int, collapsed: str | None) -> Outcome:
+    """Reads what a run left in its folder.
+
+    Args:
+      folder: of a run that is evaluated.
+      seed: its seed.
+      batch_size: examples of a step.
+      collapsed: see `Outcome`.
+    """
+    results: dict[str, Any] = json.loads((folder / "eval_results.json").read_text(encoding="utf-8"))
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    speeds = [json.loads(line)["examples_per_second"] for line in lines]
+    speed = statistics.median(speeds[1:] or speeds)  # the first has the first step in it, which is slow
+    return Outcome(seed, results[_STEP], results["eval_accuracy"], results["eval_loss"], speed, speed / batch_size, collapsed)
+
+
+def features_of(
+    task: Task, examples: Sequence[SentenceExample], vocabulary: Vocabulary, *, max_seq_length: int
+) -> SentenceFeatures:
+    """Returns the features of examples, made as for a run."""
+    return sentences.build(
+        ((example.text_a, example.text_b) for example in examples),
+        labels.encode([example.label for example in examples], task.head, task.labels),
+        WordPieceTokenizer(vocabulary, lower_case=True),
+        max_seq_length=max_seq_length,
+    )
+
+
+def shown(
+    examples: Sequence[SentenceExample], features: SentenceFeatures, vocabulary: Vocabulary, *, max_seq_length: int
+) -> dict[str, Shown]:
+    """Returns what the log shows of examples, by guid."""
+    batch = features.batch(np.arange(len(examples)), max_seq_length)
+    found = {}
+    for row, example in enumerate(examples):
+        ids = batch["input_ids"][row]
+        tokens = [vocabulary.tokens[i] for i in ids[: features.lengths[row]]]
+        fields = {TOKENS: tokens, INPUT_IDS: ids.tolist()}
+        found[example.guid] = Shown(fields, str(example.label), int(batch["label_ids"][row]))
+    return found
+
+
+def variables(trained: str, start: str, config: BertConfig) -> dict[str, Variable]:
+    """Returns the variables of a trained model.
+
+    Args:
+      trained: its last checkpoint, without the optimizer's moments.
+      start: the checkpoint that it began with.
+      config: the model.
+
+    Raises:
+      CheckpointError: a checkpoint is missing or damaged.
+    """
+    loaded = set(plan_restore(CheckpointReader(start), config, CLASSIFICATION_VARIABLES).loaded)
+    shapes = CheckpointReader(trained).shapes
+    return {name: Variable(shape, name in loaded) for name, shape in shapes.items() if name != _STEP}

@@ -1,0 +1,216 @@
+"""A published run and one here, side by side: equal, within what was published, outside of it, or not comparable."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from bert_tf.reproduction.facts import Published, digest
+from bert_tf.reproduction.measured import Device, Measured, Outcome
+
+EQUAL, WITHIN, OUTSIDE, NOT_COMPARABLE = "equal", "within the published range", "outside", "not comparable"
+
+# What has to be the same for a row to be comparable.
+DATA, VOCABULARY, WEIGHTS, HARDWARE, PADDING = "data", "vocabulary", "weights", "hardware", "padding"
+
+Verdict = tuple[str, str]  # and the reason
+
+_SIZES = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "max_position_embeddings",
+    "type_vocab_size",
+)
+_LAYER = re.compile(r"/layer_(\d+)/")
+
+# The legible forms of the log's lines.
+_LINES = {
+    "*** Example ***": r"\*\*\* Example \*\*\*",
+    "guid": r"guid: dev-\d+",
+    "tokens": r"tokens: \[CLS\] .* \[SEP\]",
+    "input_ids": r"input_ids: \d+( \d+)+",
+    "label": r"label: \S+ \(id = \d+\)",
+    "***** Eval results *****": r"\*{5} Eval results \*{5}",
+    "eval_accuracy": r"eval_accuracy = \d\.\d+( \(.*\))?",  # ours adds an interval
+    "eval_loss": r"eval_loss = \d+\.\d+",
+    "global_step": r"global_step = \d+",
+    "loss": r"loss = \d+\.\d+",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One comparison.
+
+    Attributes:
+      what: its name.
+      published: number or text.
+      measured: likewise.
+      verdict: EQUAL, WITHIN, OUTSIDE or NOT_COMPARABLE.
+      reason: for it, where it needs one.
+    """
+
+    what: str
+    published: float | str
+    measured: float | str
+    verdict: str
+    reason: str = ""
+
+
+class _Rows:
+    """Makes rows; what differs between the runs leaves some of them without a verdict."""
+
+    def __init__(self, differences: Mapping[str, str]) -> None:
+        self._differences = differences
+
+    def row(self, what: str, published: float | str, measured: float | str, verdict: Verdict, needs: Sequence[str] = ()) -> Row:
+        reasons = [self._differences[need] for need in needs if need in self._differences]
+        return Row(what, published, measured, *((NOT_COMPARABLE, "; ".join(reasons)) if reasons else verdict))
+
+    def all_of(self, what: str, parts: Mapping[str, bool], needs: Sequence[str] = ()) -> Row:
+        wrong = [name for name, holds in parts.items() if not holds]
+        verdict = (OUTSIDE, f"not {', '.join(wrong[:3])}{', ...' * (len(wrong) > 3)}") if wrong else (EQUAL, "")
+        return self.row(what, f"{len(parts)} legible", f"{len(parts) - len(wrong)} equal", verdict, needs)
+
+
+def compare(published: Published, measured: Measured) -> list[Row]:
+    """Returns all rows; those of a seed name it where there are several."""
+    rows = _Rows(differences(published, measured))
+    of_outcomes: list[Row] = []
+    for outcome in measured.outcomes:
+        seed = f", seed {outcome.seed}" if len(measured.outcomes) > 1 else ""
+        of_outcomes += _of_outcome(rows, published, outcome, measured.examples["dev"], seed)
+    return [
+        *of_outcomes,
+        *_of_examples(rows, published, measured),
+        *_of_features(rows, published, measured),
+        *_of_variables(rows, published, measured),
+        _memory(rows, published, measured.device),
+        _log(rows, measured),
+    ]
+
+
+def differences(published: Published, measured: Measured) -> dict[str, str]:
+    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and PADDING the runs differ, and how."""
+    found = {}
+    if dict(measured.examples) != dict(published.examples):
+        found[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"
+    if measured.vocabulary != published.vocabulary:
+        found[VOCABULARY] = "other vocabulary"
+    sizes = [(name, getattr(measured.config, name), getattr(published.config, name)) for name in _SIZES]
+    others = [f"{name} {ours}, not {theirs}" for name, ours, theirs in sizes if ours != theirs]
+    if others:
+        found[WEIGHTS] = f"other weights ({'; '.join(others)})"
+    elif VOCABULARY in found:
+        found[WEIGHTS] = "other weights (of another vocabulary)"
+    if published.gpu not in measured.device.model:
+        found[HARDWARE] = f"other hardware: {measured.device.model}"
+    if any(None in shape[1:] for shape in measured.features.values()):
+        found[PADDING] = "batches are padded to their longest example; with --published_layout to the limit"
+    return found
+
+
+def _listed(values: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in values.items())
+
+
+def _of_outcome(rows: _Rows, published: Published, outcome: Outcome, dev_examples: int, seed: str) -> Iterator[Row]:
+    yield rows.row(f"steps{seed}", published.steps, outcome.steps, _exact(published.steps, outcome.steps), (DATA,))
+    for what, theirs, ours, verdict in (
+        ("eval_accuracy", published.accuracy, outcome.accuracy, _accuracy(published, outcome, dev_examples)),
+        ("eval_loss", published.loss, outcome.loss, _loss(published.loss, outcome.loss)),
+    ):
+        yield rows.row(f"{what}{seed}", theirs, ours, verdict, (DATA, WEIGHTS))
+    for what, (shown, slowest), ours in (
+        ("examples/s", published.examples_per_second, outcome.examples_per_second),
+        ("steps/s", published.steps_per_second, outcome.steps_per_second),
+    ):
+        yield rows.row(f"{what}{seed}", shown, ours, _speed(slowest, ours), (HARDWARE, DATA, WEIGHTS))
+
+
+def _exact(published: object, measured: object) -> Verdict:
+    return (EQUAL if measured == published else OUTSIDE), ""
+
+
+def _accuracy(published: Published, outcome: Outcome, dev_examples: int) -> Verdict:
+    right = round(outcome.accuracy * dev_examples)
+    if right == published.right:
+        return EQUAL, ""
+    low, high = published.accuracy_range
+    reason = f"{right} of {dev_examples} right, published {published.right}; range {low} to {high}"
+    if outcome.collapsed:
+        reason += f"; collapsed: {outcome.collapsed}"
+    return (WITHIN if low <= outcome.accuracy <= high else OUTSIDE), reason
+
+
+def _loss(published: float, measured: float) -> Verdict:
+    if round(measured, 7) == published:
+        return EQUAL, ""
+    return NOT_COMPARABLE, "of another draw, and no range of it is published; --seeds shows how far it spreads"
+
+
+def _speed(slowest: float, measured: float) -> Verdict:
+    return (WITHIN if measured >= slowest else OUTSIDE), f"the slowest line of the log has {slowest}"
+
+
+def _of_examples(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
+    for line in published.token_lines:
+        tokens = measured.shown[line.guid].tokens[line.field] if line.guid in measured.shown else ()
+        wrong = [span for span in line.spans if digest(tokens[span.start : span.start + span.count]) != span.sha256]
+        places = ", ".join(f"{span.start} to {span.start + span.count - 1}" for span in wrong)
+        yield rows.row(
+            f"{line.guid} {line.field}",
+            f"{line.legible} of {line.shown} legible",
+            f"{line.legible - sum(span.count for span in wrong)} equal",
+            (OUTSIDE, f"among positions {places}") if wrong else (EQUAL, ""),
+            (DATA, VOCABULARY),
+        )
+    for label in published.label_lines:
+        wanted = f"{label.label} (id = {label.label_id})"
+        example = measured.shown.get(label.guid)
+        found = f"{example.label} (id = {example.label_id})" if example else "no such example"
+        yield rows.row(f"{label.guid} label", wanted, found, _exact(wanted, found), (DATA,))
+
+
+def _of_features(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
+    wanted, found = published.features, measured.features
+    yield rows.all_of("feature names", {name: name in found for name in wanted})
+    yield rows.all_of("feature shapes", {name: found.get(name) == shape for name, shape in wanted.items()}, (PADDING,))
+
+
+def _of_variables(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
+    layers, found = measured.config.num_hidden_layers, measured.variables
+    wanted = {name: variable for name, variable in published.variables.items() if _layer(name) < layers}
+    yield rows.all_of("names of variables, in layers that exist", {name: name in found for name in wanted})
+    pairs = {name: (variable, found[name]) for name, variable in wanted.items() if name in found}
+    marks = {name: theirs.from_checkpoint == ours.from_checkpoint for name, (theirs, ours) in pairs.items()}
+    yield rows.all_of("*INIT_FROM_CKPT* of variables", marks)
+    shapes = {name: theirs.shape == ours.shape for name, (theirs, ours) in pairs.items() if theirs.shape}
+    yield rows.all_of("shapes of variables", shapes, (WEIGHTS,))
+
+
+def _layer(name: str) -> int:
+    """Returns the layer that a variable belongs to, -1 for those that every model has."""
+    found = _LAYER.search(name)
+    return int(found[1]) if found else -1
+
+
+def _memory(rows: _Rows, published: Published, device: Device) -> Row:
+    wanted = published.gpu_limit_mb
+    if device.kind != "GPU":
+        verdict = NOT_COMPARABLE, f"other hardware: {device.model}"
+    elif device.limit_mb != wanted:
+        verdict = NOT_COMPARABLE, f"--gpu_memory_limit_mb={wanted} sets it"
+    else:
+        verdict = EQUAL, "the run fits into it"
+    return rows.row("GPU memory, MB", wanted, device.limit_mb or "no limit", verdict)
+
+
+def _log(rows: _Rows, measured: Measured) -> Row:
+    lines = [line.strip() for line in measured.log]
+    found = {form: any(re.fullmatch(pattern, line) for line in lines) for form, pattern in _LINES.items()}
+    return rows.all_of("forms of log lines", found)

@@ -1,0 +1,67 @@
+"""What the cells of a table must hold to be texts and labels."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from bert_tf.tasks.tables import RowError
+
+
+def text(cell: object, column: str) -> str:
+    """Returns a text as it stands.
+
+    Raises:
+      RowError: it is empty, or a JSON value of another kind.
+    """
+    if not isinstance(cell, str):
+        raise RowError(f"the value in column {column!r} is no text: {cell!r:.80}")
+    if not cell.strip():
+        raise RowError(f"the text in column {column!r} is empty")
+    return cell
+
+
+def name(cell: object, column: str) -> str:
+    """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
+
+    Raises:
+      RowError: it is empty, or a JSON value of another kind.
+    """
+    if not isinstance(cell, (str, int, float)):
+        raise RowError(f"the value in column {column!r} is no name: {cell!r:.80}")
+    found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
+    if not found:
+        raise RowError(f"the value in column {column!r} is empty")
+    return found
+
+
+def known_label(label: str, known: Sequence[str]) -> str:
+    """Returns the label.
+
+    Raises:
+      RowError: it is not one of those that are known.
+    """
+    if label not in known:
+        raise RowError(f"unknown label {label!r}; known are {', '.join(known)}")
+    return label
+
+
+def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
+    """Returns a label that is a number.
+
+    Args:
+      cell: a number, or a text that reads as one.
+      bounds: least and largest, where the task has such.
+
+    Raises:
+      RowError: it is none, is not finite, or lies outside.
+    """
+    try:
+        value = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise RowError(f"the label {cell!r:.80} is no number")
+    if bounds is not None and not bounds[0] <= value <= bounds[1]:
+        raise RowError(f"the label {value:g} is outside {bounds[0]:g} to {bounds[1]:g}")
+    return value

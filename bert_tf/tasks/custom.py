@@ -1,0 +1,192 @@
+"""One's own data as a task: tables of any columns, with the labels that are found there."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import DataError, FlagError
+from bert_tf.tasks import cells, tables
+from bert_tf.tasks.base import CLASSIFICATION, DEV, MULTI_LABEL, REGRESSION, TEST, TRAIN, HeadSpec, SentenceExample
+from bert_tf.tasks.label_column import LabelColumn
+
+NAME = "custom"
+# Where no column of text is named, the file must have those of exactly one row.
+USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
+
+_METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
+
+
+@dataclasses.dataclass(frozen=True)
+class CustomSettings:
+    """What the flags say of one's own data; the fields are flags. A column is a name, or a number counted from 1."""
+
+    train_file: str | None = None
+    dev_file: str | None = None
+    test_file: str | None = None
+    text_a: str | None = None
+    text_b: str | None = None
+    label_column: str = "label"
+    id_column: str | None = None
+    file_format: str | None = None
+    has_header: bool | None = None
+    problem: str = CLASSIFICATION
+    labels: str | None = None
+    label_separator: str = ","
+
+
+class CustomTask:
+    """A task over one's own files, which the settings name; `data_dir` counts for nothing."""
+
+    name = NAME
+
+    def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None) -> None:
+        """Checks that the settings belong together; no file is read yet.
+
+        Args:
+          settings: the flags.
+          labels: in the order of the classes, where a trained model knows them; else those of the settings, else those that
+            the training file holds.
+
+        Raises:
+          FlagError: the settings contradict each other.
+        """
+        self._settings = settings
+        self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
+        self._label_column = LabelColumn(settings.label_column, settings.problem, settings.label_separator)
+        listed = _listed(settings)
+        self._given_labels = tuple(labels or listed)
+        if listed and set(listed) != set(self._given_labels):
+            raise FlagError(f"--labels={settings.labels}: the model was trained to tell {', '.join(self._given_labels)}")
+        if settings.text_b and not settings.text_a:
+            raise FlagError("--text_b names the second text; name the first with --text_a")
+        if not settings.label_separator:
+            raise FlagError("--label_separator is empty")
+        for purpose in (TRAIN, DEV):
+            if self._files[purpose] == tables.STANDARD_INPUT:
+                raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
+
+    @functools.cached_property
+    def labels(self) -> tuple[str, ...]:
+        """Label names: as given, else as found in the training file, see `LabelColumn.discover`; none for regression.
+
+        Raises:
+          DataError: the training file cannot be read, or holds too few labels.
+          FlagError: labels are neither listed nor is a training file named.
+        """
+        if self._given_labels or self._settings.problem == REGRESSION:
+            return self._given_labels
+        if not self._settings.train_file:
+            raise FlagError("--labels=a,b,c is required where no --train_file shows which there are")
+        return self._label_column.discover(self._table(self._settings.train_file), may_have_header=self._may_have_header)
+
+    @property
+    def head(self) -> HeadSpec:
+        """One logit for each label, or the number."""
+        return HeadSpec(len(self.labels) or 1, self._settings.problem)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those that suit the kind of label."""
+        if self._settings.problem in _METRICS:
+            return _METRICS[self._settings.problem]
+        return ("accuracy", "f1" if len(self.labels) == 2 else "macro_f1")
+
+    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
+        """Returns the purpose itself.
+
+        Raises:
+          FlagError: no file is named for it.
+        """
+        self.file(data_dir, purpose)
+        return (purpose,)
+
+    def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:  # noqa: ARG002  (the protocol's)
+        """Returns the file of a split.
+
+        Raises:
+          FlagError: none is named.
+        """
+        path = self._files[split]
+        if not path:
+            raise FlagError(f"--{split}_file is required with --task_name={NAME}")
+        return Path(path)
+
+    def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
+        """Reads a split; test examples have no label.
+
+        Raises:
+          DataError: the file is missing or cannot be read, a text is empty, or a label unknown; names file and line.
+          FlagError: no file is named.
+        """
+        path = self.file(data_dir, split)
+        examples = list(self.stream(path, split))
+        if not examples:
+            raise DataError("no examples below the header line", path)
+        return examples
+
+    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+        """Reads a file with the columns of the settings, see `Task.stream`; ids are those of the file, else split and line."""
+        table = self._table(source)
+        texts = self._texts(table)
+        labels = [] if split == TEST else [self._settings.label_column]
+        ids = [self._settings.id_column] if self._settings.id_column else []
+        if split != TEST and not all(map(table.has, ids)):
+            ids = []  # they are for predictions
+        known = self.labels if labels else ()
+
+        def example(line: int, row: list[Any]) -> SentenceExample:
+            found = [cells.text(cell, column) for cell, column in zip(row, texts)]
+            try:
+                label = self._label_column.label(row[len(texts)], known) if labels else None
+            except tables.RowError as error:
+                hint = "; if this line is a header, add --has_header" if line == 1 and self._may_have_header else ""
+                raise tables.RowError(f"{error}{hint}") from error
+            guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
+            return SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
+
+        return table.read([*texts, *labels, *ids], example, report)
+
+    def submission(self, split: str) -> None:
+        """No server knows it."""
+
+    @property
+    def _has_header(self) -> bool:
+        given = self._settings.has_header
+        return not (self._settings.text_a or "").isdecimal() if given is None else given
+
+    @property
+    def _may_have_header(self) -> bool:
+        return self._settings.has_header is None and not self._has_header
+
+    def _table(self, source: tables.Source) -> tables.Table:
+        return tables.open_table(source, form=self._settings.file_format, header=self._has_header)
+
+    def _texts(self, table: tables.Table) -> list[str]:
+        """Returns the columns of the texts."""
+        if self._settings.text_a:
+            return [column for column in (self._settings.text_a, self._settings.text_b) if column]
+        fitting = [columns for columns in USUAL_TEXTS if all(map(table.has, columns))]
+        if len(fitting) != 1:
+            raise DataError(
+                f"which column holds the text? Name it with --text_a, a second with --text_b; {table.there}", table.path
+            )
+        return list(fitting[0])
+
+
+def _listed(settings: CustomSettings) -> list[str]:
+    """Returns the labels of --labels."""
+    if settings.labels is None:
+        return []
+    names = [name.strip() for name in settings.labels.split(",")]
+    if settings.problem == REGRESSION:
+        raise FlagError(f"--labels: with --problem={REGRESSION} labels are numbers, none are listed")
+    if "" in names or len(set(names)) < len(names):
+        raise FlagError(f"--labels={settings.labels}: an empty or repeated name")
+    if settings.problem == CLASSIFICATION and len(names) < 2:
+        raise FlagError(f"--labels={settings.labels}: two at least, with commas")
+    return names

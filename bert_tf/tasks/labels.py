@@ -1,0 +1,56 @@
+"""Labels as numbers, the form that features carry and losses compare with.
+
+Shapes: N examples, L labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from bert_tf.features.spec import LabelArray
+from bert_tf.tasks.base import CLASSIFICATION, REGRESSION, HeadSpec, Label
+
+NO_LABEL = 0  # what a batch carries where the label is to be predicted, as in the published script
+
+
+def encode(labels: Sequence[Label | None], head: HeadSpec, names: Sequence[str]) -> LabelArray:
+    """Turns the labels of a split into numbers.
+
+    Args:
+      labels: N of them, None where unknown.
+      head: which kind they are.
+      names: L, the position is the class index; not used for regression.
+
+    Returns:
+      [N] int32 class indices, [N] float32 numbers or [N, L] float32 of 0 and 1.
+    """
+    if head.kind == REGRESSION:
+        return np.array([NO_LABEL if label is None else label for label in labels], np.float32)
+    index_of = {name: index for index, name in enumerate(names)}
+    if head.kind == CLASSIFICATION:
+        return np.array([NO_LABEL if label is None else index_of[str(label)] for label in labels], np.int32)
+    hot = np.zeros([len(labels), len(names)], np.float32)
+    for row, label in zip(hot, labels):
+        row[[index_of[name] for name in label or ()]] = 1.0  # type: ignore[union-attr]
+    return hot
+
+
+def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]:
+    """Returns L factors that give each class the same weight in the loss over a split.
+
+    For one of several classes N / (L count), as scikit-learn's "balanced"; where any may apply, the factor of the terms
+    that do, (N - count) / count. A class that does not occur has factor 1.
+
+    Args:
+      label_ids: [N] classes or [N, L] of 0 and 1.
+      head: which kind they are.
+    """
+    if head.kind == CLASSIFICATION:
+        counts = np.bincount(label_ids, minlength=head.num_labels)
+        factors = len(label_ids) / (head.num_labels * np.maximum(counts, 1))
+    else:
+        counts = label_ids.sum(axis=0)
+        factors = (len(label_ids) - counts) / np.maximum(counts, 1)
+    return tuple(np.where(counts > 0, factors, 1.0).tolist())

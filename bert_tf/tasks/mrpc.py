@@ -1,0 +1,53 @@
+"""GLUE's split of the Microsoft Research Paraphrase Corpus, made from the files that the corpus is published as.
+
+They are a training and a test file. GLUE takes some pairs of the former as dev, by a list of their ids, and numbers those of
+the latter in the place of their labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from bert_tf.errors import DataError
+from bert_tf.tasks import tables
+
+TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
+
+_COLUMNS = ("1", "2", "3", "4", "5")  # label, two ids, two texts
+_BOM = "\ufeff"
+
+
+def split(train: tables.Source, test: tables.Source, dev_ids: tables.Source) -> Mapping[str, str]:
+    """Returns the contents of train.tsv, dev.tsv and test.tsv, by name.
+
+    Args:
+      train: msr_paraphrase_train.txt.
+      test: msr_paraphrase_test.txt.
+      dev_ids: the two ids of each pair of dev.
+
+    Raises:
+      DataError: a file cannot be read or has other columns, or a pair of dev is not in the training file.
+    """
+    lines = tables.open_table(dev_ids, form=tables.TSV, header=False).read(_COLUMNS[:2], lambda line, ids: (tuple(ids), line))
+    line_of = dict(lines)
+    header, pairs = _pairs(train)
+    test_header, test_pairs = _pairs(test)
+    missing = sorted(line_of.keys() - {tuple(pair[1:3]) for pair in pairs}, key=line_of.__getitem__)
+    if missing:
+        problem = f"{train} lacks {len(missing)} of these pairs, the first is {' and '.join(missing[0])}"
+        raise DataError(problem, dev_ids, line_of[missing[0]])
+    return {
+        "train.tsv": _BOM + _text([header, *(pair for pair in pairs if tuple(pair[1:3]) not in line_of)]),
+        "dev.tsv": _BOM + _text([header, *(pair for pair in pairs if tuple(pair[1:3]) in line_of)]),
+        "test.tsv": _text([["index", *test_header[1:]], *([str(n), *pair[1:]] for n, pair in enumerate(test_pairs))]),
+    }
+
+
+def _pairs(path: tables.Source) -> tuple[Sequence[str], list[list[str]]]:
+    """Returns the header line and the rows of a file."""
+    table = tables.open_table(path, form=tables.TSV)
+    return table.names, list(table.read(_COLUMNS, lambda _, cells: cells))
+
+
+def _text(rows: Iterable[Sequence[str]]) -> str:
+    return "".join("\t".join(row) + "\n" for row in rows)

@@ -1,0 +1,64 @@
+"""Tasks by the names that people write."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.tasks import glue
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.xnli import XnliTask
+
+_XNLI = re.compile(r"xnli(?:all|(?P<language>[a-z]{2,3}))?")
+
+
+def known_names() -> tuple[str, ...]:
+    """Returns the names of all tasks; one language of XNLI stands for all."""
+    return (*glue.TASKS, "XNLI", "XNLI-en", CUSTOM)
+
+
+def canonical_name(name: str) -> str:
+    """Returns the name that a task goes by; case, hyphens and underscores do not matter: sst2 is SST-2, xnli-all is XNLI.
+
+    Raises:
+      FlagError: the name is unknown; the message names the nearest known one.
+    """
+    folded = _folded(name)
+    xnli = _XNLI.fullmatch(folded)
+    if xnli:
+        return XnliTask(xnli["language"]).name
+    for known in known_names():
+        if _folded(known) == folded:
+            return known
+    raise FlagError(f"--task_name: {unknown_name('task', name, known_names())}")
+
+
+def folder_name(task: str) -> str:
+    """Returns what the folder of a task's files is called: its canonical name, XNLI for every language."""
+    return XnliTask().name if _XNLI.fullmatch(_folded(task)) else task
+
+
+def get_task(name: str, custom: CustomSettings | None = None, labels: Sequence[str] | None = None) -> Task:
+    """Returns the task of a name.
+
+    Args:
+      name: as people write it, see `canonical_name`.
+      custom: what the task custom needs.
+      labels: of the task custom, where a trained model knows them.
+
+    Raises:
+      FlagError: the name is unknown, or the settings of the task custom contradict each other.
+    """
+    canonical = canonical_name(name)
+    if canonical == CUSTOM:
+        return CustomTask(custom or CustomSettings(), labels)
+    if canonical in glue.TASKS:
+        return glue.TASKS[canonical]
+    return XnliTask(canonical.partition("-")[2] or None)
+
+
+def _folded(name: str) -> str:
+    return re.sub("[-_]", "", name.lower())

@@ -1,0 +1,90 @@
+"""What the logits of a model say: scores, losses, predicted labels.
+
+The graph stops at logits, so that those of a text's windows can be averaged first. Shapes: N rows, E examples, L logits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from bert_tf.features.spec import IntArray, LabelArray
+from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, Label
+
+Logits = npt.NDArray[np.floating[Any]]
+
+_THRESHOLD = 0.5  # of the probability from which on one of several labels applies
+
+
+def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
+    """Returns [E, L] the mean over the rows of each example: [N, L] logits, and [N] which example each row is of."""
+    if example_ids is None:
+        return logits
+    first_rows = np.flatnonzero(np.diff(example_ids, prepend=-1))
+    totals = np.add.reduceat(logits.astype(np.float64), first_rows)
+    means: Logits = (totals / np.bincount(example_ids)[:, None]).astype(logits.dtype)
+    return means
+
+
+def scores(kind: str, logits: Logits) -> Logits:
+    """Returns [E, L] probabilities of classes, [E, L] probabilities of each label, or [E, 1] numbers."""
+    return _KINDS[kind].scores(logits)
+
+
+def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
+    """Returns the [E] losses that training minimizes: cross-entropy in nats, its mean over labels, or squared error."""
+    return _KINDS[kind].losses(logits.astype(np.float64), labels)
+
+
+def predictions(kind: str, logits: Logits) -> LabelArray:
+    """Returns the decision in the form of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
+    return _KINDS[kind].predictions(logits)
+
+
+def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
+    """Returns predictions as a reader wants them: names, numbers, or tuples of names."""
+    if kind == REGRESSION:
+        return [float(number) for number in predicted]
+    if kind == CLASSIFICATION:
+        return [names[index] for index in predicted]
+    return [tuple(name for name, applies in zip(names, row) if applies) for row in predicted]
+
+
+class _Kind(NamedTuple):
+    scores: Callable[[Logits], Logits]
+    losses: Callable[[Logits, LabelArray], Logits]
+    predictions: Callable[[Logits], LabelArray]
+
+
+def _cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
+    picked: Logits = -special.log_softmax(logits, axis=-1)[np.arange(len(labels)), labels]
+    return picked
+
+
+def _binary_cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
+    each: Logits = np.logaddexp(0.0, logits) - labels * logits
+    means: Logits = each.mean(axis=-1)
+    return means
+
+
+_KINDS = {
+    CLASSIFICATION: _Kind(
+        scores=lambda logits: special.softmax(logits, axis=-1),
+        losses=_cross_entropy,
+        predictions=lambda logits: logits.argmax(axis=-1).astype(np.int32),
+    ),
+    REGRESSION: _Kind(
+        scores=lambda logits: logits,
+        losses=lambda logits, labels: np.square(logits[:, 0] - labels),
+        predictions=lambda logits: logits[:, 0],
+    ),
+    MULTI_LABEL: _Kind(
+        scores=special.expit,
+        losses=_binary_cross_entropy,
+        predictions=lambda logits: (special.expit(logits) >= _THRESHOLD).astype(np.float32),
+    ),
+}

@@ -1,0 +1,73 @@
+"""What there is in a split, counted in one pass."""
+
+from __future__ import annotations
+
+import array
+import bisect
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Set
+
+import numpy as np
+
+from bert_tf.tasks.base import SentenceExample
+
+LIMITS = (64, 128, 256, 512)  # lengths that people train with
+
+_PAIR, _SINGLE = 3, 2  # [CLS] and each [SEP]
+
+
+@dataclasses.dataclass(frozen=True)
+class Survey:
+    """The counts of a split.
+
+    Attributes:
+      rows: examples.
+      lengths: [rows] tokens of each, [CLS] and [SEP] included.
+      labels: how often each label stands there, by name.
+      numbers: the labels of a regression.
+      texts: a hash of the texts of each.
+      in_train: ids of the examples whose texts stand in the training split too.
+    """
+
+    rows: int
+    lengths: np.ndarray[tuple[int], np.dtype[np.int32]]
+    labels: collections.Counter[str]
+    numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
+    texts: Set[int]
+    in_train: tuple[str, ...]
+
+    def truncated(self, limit: int) -> float:
+        """Returns the share of rows that lose something to a limit."""
+        return float(np.mean(self.lengths > limit))
+
+    def histogram(self) -> list[tuple[int, int, int]]:
+        """Returns least length, largest length and number of rows of each bin that is not empty."""
+        edges = [0, 16, 32, *LIMITS, max(LIMITS[-1], int(self.lengths.max(initial=0)))]
+        counts = collections.Counter(bisect.bisect_left(edges, length) for length in self.lengths.tolist())
+        return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
+
+
+def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
+    """Counts a split.
+
+    Args:
+      examples: read once.
+      size: returns how many tokens a text has.
+      train: `texts` of the training split, where this is another one.
+    """
+    lengths, numbers, texts = array.array("i"), array.array("d"), set()
+    labels: collections.Counter[str] = collections.Counter()
+    in_train = []
+    for example in examples:
+        pair = example.text_b is not None
+        lengths.append(size(example.text_a) + size(example.text_b or "") + (_PAIR if pair else _SINGLE))
+        if isinstance(example.label, float):
+            numbers.append(example.label)
+        elif example.label is not None:
+            labels.update((example.label,) if isinstance(example.label, str) else example.label)
+        text = hash((example.text_a, example.text_b))
+        texts.add(text)
+        if text in train:
+            in_train.append(example.guid)
+    return Survey(len(lengths), np.array(lengths, np.int32), labels, np.array(numbers), texts, tuple(in_train))

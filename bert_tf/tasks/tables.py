@@ -1,0 +1,264 @@
+"""Tables as streams of rows, in constant memory: TSV, CSV or JSON lines, from a file or the standard input.
+
+TSV is GLUE's: no quoting, a quote is a character like any other. CSV is quoted (RFC 4180). JSON lines hold an object or an
+array each. All are UTF-8; a byte order mark, CRLF line ends and blank lines at the end are taken off; `.gz` is unpacked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import dataclasses
+import gzip
+import itertools
+import json
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar, Union, cast
+
+from bert_tf.errors import DataError
+
+TSV, CSV, JSONL = "tsv", "csv", "jsonl"
+FORMATS = (TSV, CSV, JSONL)
+STANDARD_INPUT = "-"
+
+Source = Union[str, "os.PathLike[str]"]
+Report = Callable[[DataError], None]
+T = TypeVar("T")
+
+_BOM = b"\xef\xbb\xbf"
+_SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
+_DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: ""}
+
+
+class RowError(Exception):
+    """What a row says cannot be used; the message says why, the reader adds where."""
+
+
+def refuse(problem: DataError) -> None:
+    """The usual thing to do about a row that cannot be used."""
+    raise problem
+
+
+class _Line(NamedTuple):
+    number: int  # counted from 1
+    text: str
+
+
+class _Row(NamedTuple):
+    """One row: cells by place, or, of a JSON object, by name."""
+
+    line: int  # the first one, of a CSV row that has several
+    cells: list[Any] | dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """A table that is being read; its rows can be read once.
+
+    Attributes:
+      path: where it comes from, for messages.
+      names: of the columns; empty where it has no header line.
+      width: cells of each row.
+    """
+
+    path: str
+    names: tuple[str, ...]
+    width: int
+    _form: str
+    _first_line: int
+    _keyed: bool  # rows are JSON objects
+    _rows: Iterator[_Row | DataError]
+
+    @property
+    def there(self) -> str:
+        """Which columns there are, for messages."""
+        if self._keyed:
+            return f"the first object has {', '.join(self.names)[:200]}"
+        if self.names:
+            return f"the header line reads {' | '.join(self.names)[:200]}"
+        return f"without a header line columns are numbers, here 1 to {self.width}"
+
+    def has(self, column: str) -> bool:
+        """Whether there is a column of this name or number."""
+        return self._place(column) is not None
+
+    def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
+        """Turns rows into what they stand for.
+
+        Args:
+          columns: the wanted ones, by name or by number, counted from 1; a name that is a number counts as a name.
+          make: gets the number of a line and its cells in the order of `columns`: texts, of JSON any value. It may raise
+            `RowError`.
+          report: is called for each row that cannot be used, which is then left out.
+
+        Raises:
+          DataError: a column is missing or stands there twice; whatever `report` raises.
+        """
+        where = self._find(columns)
+        for row in self._rows:
+            if isinstance(row, DataError):
+                report(row)
+                continue
+            try:
+                made = make(row.line, self._pick(row.cells, where))
+            except RowError as problem:
+                report(DataError(str(problem), self.path, row.line))
+            else:
+                yield made
+
+    def _find(self, columns: Sequence[str]) -> list[Any]:
+        """Returns the places of columns, or their names where rows are objects."""
+        places = [self._place(column) for column in columns]
+        missing = [column for column, place in zip(columns, places) if place is None]
+        if missing:
+            raise DataError(f"no column {', '.join(map(repr, missing))}; {self.there}", self.path, self._first_line)
+        return places
+
+    def _place(self, column: str) -> int | str | None:
+        times = self.names.count(column)
+        if times > 1:
+            raise DataError(f"column {column!r} stands {times} times in the header line", self.path, self._first_line)
+        if times:
+            return column if self._keyed else self.names.index(column)
+        if not self._keyed and column.isdecimal() and 1 <= int(column) <= self.width:
+            return int(column) - 1
+        return None
+
+    def _pick(self, cells: list[Any] | dict[str, Any], where: Sequence[Any]) -> list[Any]:
+        if isinstance(cells, dict) != self._keyed:
+            raise RowError(f"{'an object' if self._keyed else 'an array'} is expected, as in the first line")
+        if isinstance(cells, dict):
+            missing = [name for name in where if name not in cells]
+            if missing:
+                raise RowError(f"no {', '.join(map(repr, missing))} in the object")
+        elif len(cells) != self.width:
+            raise RowError(f"{len(cells)} cells where {self.width} are expected{_DIVIDED[self._form]}")
+        return [cells[place] for place in where]
+
+
+def open_table(source: Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
+    """Opens a table and reads its first row.
+
+    Args:
+      source: a path, or `-` for the standard input.
+      form: of FORMATS; None for what the name of the file says.
+      header: whether the first line names the columns, or the names, where it does not; objects name them themselves.
+
+    Raises:
+      DataError: there is no such file, it is empty, or its first line cannot be read.
+    """
+    path = "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
+    form = form or _form_of(path)
+    rows = _READERS[form](_lines(source, path), path)
+    first = next(rows)
+    if isinstance(first, DataError):
+        raise first
+    keyed = isinstance(first.cells, dict)
+    if keyed or not isinstance(header, bool):
+        names = tuple(first.cells) if keyed else tuple(cast("Sequence[str]", header))
+    else:
+        names = tuple(map(str, first.cells)) if header else ()
+    if keyed or header is not True:
+        rows = itertools.chain([first], rows)
+    return Table(path, names, len(names or first.cells), form, first.line, keyed, rows)
+
+
+def _form_of(path: str) -> str:
+    suffix = Path(path.removesuffix(".gz")).suffix.lower()
+    if suffix not in _SUFFIXES:
+        raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
+    return _SUFFIXES[suffix]
+
+
+def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
+    if os.fspath(source) == STANDARD_INPUT:
+        return contextlib.nullcontext(sys.stdin.buffer)
+    if os.fspath(source).endswith(".gz"):
+        return cast(BinaryIO, gzip.open(source, "rb"))
+    return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
+    """Yields the lines of a file; one that is not UTF-8 as an error.
+
+    Only a line feed ends a line: str.splitlines would also cut at U+2028 and others that sentences contain.
+    """
+    blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
+    found = False
+    try:
+        with _opened(source) as file:
+            for number, line in enumerate(file, start=1):
+                data = line.removesuffix(b"\n").removesuffix(b"\r")
+                if number == 1:
+                    data = data.removeprefix(_BOM)
+                found = found or bool(data.strip())
+                blank.append((number, data))
+                if found and data:
+                    for held in blank:
+                        yield _decoded(path, *held)
+                    blank.clear()
+    except (OSError, EOFError, zlib.error) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        raise DataError(f"cannot read the file: {reason}", path) from error
+    if not found:
+        raise DataError("the file is empty", path)
+
+
+def _decoded(path: str, number: int, data: bytes) -> _Line | DataError:
+    try:
+        return _Line(number, data.decode())
+    except UnicodeDecodeError as error:
+        return DataError(f"not UTF-8: byte {error.start + 1} of the line is {data[error.start]:#04x}", path, number)
+
+
+def _tsv(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataError]:
+    for line in lines:
+        yield line if isinstance(line, DataError) else _Row(line.number, line.text.split("\t"))
+
+
+def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    reader = csv.reader(map(_csv_text, lines), strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:  # the rows below would be cut anywhere
+            raise DataError(
+                f"not CSV: {error}; a cell with a quote in it stands in quotes and doubles it", path, line
+            ) from error
+        if cells is None:
+            return
+        yield _Row(line, cells)
+
+
+def _csv_text(line: _Line | DataError) -> str:
+    if isinstance(line, DataError):
+        raise line
+    return line.text + "\n"
+
+
+def _jsonl(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    for line in lines:
+        if isinstance(line, DataError):
+            yield line
+            continue
+        try:
+            value = json.loads(line.text)
+        except json.JSONDecodeError as error:
+            yield DataError(f"not JSON: {error.msg} at character {error.pos + 1}; write one object a line", path, line.number)
+            continue
+        if isinstance(value, (dict, list)):
+            yield _Row(line.number, value)
+        else:
+            yield DataError("neither a JSON object nor an array", path, line.number)
+
+
+_READERS: dict[str, Callable[[Iterator[_Line | DataError], str], Iterator[_Row | DataError]]] = {
+    TSV: _tsv,
+    CSV: _csv,
+    JSONL: _jsonl,
+}  # fmt: skip

@@ -1,0 +1,126 @@
+"""XNLI (Conneau et al., 2018): MNLI's question in other languages, in the layout that it is published in.
+
+XNLI-1.0/xnli.dev.tsv, xnli.test.tsv                    a row names its language
+XNLI-MT-1.0/multinli/multinli.train.<language>.tsv      MNLI's training split, translated by machine
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from bert_tf.errors import DataError
+from bert_tf.tasks import cells, tables
+from bert_tf.tasks.base import TEST, TRAIN, HeadSpec, SentenceExample
+from bert_tf.tasks.glue import NLI_LABELS
+
+FOLDER = "XNLI-1.0"
+
+_COLUMNS = ("sentence1", "sentence2", "gold_label", "language")
+_TRAIN_COLUMNS = ("premise", "hypo", "label")
+_TRAIN_NAME = ("multinli.train.", ".tsv")  # before and after the language
+_SPELLINGS = {"contradictory": "contradiction"}  # of the training files
+
+
+@dataclasses.dataclass(frozen=True)
+class XnliTask:
+    """XNLI in one language, or in all that the files hold.
+
+    Splits of one language are train, dev and test. All languages are trained on together and evaluated apart: train, and
+    dev_en, dev_sw and so on.
+
+    Attributes:
+      language: code as the files have it; None for all.
+    """
+
+    language: str | None = None
+    labels: tuple[str, ...] = NLI_LABELS
+    metrics: tuple[str, ...] = ("accuracy",)
+
+    @property
+    def name(self) -> str:
+        """XNLI-en, or XNLI."""
+        return f"XNLI-{self.language}" if self.language else "XNLI"
+
+    @property
+    def head(self) -> HeadSpec:
+        """One logit for each label."""
+        return HeadSpec(len(self.labels))
+
+    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
+        """Returns the purpose itself, or one split for each language of the file; what damages a file is told by its reader."""
+        if self.language or purpose == TRAIN:
+            return (purpose,)
+        try:
+            return tuple(f"{purpose}_{language}" for language in _languages(self.file(data_dir, purpose)))
+        except DataError:
+            return (purpose,)
+
+    def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
+        """Returns the file of a split, below the folder that holds XNLI-1.0 or beside XNLI-1.0 itself.
+
+        To train on all languages it is the folder of their files.
+        """
+        purpose, language = self._parts(split)
+        folder = Path(data_dir)
+        if folder.absolute().name == FOLDER:
+            folder = folder.absolute().parent
+        if purpose != TRAIN:
+            return folder / FOLDER / f"xnli.{purpose}.tsv"
+        translations = folder / "XNLI-MT-1.0" / "multinli"
+        return translations / language.join(_TRAIN_NAME) if language else translations
+
+    def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
+        """Reads a split; test examples have no label, though the file has.
+
+        Raises:
+          DataError: the file is missing or cannot be read, a text is empty, a label unknown, or the language is not there;
+            names file and line.
+        """
+        path = self.file(data_dir, split)
+        parts = [split] if path.suffix else [f"{split}_{language}" for language in _translated(path)]
+        examples = [example for part in parts for example in self.stream(self.file(data_dir, part), part)]
+        if not examples:
+            purpose, language = self._parts(split)
+            there = "" if purpose == TRAIN else f" of language {language!r}; it has {', '.join(_languages(path))}"
+            raise DataError(f"no examples{there}", path)
+        return examples
+
+    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+        """Reads a file in the layout of a split, see `Task.stream`; rows of other languages are passed over."""
+        purpose, language = self._parts(split)
+        columns = _TRAIN_COLUMNS if purpose == TRAIN else _COLUMNS
+
+        def example(line: int, row: list[str]) -> SentenceExample | None:
+            if language and row[3:] not in ([], [language]):
+                return None
+            first, second = (cells.text(cell, column) for cell, column in zip(row[:2], columns))
+            label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), self.labels)
+            return SentenceExample(f"{split}-{line - 1}", first, second, label)
+
+        return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))
+
+    def submission(self, split: str) -> None:
+        """No server takes XNLI."""
+
+    def _parts(self, split: str) -> tuple[str, str | None]:
+        """Returns purpose and language: those of "dev_en", or of "dev" and the task."""
+        purpose, _, language = split.partition("_")
+        return purpose, language or self.language
+
+
+def _languages(path: Path) -> list[str]:
+    """Returns the languages of a file's rows."""
+    column = tables.open_table(path, form=tables.TSV).read(["language"], lambda _, row: str(row[0]), report=lambda _: None)
+    return sorted(set(column))
+
+
+def _translated(folder: Path) -> list[str]:
+    """Returns the languages of the training files."""
+    before, after = _TRAIN_NAME
+    found = [path.name.removeprefix(before).removesuffix(after) for path in sorted(folder.glob(f"{before}*{after}"))]
+    if not found:
+        raise DataError(f"no {before}LANGUAGE{after} in this folder", folder)
+    return found

@@ -1,0 +1,78 @@
+"""Folders as runs leave them, without training."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf.batch.computer import Ways
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.config import BertConfig
+from bert_tf.estimator.run_folder import DETERMINING, RECORD
+from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
+from tests.tiny import TinyProject, random_weights
+
+LENGTH = 24
+MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
+
+
+def ways(**changed) -> Ways:
+    """How the tests compute."""
+    usual = {"precision": "float32", "batch_size": 4}
+    return Ways(Machine(session_config()), Execution(), lambda _: TO_LONGEST, **{**usual, **changed})
+
+
+def write_run(
+    folder: Path,
+    project: TinyProject,
+    steps: Iterable[int] = (20, 100, 40),
+    *,
+    layers: int = 2,
+    record: Mapping[str, object] = MRPC,
+) -> Path:
+    """Writes a run; its weights differ from step to step.
+
+    Args:
+      folder: of the run.
+      project: whose vocabulary and configuration it has.
+      steps: of its checkpoints, the newest last.
+      layers: of its encoder.
+      record: task, kind and names of labels.
+    """
+    folder.mkdir(parents=True)
+    shutil.copy(project.vocab_file, folder)
+    values = {**json.loads(project.bert_config_file.read_text()), "num_hidden_layers": layers}
+    config = BertConfig.from_dict(values)
+    (folder / "bert_config.json").write_text(config.to_json())
+    labels = len(record["labels"]) or 1
+    for step in steps:
+        head = np.random.default_rng(step).normal(0, 2, (labels, config.hidden_size)).astype(np.float32)
+        entries = {"output_weights": head, "output_bias": np.zeros(labels, np.float32), "global_step": np.int64(step)}
+        write_checkpoint(folder / f"model.ckpt-{step}", {**random_weights(config, seed=step), **entries})
+        (folder / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{step}"\n')
+    trained = {**record, "max_seq_length": LENGTH, "do_lower_case": True}
+    (folder / RECORD).write_text(json.dumps({DETERMINING: trained}))
+    return folder
+
+
+def changed(folder: Path, run: Path, step: int, **entries: np.ndarray) -> Path:
+    """Writes a copy of a run with other entries in one of its checkpoints."""
+    shutil.copytree(run, folder)
+    reader = CheckpointReader(run / f"model.ckpt-{step}")
+    write_checkpoint(folder / f"model.ckpt-{step}", {**{name: reader[name] for name in reader.shapes}, **entries})
+    return folder
+
+
+def torn(folder: Path, run: Path, step: int) -> Path:
+    """Writes a copy of a run in which a checkpoint breaks off, as on a full disk."""
+    shutil.copytree(run, folder)
+    data = folder / f"model.ckpt-{step}.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    return folder

@@ -1,0 +1,204 @@
+"""Checkpoints by labelled examples."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import computer, evaluation, trained
+from bert_tf.batch.checkpoints import Named, named
+from bert_tf.batch.evaluation import Dataset
+from bert_tf.batch.job import Given
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator import run as estimator_run
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.tasks.base import HeadSpec
+from bert_tf.tasks.registry import get_task
+from tests.batch.runs import changed, torn, ways, write_run
+
+METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
+
+
+@pytest.fixture(scope="module")
+def dev(project):
+    task = get_task("MRPC")
+    return Dataset(task, "dev", task.examples(project.data_dir, "dev"))
+
+
+@pytest.fixture(scope="module")
+def train(project):
+    task = get_task("MRPC")
+    return Dataset(task, "train", task.examples(project.data_dir, "train"))
+
+
+@pytest.fixture
+def built(monkeypatch):
+    """Counts graphs, features, and computations."""
+    counts = {"graphs": 0, "features": 0, "logits": 0}
+
+    def counting(owner, name, key):
+        plain = getattr(owner, name)
+
+        def counted(*args, **kwargs):
+            counts[key] += 1
+            return plain(*args, **kwargs)
+
+        monkeypatch.setattr(owner, name, counted)
+
+    counting(Forward, "__init__", "graphs")
+    counting(computer, "features", "features")
+    counting(Forward, "logits", "logits")
+    return counts
+
+
+def evaluate(folder, checkpoints, datasets, **given):
+    found = named(checkpoints)
+    table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in found for d in datasets])
+    return evaluation.evaluate(found, datasets, table, Given(**given), ways())
+
+
+def metrics(folder):
+    with (folder / "results.tsv").open(newline="") as file:
+        return [[row[name] for name in METRICS] for row in csv.DictReader(file, delimiter="\t")]
+
+
+def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
+    assert evaluate(tmp_path, [str(run / "model.ckpt-100")], [dev]) == 0
+    found = ResultsTable(tmp_path, []).rows[0]
+    model = trained.load(str(run / "model.ckpt-100"), Given())
+    folder = shutil.copytree(run, tmp_path / "alone")
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-100"\n')
+    estimator = estimator_run.make_estimator(Model(model.config, HeadSpec(2)), folder, ways().machine)
+    logits, step = estimator_run.forward(estimator, computer.features(dev.examples, model))
+    labels = np.array([int(example.label) for example in dev.examples])
+    right = logits.argmax(axis=-1) == labels
+    losses = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(labels)), labels]
+    assert (found.step, found.examples, step) == (100, len(labels), 100)
+    assert found.metrics["accuracy"] == right.mean()
+    assert 0 < found.metrics["accuracy"] < 1
+    assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
+
+
+def test_one_graph_and_one_set_of_features_for_all(tmp_path, run, dev, train, built):
+    assert evaluate(tmp_path, [f"{run}:all"], [dev, train]) == 0
+    assert built == {"graphs": 1, "features": 2, "logits": 6}
+    assert len({row[-3] for row in metrics(tmp_path)}) == 6  # no two losses are the same
+
+
+def test_checkpoints_of_one_architecture_follow_each_other(tmp_path, project, run, dev, built):
+    deep = write_run(tmp_path / "deep", project, steps=(1, 2), layers=3)
+    names = [str(run / "model.ckpt-20"), str(deep / "model.ckpt-1"), str(run / "model.ckpt-40"), str(deep / "model.ckpt-2")]
+    assert evaluate(tmp_path / "table", names, [dev]) == 0
+    assert built["graphs"] == 2
+    assert [row[0] for row in metrics(tmp_path / "table")] == names
+
+
+def test_other_lengths_are_other_features(tmp_path, run, dev, built):
+    evaluate(tmp_path, [str(run)], [dev])
+    evaluate(tmp_path, [str(run)], [dev], max_seq_length=8)
+    assert built["features"] == 2
+    assert len(metrics(tmp_path)) == 1  # the other settings take its place
+
+
+def broken_runs(folder, project, run):
+    """Names of checkpoints that cannot be used, and what is to be said of each."""
+    words = {"bert/embeddings/word_embeddings": np.zeros((7, 8), np.float32)}
+    nan = {"output_bias": np.full(2, np.nan, np.float32)}
+    three = {"task_name": "MNLI", "kind": "classification", "labels": ["a", "b", "c"]}
+    bare = shutil.copytree(run, folder / "bare")
+    (bare / "vocab.txt").unlink()
+    return {
+        str(torn(folder / "torn", run, 40)): "damaged checkpoint",
+        str(changed(folder / "other", run, 40, **words)): "word_embeddings is [7, 8], expected [34, 8]",
+        str(changed(folder / "nan", run, 40, **nan)): "computes what is not a finite number",
+        str(write_run(folder / "three", project, steps=(5,), record=three)): "trained on labels a, b, c, not 0, 1",
+        str(bare): "vocab.txt: no such file",
+        str(run / "model.ckpt-7"): "no checkpoint of this name",
+        str(folder / "x-*"): "no checkpoint matches",
+    }
+
+
+def test_a_broken_checkpoint_is_a_row_and_stops_no_other(tmp_path, project, run, dev):
+    broken = broken_runs(tmp_path / "broken", project, run)
+    names = [*broken, str(run / "model.ckpt-20")]
+    assert evaluate(tmp_path / "table", names, [dev]) == len(broken)
+    *errors, good = ResultsTable(tmp_path / "table", []).rows
+    assert [message in row.error for message, row in zip(broken.values(), errors)] == [True] * len(broken)
+    assert all("\n" not in row.error and not row.metrics for row in errors)
+    assert good.error is None
+    assert good.step == 20
+
+
+def test_a_mended_checkpoint_is_tried_again(tmp_path, run, dev):
+    mended = torn(tmp_path / "mended", run, 40)
+    assert evaluate(tmp_path, [str(mended)], [dev]) == 1
+    shutil.copytree(run, mended, dirs_exist_ok=True)
+    assert evaluate(tmp_path, [str(mended)], [dev]) == 0
+
+
+def test_killed_and_started_again_gives_the_same_table(tmp_path, run, dev, train, built, monkeypatch):
+    names = [str(run / "model.ckpt-7"), f"{run}:all"]
+    evaluate(tmp_path / "whole", names, [dev, train])
+    built["logits"] = 0
+    put, rows = ResultsTable.put, []
+
+    def killed(table, row):
+        if len(rows) == 5:
+            raise KeyboardInterrupt
+        rows.append(row)
+        put(table, row)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ResultsTable, "put", killed)
+        with pytest.raises(KeyboardInterrupt):
+            evaluate(tmp_path / "killed", names, [dev, train])
+    assert built["logits"] == 4  # two errors, three rows, and one that was lost
+    kept = ResultsTable(tmp_path / "killed", []).rows
+    assert evaluate(tmp_path / "killed", names, [dev, train]) == 2
+    assert built["logits"] == 4 + 3
+    assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
+    again = ResultsTable(tmp_path / "killed", []).rows
+    assert [row for row in again if row in kept and row.error is None] == [row for row in kept if row.error is None]
+
+
+def test_other_data_or_weights_are_measured_again(tmp_path, run, dev, built):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    fewer = Dataset(dev.task, "dev", dev.examples[:-1])
+    for datasets in ([dev], [dev], [fewer]):
+        evaluate(tmp_path, [str(copy / "model.ckpt-40")], datasets)
+    assert built["logits"] == 2
+    for path in run.glob("model.ckpt-20*"):
+        shutil.copy(path, copy / path.name.replace("20", "40"))
+    evaluate(tmp_path, [str(copy / "model.ckpt-40")], [fewer])
+    assert built["logits"] == 3
+    assert ResultsTable(tmp_path, []).rows[0].step == 20
+
+
+def test_a_name_that_stands_for_nothing_computes_nothing(tmp_path, dev, built):
+    found = [Named("x", "x: no checkpoint matches")]
+    assert evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), ways()) == 1
+    assert built == {"graphs": 0, "features": 0, "logits": 0}
+
+
+def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
+    loads = []
+    monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
+    model = trained.load(str(run / "model.ckpt-40"), Given())
+    computes = computer.Computer(ways())
+    assert [computes.load(model), computes.load(model)] == [40, 40]
+    assert len(loads) == 1
+    monkeypatch.setattr(Forward, "load", fail)
+    with pytest.raises(CheckpointError):
+        computes.load(trained.load(str(run / "model.ckpt-20"), Given()))
+    with pytest.raises(CheckpointError):  # the weights in the session are those of neither
+        computes.load(model)
+    computes.close()
+
+
+def fail(*_):
+    raise CheckpointError("torn")

@@ -1,0 +1,100 @@
+"""Files to predict, as chunks of examples."""
+
+from __future__ import annotations
+
+import io
+import json
+import types
+
+import pytest
+
+from bert_tf.batch import inputs, trained
+from bert_tf.batch.job import Columns, Given
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from tests.batch.runs import LENGTH, write_run
+
+PAIRS = [("rain .", "storm ."), ("bread .", "soup .")]
+HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+PUBLISHED = HEADER + "".join(f"{row}\t1\t2\t{a}\t{b}\n" for row, (a, b) in enumerate(PAIRS))
+
+
+def reader(folder, step=40, task_name=None, skip_bad_rows=False, **columns):
+    model = trained.load(str(folder / f"model.ckpt-{step}"), Given(max_seq_length=LENGTH))
+    return inputs.inputs(model, Columns(**columns), task_name=task_name, skip_bad_rows=skip_bad_rows)
+
+
+def examples(chunks):
+    return [(example.guid, example.text_a, example.text_b) for chunk in chunks for example in chunk]
+
+
+def test_a_file_of_the_task_needs_no_flags(run, tmp_path):
+    (tmp_path / "test.data").write_text(PUBLISHED)
+    found = examples(reader(run).chunks(str(tmp_path / "test.data")))
+    assert found == [("test-1", *PAIRS[0]), ("test-2", *PAIRS[1])]
+
+
+def test_the_standard_input(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(PUBLISHED.encode())))
+    assert [texts for _, *texts in examples(reader(run).chunks("-"))] == [list(pair) for pair in PAIRS]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "columns"),
+    [
+        ("x.jsonl", "".join(json.dumps({"text_a": a, "text_b": b}) + "\n" for a, b in PAIRS), {}),
+        ("x.csv", "q,a\n" + "".join(f"{a},{b}\n" for a, b in PAIRS), {"text_a": "q", "text_b": "a"}),
+        ("x.tsv", "".join(f"7\t{b}\t{a}\n" for a, b in PAIRS), {"text_a": "3", "text_b": "2"}),
+        ("x", "".join(json.dumps([a, b]) + "\n" for a, b in PAIRS), {"text_a": "1", "text_b": "2", "file_format": "jsonl"}),
+    ],
+)
+def test_tables_of_one_s_own(run, tmp_path, name, text, columns):
+    (tmp_path / name).write_text(text)
+    assert [texts for _, *texts in examples(reader(run, **columns).chunks(str(tmp_path / name)))] == [
+        list(pair) for pair in PAIRS
+    ]
+
+
+def test_columns_are_those_of_the_training_but_for_what_is_given(tmp_path, project):
+    record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "q", "text_b": "a"}
+    folder = write_run(tmp_path / "run", project, steps=[40], record={**record, "id_column": "key", "file_format": "csv"})
+    (tmp_path / "x.jsonl").write_text('{"key": 5, "q": "rain", "a": "soup", "other": "salt"}\n')
+    path = str(tmp_path / "x.jsonl")
+    made = reader(folder)
+    assert (made.head.num_labels, made.head.kind, made.labels, made.published) == (3, "multi_label", ("a", "b", "c"), None)
+    assert examples(made.chunks(path)) == [("5", "rain", "soup")]
+    assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
+
+
+@pytest.mark.parametrize(("rows", "sizes"), [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3])])
+def test_chunks(run, tmp_path, monkeypatch, rows, sizes):
+    monkeypatch.setattr(inputs, "CHUNK", 3)
+    (tmp_path / "x.tsv").write_text("".join("rain\tsoup\n" for _ in range(rows)))
+    chunks = reader(run, text_a="1", text_b="2").chunks(str(tmp_path / "x.tsv"))
+    assert [len(chunk) for chunk in chunks] == sizes
+
+
+def test_a_table_without_rows_is_one_empty_chunk(run, tmp_path):
+    (tmp_path / "x.tsv").write_text(HEADER)
+    assert list(reader(run).chunks(str(tmp_path / "x.tsv"))) == [[]]
+
+
+def test_a_bad_row_stops_or_is_left_out(run, tmp_path, caplog):
+    (tmp_path / "x.tsv").write_text(PUBLISHED + "3\t1\t2\train\t\n4\t1\n5\t1\t2\tsalt\tpear\n")
+    path = str(tmp_path / "x.tsv")
+    with pytest.raises(DataError, match=r"x\.tsv:4: the text in column '#2 String' is empty"):
+        list(reader(run).chunks(path))
+    assert [guid for guid, *_ in examples(reader(run, skip_bad_rows=True).chunks(path))] == ["test-1", "test-2", "test-5"]
+    assert caplog.messages[-1] == f"{path}: rows left out, since they cannot be used: 2"
+
+
+def test_where_no_record_is_the_task_has_to_be_named(tmp_path, project):
+    folder = write_run(tmp_path / "run", project, steps=[40])
+    (folder / "run_config.json").unlink()
+    with pytest.raises(CheckpointError, match=r"no run_config\.json beside it says what it was trained on; add --task_name"):
+        reader(folder)
+    made = reader(folder, task_name="rte")
+    assert (made.published.name, made.labels) == ("RTE", ("entailment", "not_entailment"))
+    with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
+        reader(folder, task_name="MNLI")
+    with pytest.raises(FlagError, match="unknown task"):
+        reader(folder, task_name="MRPK")

@@ -1,0 +1,94 @@
+"""Jobs out of files and flags."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.batch import job
+from bert_tf.batch.job import Columns, EvaluateJob, FilePair, Given, PredictJob, TaskEntry
+from bert_tf.errors import FlagError
+
+EVALUATE = {"checkpoints": "out/mrpc", "tasks": "MRPC", "output_dir": "out/eval"}
+PREDICT = {"checkpoint": "out/mrpc", "files": {"input": "a.tsv", "output": "b.tsv"}}
+
+
+def test_one_value_stands_for_a_list_of_one():
+    made = job.make(EvaluateJob, EVALUATE)
+    assert made == EvaluateJob(Given(), ("out/mrpc",), (TaskEntry(Columns(), "MRPC"),), "out/eval")
+
+
+def test_lists_and_entries():
+    tasks = ["MRPC", {"name": "custom", "file": "more.csv", "text_a": 2, "label_column": "mood"}]
+    made = job.make(EvaluateJob, {**EVALUATE, "checkpoints": ["a:all", "b"], "tasks": tasks, "max_seq_length": 64})
+    assert made.checkpoints == ("a:all", "b")
+    assert made.tasks[1] == TaskEntry(Columns(text_a="2", label_column="mood"), "custom", file="more.csv")
+    assert made.model == Given(max_seq_length=64)
+
+
+def test_a_job_of_prediction():
+    made = job.make(PredictJob, {**PREDICT, "text_a": "question", "has_header": False, "skip_bad_rows": True})
+    assert made.files == (FilePair("a.tsv", "b.tsv"),)
+    assert made.columns.given() == {"text_a": "question", "has_header": False}
+    assert made.skip_bad_rows
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (EvaluateJob, {**EVALUATE, "checkpoint": "x"}, "unknown key 'checkpoint'; did you mean checkpoints?"),
+        (
+            EvaluateJob,
+            {**EVALUATE, "tasks": [{"name": "AX", "splt": "dev"}]},
+            "tasks: unknown key 'splt'; did you mean split?",
+        ),
+        (EvaluateJob, {**EVALUATE, "tasks": [{"file": "x.tsv"}]}, "tasks: name is missing"),
+        (EvaluateJob, {**EVALUATE, "tasks": []}, "tasks: [] is not a list with an entry"),
+        (EvaluateJob, {**EVALUATE, "eval_batch_size": 0}, "eval_batch_size: 0 is not a whole number from 1 on"),
+        (EvaluateJob, {**EVALUATE, "max_seq_length": True}, "max_seq_length: True is not a whole number from 1 on"),
+        (EvaluateJob, {**EVALUATE, "do_lower_case": "yes"}, "do_lower_case: 'yes' is not true or false"),
+        (EvaluateJob, {**EVALUATE, "long_text": "cut"}, "long_text: 'cut' is not truncate, head_tail or windows"),
+        (EvaluateJob, {**EVALUATE, "checkpoints": [3]}, "checkpoints: [3] is not a text"),
+        (EvaluateJob, {"checkpoints": "x", "tasks": "MRPC"}, "output_dir is missing"),
+        (PredictJob, {**PREDICT, "files": "a.tsv"}, "files: 'a.tsv' is not a mapping with input and output"),
+        (PredictJob, {**PREDICT, "files": [{"input": "a.tsv"}]}, "files: output is missing"),
+        (PredictJob, {**PREDICT, "text_a": True}, "text_a: True is not a text"),
+        (PredictJob, {**PREDICT, "file_format": "xml"}, "file_format: 'xml' is not tsv, csv or jsonl"),
+        (PredictJob, {**PREDICT, 1: 2}, "unknown key '1'"),
+    ],
+)
+def test_mistakes_name_the_key(kind, values, message):
+    with pytest.raises(FlagError) as caught:
+        job.make(kind, values)
+    assert str(caught.value).startswith(message)
+
+
+def test_every_key_can_be_read():
+    keys = {key for kind in (EvaluateJob, PredictJob, TaskEntry, FilePair) for key in job._keys(kind)}
+    assert keys == job._READERS.keys()
+
+
+@pytest.mark.parametrize("text", ["checkpoints: out/mrpc\ntasks: [MRPC]\noutput_dir: e\n", json.dumps(EVALUATE, indent=2)])
+def test_a_file_is_yaml_or_json(tmp_path, text):
+    (tmp_path / "job").write_text("\ufeff" + text, encoding="utf-8")
+    assert job.read(tmp_path / "job")["checkpoints"] == "out/mrpc"
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"tasks: [MRPC\noutput_dir: e\n", ":2: neither YAML nor JSON: "),
+        (b"- a\n", ": a job is a mapping of keys to values"),
+        (b"", ": a job is a mapping of keys to values"),
+        (b"tasks: \xff\n", ": not UTF-8"),
+        (None, ": cannot read the job: No such file or directory"),
+    ],
+)
+def test_an_unusable_file_is_one_line(tmp_path, data, message):
+    path = tmp_path / "job.yaml"
+    if data is not None:
+        path.write_bytes(data)
+    with pytest.raises(FlagError) as caught:
+        job.read(path)
+    assert str(caught.value).startswith(f"{path}{message}")

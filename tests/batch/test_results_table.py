@@ -1,0 +1,92 @@
+"""The table: files, order, and the form for the screen."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.batch.results_table import ResultsTable, Row, for_screen
+from bert_tf.errors import OutputError
+
+SETTINGS = {"data_sha256": "5", "max_seq_length": 24}
+FIRST = Row("run/a-1", 1, "MRPC", "dev", {"accuracy": 0.75, "f1": 0.8}, 0.5, 13, 90.04, settings=SETTINGS)
+BETTER = Row("run/a-2", 2, "MRPC", "dev", {"accuracy": 0.875, "f1": 0.25}, 0.25, 13, 100.0, settings=SETTINGS)
+OTHER = Row("run/a-2", 2, "STS-B", "dev", {"pearson": -0.5, "spearman": 0.0}, 4.0, 9, 7.0, settings=SETTINGS)
+BROKEN = Row("run/a-3", None, "MRPC", "dev", error="run/a-3: damaged\tcheckpoint")
+ROWS = (FIRST, BETTER, OTHER, BROKEN)
+ORDER = [row.key for row in ROWS]
+
+
+def table(folder, order=ORDER, rows=ROWS):
+    made = ResultsTable(folder, order)
+    for row in rows:
+        made.put(row)
+    return made
+
+
+def test_tsv_has_every_metric_and_a_cell_for_each(tmp_path):
+    table(tmp_path / "new" / "folder")
+    assert (tmp_path / "new" / "folder" / "results.tsv").read_text() == (
+        "checkpoint\tstep\ttask\tsplit\taccuracy\tf1\tpearson\tspearman\tloss\texamples\texamples_per_second\terror\n"
+        "run/a-1\t1\tMRPC\tdev\t0.75\t0.8\t\t\t0.5\t13\t90.04\t\n"
+        "run/a-2\t2\tMRPC\tdev\t0.875\t0.25\t\t\t0.25\t13\t100.0\t\n"
+        "run/a-2\t2\tSTS-B\tdev\t\t\t-0.5\t0.0\t4.0\t9\t7.0\t\n"
+        "run/a-3\t\tMRPC\tdev\t\t\t\t\t\t\t\trun/a-3: damaged checkpoint\n"
+    )
+
+
+def test_what_is_read_again_is_what_was_written(tmp_path):
+    table(tmp_path)
+    assert ResultsTable(tmp_path, ORDER).rows == list(ROWS)
+    assert len(json.loads((tmp_path / "results.json").read_text())["rows"]) == len(ROWS)
+
+
+def test_every_row_is_on_disk_at_once(tmp_path):
+    made = ResultsTable(tmp_path, ORDER)
+    for count, row in enumerate(ROWS, start=1):
+        made.put(row)
+        assert len(ResultsTable(tmp_path, ORDER).rows) == count
+        assert (tmp_path / "results.tsv").read_text().count("\n") == count + 1
+
+
+def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path):
+    earlier = Row("run/old", 9, "MRPC", "dev", {"accuracy": 0.1}, 1.0, 13, 1.0)
+    table(tmp_path, [earlier.key], [earlier])
+    assert table(tmp_path, rows=reversed(ROWS)).rows == [earlier, *ROWS]
+
+
+def test_a_row_is_there_only_with_the_same_settings_and_without_an_error(tmp_path):
+    made = table(tmp_path)
+    assert made.has(*FIRST.key, SETTINGS)
+    assert not made.has(*FIRST.key, {**SETTINGS, "max_seq_length": 64})
+    assert not made.has("run/a-9", "MRPC", "dev", SETTINGS)
+    assert not made.has(*BROKEN.key, {})
+
+
+def test_a_row_takes_the_place_of_its_like(tmp_path):
+    made = table(tmp_path)
+    mended = Row("run/a-3", 3, "MRPC", "dev", {"accuracy": 1.0, "f1": 1.0}, 0.0, 13, 5.0)
+    made.put(mended)
+    assert made.rows == [FIRST, BETTER, OTHER, mended]
+
+
+def test_the_screen_has_the_best_first_and_errors_last():
+    assert for_screen(ROWS) == (
+        "   checkpoint  step  task  split  accuracy      f1    loss  examples  examples_per_second\n"
+        "*  run/a-2        2  MRPC  dev      0.8750  0.2500  0.2500        13                100.0\n"
+        "   run/a-1        1  MRPC  dev      0.7500  0.8000  0.5000        13                 90.0\n"
+        "\n"
+        "   checkpoint  step  task   split  pearson  spearman    loss  examples  examples_per_second\n"
+        "*  run/a-2        2  STS-B  dev    -0.5000    0.0000  4.0000         9                  7.0\n"
+        "\n"
+        "error: run/a-3: damaged\tcheckpoint (MRPC dev)\n"
+    )
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"rows": [{"no": 1}]}', '{"rows": 3}'])
+def test_an_unreadable_table_is_not_overwritten(tmp_path, text):
+    (tmp_path / "results.json").write_text(text)
+    with pytest.raises(OutputError, match=r"results\.json: unreadable table; move it away"):
+        ResultsTable(tmp_path, [])
+    assert (tmp_path / "results.json").read_text() == text

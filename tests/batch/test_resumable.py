@@ -1,0 +1,116 @@
+"""A file that several processes write, one after the other."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.batch.resumable import ResumableFile
+from bert_tf.errors import OutputError
+
+SETTINGS = {"labels": ("a", "b"), "chunk": 2}
+
+
+class Killed(BaseException):
+    """Takes the place of a signal."""
+
+
+def write(path, chunks, *, until=None, settings=SETTINGS):
+    """Adds what is missing of the chunks; ends before the number `until` as a process does that is killed."""
+    file = ResumableFile(path, settings)
+    start = file.chunks
+    with file:
+        for number in range(start, len(chunks)):
+            if number == until:
+                raise Killed
+            file.add(chunks[number], rows=2)
+    return start
+
+
+CHUNKS = [b"header\nab\n", b"cd\n", b"\xc3\xa9\n", b"gh\n"]
+
+
+def test_a_whole_file(tmp_path):
+    path = tmp_path / "new" / "x.tsv"
+    assert write(path, CHUNKS) == 0
+    assert path.read_bytes() == b"".join(CHUNKS)
+    assert sorted(found.name for found in path.parent.iterdir()) == ["x.tsv", "x.tsv.job.json"]
+    again = ResumableFile(path, SETTINGS)
+    assert (again.finished, again.rows, again.chunks) == (True, 8, 4)
+
+
+@pytest.mark.parametrize("until", [1, 3])
+def test_what_is_done_is_not_done_again(tmp_path, until):
+    path = tmp_path / "x.tsv"
+    with pytest.raises(Killed):
+        write(path, CHUNKS, until=until)
+    assert not path.exists()
+    with (tmp_path / "x.tsv.part").open("ab") as file:
+        file.write(b"half a li")  # of a chunk that was being written
+    assert write(path, CHUNKS) == until
+    assert path.read_bytes() == b"".join(CHUNKS)
+
+
+def test_what_was_there_stays_until_the_new_one_is_whole(tmp_path):
+    path = tmp_path / "x.tsv"
+    write(path, CHUNKS)
+    other = {**SETTINGS, "chunk": 3}
+    with pytest.raises(Killed):
+        write(path, CHUNKS[1:], until=2, settings=other)
+    assert path.read_bytes() == b"".join(CHUNKS)
+    assert write(path, CHUNKS[1:], settings=other) == 2
+    assert path.read_bytes() == b"".join(CHUNKS[1:])
+
+
+def test_other_settings_start_anew(tmp_path):
+    path = tmp_path / "x.tsv"
+    with pytest.raises(Killed):
+        write(path, CHUNKS, until=3)
+    assert write(path, [b"new\n"], settings={**SETTINGS, "labels": ("a", "c")}) == 0
+    assert path.read_bytes() == b"new\n"
+
+
+def test_a_file_that_was_changed_since_is_made_again(tmp_path):
+    path = tmp_path / "x.tsv"
+    write(path, CHUNKS)
+    path.write_bytes(b"cut")
+    assert not ResumableFile(path, SETTINGS).finished
+    assert write(path, CHUNKS) == 0
+    with pytest.raises(Killed):
+        write(path, CHUNKS, until=2, settings={})
+    (tmp_path / "x.tsv.part").write_bytes(b"cut")
+    assert ResumableFile(path, {}).chunks == 0
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"finished": 3}'])
+def test_an_unreadable_state_counts_as_none(tmp_path, text):
+    path = tmp_path / "x.tsv"
+    write(path, CHUNKS)
+    (tmp_path / "x.tsv.job.json").write_text(text)
+    assert ResumableFile(path, SETTINGS).chunks == 0
+
+
+class FullDisk:
+    """Takes the place of an open file."""
+
+    def write(self, _):
+        raise OSError(28, "No space left on device")
+
+    def close(self):
+        pass
+
+
+def write_until_full(file, monkeypatch):
+    with file:
+        file.add(CHUNKS[0], rows=2)
+        monkeypatch.setattr(file, "_file", FullDisk())
+        file.add(CHUNKS[1], rows=2)
+
+
+def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
+    path = tmp_path / "x.tsv"
+    with pytest.raises(OutputError, match=r"x\.tsv: cannot write: No space left on device; the same command goes on"):
+        write_until_full(ResumableFile(path, SETTINGS), monkeypatch)
+    assert json.loads((tmp_path / "x.tsv.job.json").read_text())["chunks"] == 1
+    assert write(path, CHUNKS) == 1

@@ -1,0 +1,172 @@
+"""Files and pipes become predictions."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import types
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import inputs, stream, trained
+from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.prediction import Predictor
+from bert_tf.errors import CheckpointError, DataError
+from tests.batch.runs import torn, ways
+from tests.tiny import FILLERS, HALVES
+
+ROWS = 11
+CHUNK = 3
+
+
+@pytest.fixture(autouse=True)
+def _small_chunks(monkeypatch):
+    monkeypatch.setattr(inputs, "CHUNK", CHUNK)
+
+
+@pytest.fixture(scope="module")
+def model(run):
+    return trained.load(str(run / "model.ckpt-100"), Given())
+
+
+@pytest.fixture(scope="module")
+def reads(model):
+    return inputs.inputs(model, Columns(text_a="1", text_b="2", file_format="tsv"), task_name=None, skip_bad_rows=False)
+
+
+@pytest.fixture(scope="module")
+def predictor(model, reads):
+    made = Predictor(model, reads.head, reads.labels, ways())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.tsv"
+    path.write_text(text())
+    return path
+
+
+def text(rows=ROWS, seed=0):
+    """Lines of different lengths."""
+    rng = np.random.default_rng(seed)
+    words = [*HALVES[0], *HALVES[1], *FILLERS[:8]]
+    sentences = (" ".join(rng.choice(words, rng.integers(1, 9))) for _ in range(2 * rows))
+    return "".join(f"{a}\t{b}\n" for a, b in zip(sentences, sentences))
+
+
+class Counting:
+    """A predictor that says which chunks it computed, and is killed before one of them."""
+
+    def __init__(self, predictor, killed_at=None):
+        self._predictor, self._killed_at = predictor, killed_at
+        self.read = predictor.read
+        self.chunks = []
+
+    def lines(self, number, examples, features):
+        if number == self._killed_at:
+            raise KeyboardInterrupt
+        self.chunks.append(number)
+        return self._predictor.lines(number, examples, features)
+
+
+def predict(source, output, reads, predictor, **settings):
+    stream.predict(FilePair(str(source), str(output)), reads, predictor, settings)
+
+
+def test_a_row_for_each_line_in_their_order(source, tmp_path, reads, predictor):
+    predict(source, tmp_path / "out.tsv", reads, predictor)
+    header, *rows = (line.split("\t") for line in (tmp_path / "out.tsv").read_text().splitlines())
+    assert header == ["id", "label", "probability_0", "probability_1"]
+    assert [row[0] for row in rows] == [f"test-{line}" for line in range(1, ROWS + 1)]
+    examples = [example for chunk in reads.chunks(str(source)) for example in chunk]
+    alone = [predictor.lines(1, [example], predictor.read([example])).decode().split("\t") for example in examples]
+    np.testing.assert_allclose([float(row[2]) for row in rows], [float(row[2]) for row in alone], rtol=1e-5)
+    assert len({row[2] for row in rows}) > CHUNK  # rows are not mistaken for others
+
+
+@pytest.mark.parametrize("killed_at", [0, 1, 3])
+def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, reads, predictor, killed_at):
+    predict(source, tmp_path / "whole.tsv", reads, predictor)
+    with pytest.raises(KeyboardInterrupt):
+        predict(source, tmp_path / "out.tsv", reads, Counting(predictor, killed_at))
+    assert not (tmp_path / "out.tsv").exists()
+    again = Counting(predictor)
+    predict(source, tmp_path / "out.tsv", reads, again)
+    assert again.chunks == list(range(killed_at, 4))
+    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+
+
+def test_what_is_finished_is_left_alone_until_input_or_settings_change(source, tmp_path, reads, predictor):
+    for change, computed in ((None, 4), (None, 0), ("settings", 4), ("input", 5)):
+        if change == "input":
+            source.write_text(text(rows=ROWS + 2))
+        counting = Counting(predictor)
+        predict(source, tmp_path / "out.tsv", reads, counting, weights=change is not None)
+        assert len(counting.chunks) == computed
+
+
+def test_pipes_say_what_files_say(source, tmp_path, reads, predictor, monkeypatch):
+    predict(source, tmp_path / "whole.tsv", reads, predictor)
+    whole = (tmp_path / "whole.tsv").read_bytes()
+    for incoming, outgoing in (("-", "-"), (source, "-"), ("-", tmp_path / "out.tsv")):
+        written = io.BytesIO()
+        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
+        monkeypatch.setattr("sys.stdout", types.SimpleNamespace(buffer=written))
+        predict(incoming, outgoing, reads, predictor)
+        assert (written.getvalue() if outgoing == "-" else outgoing.read_bytes()) == whole
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv", "whole.tsv", "whole.tsv.job.json"]
+
+
+def test_a_pipe_that_fails_leaves_no_file(source, tmp_path, reads, predictor, monkeypatch):
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
+    with pytest.raises(KeyboardInterrupt):
+        predict("-", tmp_path / "out.tsv", reads, Counting(predictor, killed_at=2))
+    assert [path.name for path in tmp_path.iterdir()] == ["in.tsv"]
+
+
+def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
+    read, ahead_of_output = [], []
+
+    class Reads:
+        def chunks(self, source):
+            for chunk in reads.chunks(source):
+                read.append(chunk)
+                yield chunk
+
+    class Watching(Counting):
+        def lines(self, number, examples, features):
+            ahead_of_output.append(len(read) - number)
+            return super().lines(number, examples, features)
+
+    (tmp_path / "in.tsv").write_text(text(rows=40 * CHUNK))
+    predict(tmp_path / "in.tsv", tmp_path / "out.tsv", Reads(), Watching(predictor))
+    assert len(ahead_of_output) == 40
+    assert max(ahead_of_output) <= 3  # the one in use, one that waits, one in the making
+
+
+def test_rows_before_a_bad_one_are_kept(source, tmp_path, reads, predictor):
+    source.write_text(text() + "rain\n")
+    with pytest.raises(DataError, match=r"in\.tsv:12: 1 cells where 2 are expected"):
+        predict(source, tmp_path / "out.tsv", reads, predictor)
+    assert (tmp_path / "out.tsv.part").read_text().count("\n") == 1 + 3 * CHUNK
+
+
+def test_a_compressed_file(source, tmp_path, reads, predictor):
+    predict(source, tmp_path / "whole.tsv", reads, predictor)
+    (tmp_path / "in.tsv.gz").write_bytes(gzip.compress(source.read_bytes()))
+    predict(tmp_path / "in.tsv.gz", tmp_path / "out.tsv", reads, predictor)
+    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+
+
+def test_a_missing_file(tmp_path, reads, predictor):
+    with pytest.raises(DataError, match=r"none\.tsv: cannot read the file: No such file"):
+        predict(tmp_path / "none.tsv", tmp_path / "out.tsv", reads, predictor)
+
+
+def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
+    folder = torn(tmp_path / "torn", run, 100)
+    with pytest.raises(CheckpointError, match="damaged checkpoint"):
+        Predictor(trained.load(str(folder / "model.ckpt-100"), Given()), reads.head, reads.labels, ways())

@@ -1,0 +1,102 @@
+"""What belongs to a checkpoint."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+
+import pytest
+
+from bert_tf.batch import trained
+from bert_tf.batch.job import Given
+from bert_tf.errors import BertError, CheckpointError
+from bert_tf.tasks.base import MULTI_LABEL, HeadSpec
+from tests.batch.runs import LENGTH, write_run
+from tests.tiny import TOKENS
+
+CASED = "\n".join([*TOKENS[:-1], "Rain"]) + "\n"
+
+
+@pytest.fixture
+def copy(run, tmp_path):
+    return shutil.copytree(run, tmp_path / "copy")
+
+
+def load(folder, **given):
+    return trained.load(str(folder / "model.ckpt-40"), Given(**given))
+
+
+def test_a_run_says_how_its_texts_were_prepared(run):
+    made = load(run)
+    assert (made.max_seq_length, made.lower_case, made.long_text, made.num_labels) == (LENGTH, True, "truncate", 2)
+    assert made.record["labels"] == ["0", "1"]
+
+
+def test_what_is_given_goes_first(run):
+    made = load(run, max_seq_length=12, long_text="windows")
+    assert (made.max_seq_length, made.long_text) == (12, "windows")
+    assert made.settings["max_seq_length"] == 12
+
+
+@pytest.mark.parametrize(("vocabulary", "lower_case"), [(None, True), (CASED, False)])
+def test_without_a_record_the_vocabulary_tells_of_case(copy, vocabulary, lower_case):
+    (copy / "run_config.json").unlink()
+    if vocabulary:
+        (copy / "vocab.txt").write_text(vocabulary)
+    made = load(copy, max_seq_length=16)
+    assert made.lower_case is lower_case
+    assert made.record == {}
+
+
+def test_other_weights_have_another_digest(run):
+    digests = {trained.load(str(run / f"model.ckpt-{step}"), Given()).digest for step in (20, 40, 100)}
+    assert len(digests) == 3
+
+
+def test_files_can_lie_elsewhere(copy, project):
+    for name in ("vocab.txt", "bert_config.json"):
+        (copy / name).unlink()
+    with pytest.raises(CheckpointError, match="name it with --bert_config_file"):
+        load(copy)
+    with pytest.raises(CheckpointError, match="name it with --vocab_file"):
+        load(copy, bert_config_file=str(project.bert_config_file))
+    assert load(copy, bert_config_file=str(project.bert_config_file), vocab_file=str(project.vocab_file)).num_labels == 2
+
+
+def test_misfits_are_told_before_anything_is_computed(run):
+    with pytest.raises(BertError, match="--max_seq_length=4000 is outside"):
+        load(run, max_seq_length=4000)
+    with pytest.raises(BertError, match="--do_lower_case is off"):
+        load(run, do_lower_case=False)
+
+
+def test_a_pretrained_model_is_no_classifier(project):
+    with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model, not a classifier"):
+        trained.load(project.init_checkpoint, Given(max_seq_length=LENGTH))
+
+
+@pytest.mark.parametrize(
+    ("head", "labels", "message"),
+    [
+        (HeadSpec(2), ("no", "yes"), "trained on labels 0, 1, not no, yes"),
+        (HeadSpec(2, MULTI_LABEL), ("0", "1"), "trained on kind classification, not multi_label"),
+    ],
+)
+def test_other_labels_are_refused(run, head, labels, message):
+    load(run).refuse(HeadSpec(2), ("0", "1"))
+    with pytest.raises(CheckpointError, match=message):
+        load(run).refuse(head, labels)
+
+
+def test_where_no_record_is_the_head_tells_how_many_labels_there_are(run):
+    unknown = dataclasses.replace(load(run), record={})
+    unknown.refuse(HeadSpec(2), ("no", "yes"))
+    with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
+        unknown.refuse(HeadSpec(3), ("a", "b", "c"))
+
+
+def test_models_of_one_architecture_share_it(run, project, tmp_path):
+    again = write_run(tmp_path / "again", project)
+    third = write_run(tmp_path / "third", project, record={"labels": ["a", "b", "c"]})
+    assert load(run).architecture == load(again).architecture
+    assert load(run).architecture != load(third).architecture

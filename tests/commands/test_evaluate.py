@@ -1,0 +1,189 @@
+"""The evaluate command: its line, its job file, its data and its status."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.batch.job import Columns, Given, TaskEntry
+from bert_tf.commands import evaluate
+from bert_tf.errors import FlagError
+from bert_tf.runtime.settings import DeviceSettings
+from tests.batch.runs import torn, write_run
+from tests.tiny import SIZES, write_project
+
+NEEDED = ["--task_name=MRPC", "--checkpoints=out/mrpc", "--output_dir=out/eval"]
+
+
+def parse(*arguments):
+    return evaluate.parse(["evaluate", *arguments])
+
+
+def test_flags_become_a_job():
+    settings = parse(
+        *NEEDED, "--data_dir=d", "--checkpoints=a:all,b", "--nodo_lower_case", "--max_seq_length=64", "--num_gpus=1"
+    )
+    assert settings.job.checkpoints == ("a:all", "b")
+    assert settings.job.tasks == (TaskEntry(Columns(), "MRPC", data_dir="d"),)
+    assert settings.job.model == Given(max_seq_length=64, do_lower_case=False)
+    assert settings.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
+    assert settings.machine.precision == "float32"
+
+
+def test_several_tasks_by_flag():
+    assert [task.name for task in parse(*NEEDED, "--task_name=MRPC,rte").job.tasks] == ["MRPC", "rte"]
+
+
+def test_flags_go_before_the_file(tmp_path):
+    (tmp_path / "job.json").write_text(
+        json.dumps({"checkpoints": "a", "tasks": ["RTE"], "output_dir": "b", "eval_batch_size": 8})
+    )
+    job = parse(f"--job={tmp_path / 'job.json'}", "--checkpoints=c", "--eval_batch_size=9").job
+    assert (job.checkpoints, job.tasks[0].name, job.output_dir, job.eval_batch_size) == (("c",), "RTE", "b", 9)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--checkpoints=a", "--output_dir=b"], "--task_name is required, or --job=FILE"),
+        (["--checkpoints=a", "--output_dir=b", "--data_dir=d"], "--data_dir is the folder of a task: name it with --task_name"),
+        (["--task_name=MRPC", "--output_dir=b"], "--checkpoints is missing"),
+        (["--task_name=MRPC", "--checkpoints=a"], "--output_dir is missing"),
+        ([*NEEDED, "--strategy=mirrored"], "--help lists all flags"),
+        ([*NEEDED, "--job=none.yaml"], "none.yaml: cannot read the job: No such file or directory"),
+        ([*NEEDED, "more"], "unexpected argument 'more'"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message):
+    with pytest.raises(FlagError) as caught:
+        parse(*arguments)
+    assert message in str(caught.value)
+
+
+def test_a_mistake_in_a_file_names_the_file(tmp_path):
+    path = tmp_path / "job.yaml"
+    path.write_text("checkpoints: a\ntasks: MRPC\noutput_dr: b\n")
+    with pytest.raises(FlagError) as caught:
+        parse(f"--job={path}")
+    assert str(caught.value).startswith(f"{path}: unknown key 'output_dr'; did you mean output_dir?")
+
+
+def test_help_names_every_flag_without_tensorflow():
+    code = (
+        "import sys; from bert_tf.__main__ import main; main(['x', 'evaluate', '--help']); print('tensorflow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f"{row.name} " in done.stdout for row in evaluate.FLAGS)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("evaluate") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def run(project, tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
+
+
+def main(*arguments, **flags):
+    flags = {"verbosity": -1, **flags}
+    return evaluate.main(["evaluate", *arguments, *(f"--{name}={value}" for name, value in flags.items())])
+
+
+def rows(folder):
+    return json.loads((folder / "results.json").read_text())["rows"]
+
+
+def test_the_table_is_printed_and_written(project, run, tmp_path, capsys):
+    assert main(task_name="mrpc", data_dir=project.data_dir, checkpoints=f"{run}:all", output_dir=tmp_path) == 0
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split()[:6] == ["checkpoint", "step", "task", "split", "accuracy", "f1"]
+    assert lines[0].startswith("*  ")
+    assert [row["step"] for row in rows(tmp_path)] == [20, 40, 100]
+    assert {row["examples"] for row in rows(tmp_path)} == {SIZES["dev"]}
+
+
+def test_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, capsys):
+    folder = torn(tmp_path / "torn", run, 40)
+    assert main(task_name="MRPC", data_dir=project.data_dir, checkpoints=f"{folder}:all", output_dir=tmp_path / "e") == 3
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"error: {folder}/model.ckpt-40: damaged checkpoint")
+    assert len(rows(tmp_path / "e")) == 3
+
+
+def test_splits_and_files_of_a_job(project, run, tmp_path):
+    shutil.copy(project.data_dir / "train.tsv", tmp_path / "more.tsv")
+    tasks = [
+        {"name": "MRPC", "data_dir": str(project.data_dir), "split": "train"},
+        {"name": "MRPC", "file": str(tmp_path / "more.tsv")},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoints": str(run), "tasks": tasks, "output_dir": str(tmp_path / "e")}))
+    assert main(job=tmp_path / "job.json") == 0
+    by_split, by_file = rows(tmp_path / "e")
+    assert (by_split["split"], by_file["split"]) == ("train", str(tmp_path / "more.tsv"))
+    assert by_split["metrics"] == by_file["metrics"]
+    assert by_split["loss"] == by_file["loss"]
+
+
+def test_mnli_has_two_rows(project, tmp_path):
+    run = write_run(
+        tmp_path / "run",
+        project,
+        steps=[7],
+        record={"task_name": "MNLI", "kind": "classification", "labels": ["contradiction", "entailment", "neutral"]},
+    )
+    for split in ("matched", "mismatched"):
+        text = "sentence1\tsentence2\tgold_label\n" + f"rain .\tstorm {split} .\tneutral\n" * 3
+        (tmp_path / f"dev_{split}.tsv").write_text(text)
+    assert main(task_name="MNLI", data_dir=tmp_path, checkpoints=run, output_dir=tmp_path / "e") == 0
+    assert [row["split"] for row in rows(tmp_path / "e")] == ["dev_matched", "dev_mismatched"]
+
+
+def test_data_of_one_s_own_is_read_as_in_training(project, tmp_path):
+    record = {"task_name": "custom", "kind": "regression", "labels": [], "text_a": "said", "label_column": "mood"}
+    run = write_run(tmp_path / "run", project, steps=[7], record=record)
+    (tmp_path / "more.csv").write_text("said,mood\nrain .,1.5\nsoup .,-2\nbread salt .,0\n")
+    job = {
+        "checkpoints": str(run),
+        "tasks": {"name": "custom", "file": str(tmp_path / "more.csv")},
+        "output_dir": str(tmp_path),
+    }
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    assert main(job=tmp_path / "job.json") == 0
+    assert list(rows(tmp_path)[0]["metrics"]) == ["pearson", "spearman"]
+
+
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ({"name": "MRPK"}, "unknown task 'MRPK'; did you mean MRPC?"),
+        ({"name": "custom"}, "tasks: custom needs a file"),
+        ({"name": "custom", "file": "x.csv"}, "task custom: kind and names of its labels are in the run_config.json of a run"),
+        ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),
+        ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate by"),
+        ({"name": "MRPC", "data_dir": "nowhere"}, "nowhere: no such folder"),
+        ({"name": "MRPC", "file": "nowhere.tsv"}, "nowhere.tsv: cannot read the file"),
+    ],
+)
+def test_what_is_wrong_with_the_data_stops_the_job(task, message, project, tmp_path, capsys):
+    task = {"data_dir": str(project.data_dir), **task} if task.get("split") else task
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoints": "none", "tasks": [task], "output_dir": str(tmp_path / "e")}))
+    assert main(job=tmp_path / "job.json") == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert captured.out == ""
+    assert not (tmp_path / "e").exists()
+
+
+def test_ctrl_c_is_one_line(monkeypatch, capsys, tmp_path):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(evaluate, "_run", stop)
+    assert main(task_name="MRPC", checkpoints="x", output_dir=tmp_path) == 130
+    assert capsys.readouterr().err == "error: stopped; the same command leaves out the rows that are done\n"

@@ -1,0 +1,108 @@
+"""Evaluation while a model trains, from its flags to the files that are left."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.commands import classifier, flags, sources
+from bert_tf.commands.evaluating import best_by
+from bert_tf.errors import FlagError
+from bert_tf.tasks.glue import TASKS
+from tests.tiny import write_project
+
+
+def by(*arguments, task="MRPC"):
+    return best_by(flags.parse(["x", f"--task_name={task}", *arguments]).train, TASKS[task])
+
+
+@pytest.mark.parametrize(
+    ("task", "arguments", "metric"),
+    [
+        ("MRPC", (), "eval_accuracy"),
+        ("CoLA", (), "eval_matthews_correlation"),
+        ("MRPC", ("--best_metric=f1",), "eval_f1"),
+        ("MRPC", ("--best_metric=loss",), "eval_loss"),
+    ],
+)
+def test_the_best_is_by_the_first_metric_or_the_one_that_is_named(task, arguments, metric):
+    assert by("--eval_every_n_steps=5", *arguments, task=task) == metric
+
+
+def test_nothing_is_evaluated_unless_asked():
+    assert by() is None
+
+
+@pytest.mark.parametrize("flag", ["--best_metric=f1", "--early_stopping_patience=2"])
+def test_a_flag_that_does_nothing_without_evaluations_is_refused(flag):
+    with pytest.raises(FlagError, match=f"^{flag} needs evaluations: give --eval_every_n_steps as well$"):
+        by(flag)
+
+
+def test_an_unknown_metric_is_answered_with_the_known_ones():
+    with pytest.raises(
+        FlagError, match=r"^--best_metric: unknown metric 'acuracy'; did you mean accuracy\? \(known: accuracy, f1"
+    ):
+        by("--eval_every_n_steps=5", "--best_metric=acuracy")
+
+
+def run(*arguments):
+    return classifier.main(["run_classifier.py", *arguments])
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """A run of ten steps, evaluated after each third and the last, whose best step is not the last; and its flags."""
+    folder = tmp_path_factory.mktemp("evaluated")
+    project = write_project(folder / "project")
+    ways = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.03}
+    arguments = project.flags(folder / "out", do_train=True, do_eval=True, **ways)
+    assert run(*arguments) == 0
+    return folder / "out", arguments
+
+
+def evaluations(folder):
+    return [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
+
+
+def best(folder):
+    return max(evaluations(folder), key=lambda line: line["eval_accuracy"])
+
+
+def results(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def test_every_evaluation_is_a_line_with_all_metrics(trained):
+    lines = evaluations(trained[0])
+    assert [line["step"] for line in lines] == [3, 6, 9, 10]
+    assert {tuple(line) for line in lines} == {("step", "eval_accuracy", "eval_f1", "eval_loss")}
+
+
+def test_the_results_are_those_of_the_best_checkpoint(trained):
+    folder, _ = trained
+    line, found = best(folder), results(folder)
+    assert line["step"] != 10
+    assert found["global_step"] == line["step"]
+    assert {name: found[name] for name in line if name != "step"} == pytest.approx(
+        {name: value for name, value in line.items() if name != "step"}, rel=1e-5
+    )
+
+
+def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
+    folder, _ = trained
+    settings = flags.parse(["x", "--task_name=MRPC", f"--init_checkpoint={folder}/best"]).model
+    source = sources.find_model(settings, environment={})
+    assert source.checkpoint == f"{folder}/best/model.ckpt-{best(folder)['step']}"
+    assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
+
+
+def test_more_patience_is_the_same_run(trained, caplog):
+    caplog.set_level("INFO", logger="absl")
+    folder, arguments = trained
+    (folder / "eval_results.json").unlink()
+    assert run(*arguments, "--early_stopping_patience=9") == 0
+    assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
+    assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
+    assert results(folder)["global_step"] == best(folder)["step"]

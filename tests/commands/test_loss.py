@@ -1,0 +1,67 @@
+"""What --class_weights and --label_smoothing come to."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from bert_tf.commands import flags
+from bert_tf.commands.loss import check, loss_options
+from bert_tf.errors import FlagError
+from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.glue import TASKS
+
+CLASSES = np.array([0, 1, 1, 1], np.int32)
+
+
+@dataclasses.dataclass(frozen=True)
+class Thing:
+    """What of a task is looked at."""
+
+    head: HeadSpec
+    labels: tuple[str, ...]
+    name: str = "things"
+
+
+def options(*arguments, task=TASKS["MRPC"], label_ids=CLASSES):
+    train = flags.parse(["x", "--task_name=MRPC", *arguments]).train
+    check(train, task)
+    return loss_options(train, task, label_ids)
+
+
+def test_is_plain_where_nothing_is_asked():
+    assert (options().class_weights, options().label_smoothing) == ((), 0.0)
+
+
+def test_balanced_classes_weigh_the_same_in_total():
+    assert options("--class_weights=balanced").class_weights == pytest.approx((4 / (2 * 1), 4 / (2 * 3)))
+
+
+def test_balanced_labels_weigh_what_applies_as_what_does_not():
+    task = Thing(HeadSpec(3, MULTI_LABEL), ("a", "b", "c"))
+    hot = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], np.float32)
+    assert options("--class_weights=balanced", task=task, label_ids=hot).class_weights == pytest.approx((3.0, 1 / 3, 1.0))
+
+
+def test_weights_may_be_listed():
+    assert options("--class_weights=1,2.5", "--label_smoothing=0.1").label_smoothing == 0.1
+    assert options("--class_weights=1,2.5").class_weights == (1.0, 2.5)
+
+
+@pytest.mark.parametrize("given", ["1", "1,2,3", "1,x", "1,-1", "1,0", "1,nan", "1,inf", "balance"])
+def test_other_weights_are_refused_and_the_labels_named(given):
+    with pytest.raises(FlagError, match=rf"--class_weights={given}: give balanced, or 2 positive numbers .* 0, 1"):
+        options(f"--class_weights={given}")
+
+
+def test_smoothing_leaves_something_of_the_target():
+    with pytest.raises(FlagError, match="--label_smoothing=1.0: must be below 1"):
+        options("--label_smoothing=1")
+
+
+@pytest.mark.parametrize("given", ["--class_weights=balanced", "--label_smoothing=0.1"])
+def test_a_number_has_no_classes(given):
+    with pytest.raises(FlagError, match=f"{given}: things has no classes"):
+        options(given, task=Thing(HeadSpec(1, REGRESSION), ()))

@@ -1,0 +1,191 @@
+"""The predict command: its line, its job file, files and pipes."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.batch import inputs
+from bert_tf.batch.job import Columns, FilePair
+from bert_tf.commands import predict
+from bert_tf.errors import FlagError
+from tests.batch.runs import write_run
+from tests.tiny import write_project
+
+NEEDED = ["--checkpoint=out/mrpc", "--input=a.tsv", "--output=b.tsv"]
+HEADER = b"id\tlabel\tprobability_0\tprobability_1\n"
+
+
+def parse(*arguments):
+    return predict.parse(["predict", *arguments])
+
+
+def test_flags_become_a_job():
+    settings = parse(*NEEDED, "--text_a=question", "--nohas_header", "--skip_bad_rows", "--precision=bfloat16")
+    assert settings.job.files == (FilePair("a.tsv", "b.tsv"),)
+    assert settings.job.columns == Columns(text_a="question", has_header=False)
+    assert settings.job.skip_bad_rows
+    assert settings.machine.precision == "bfloat16"
+    assert settings.beam is None
+
+
+def test_what_follows_two_hyphens_is_for_beam():
+    assert parse(*NEEDED, "--beam", "--", "--runner=FlinkRunner", "--parallelism=2").beam == (
+        "--runner=FlinkRunner",
+        "--parallelism=2",
+    )
+    assert parse(*NEEDED, "--beam").beam == ()
+
+
+def test_flags_go_before_the_file(tmp_path):
+    job = {"checkpoint": "a", "files": [{"input": "b", "output": "c"}], "predict_batch_size": 3}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    assert parse(f"--job={tmp_path / 'job.json'}").job.files == (FilePair("b", "c"),)
+    settings = parse(f"--job={tmp_path / 'job.json'}", "--input=d", "--output=e")
+    assert (settings.job.files, settings.job.predict_batch_size) == ((FilePair("d", "e"),), 3)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--checkpoint=x"], "--input and --output are required, or --job=FILE"),
+        (["--checkpoint=x", "--input=a"], "--input needs the other of --input and --output"),
+        (["--input=a", "--output=b"], "--checkpoint is missing"),
+        ([*NEEDED, "--", "--runner=DirectRunner"], "'--runner=DirectRunner' after -- is for Apache Beam; add --beam"),
+        ([*NEEDED, "--file_format=xml"], "--file_format: unknown value 'xml'"),
+        ([*NEEDED, "--check_replicas_every_n_steps=1"], "--help lists all flags"),
+    ],
+)
+def test_mistakes_are_one_line(arguments, message):
+    with pytest.raises(FlagError) as caught:
+        parse(*arguments)
+    assert message in str(caught.value)
+
+
+def test_help_names_every_flag_without_tensorflow():
+    code = "import sys; from bert_tf.__main__ import main; main(['x', 'predict', '--help']); print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(f"{row.name} " in done.stdout or f"]{row.name}" in done.stdout for row in predict.FLAGS)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("predict") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def run(project, tmp_path_factory):
+    return write_run(tmp_path_factory.mktemp("runs") / "run", project)
+
+
+def main(*arguments, **flags):
+    flags = {"verbosity": -1, **flags}
+    return predict.main(["predict", *(f"--{name}={value}" for name, value in flags.items()), *arguments])
+
+
+def test_several_files_with_one_graph(project, run, tmp_path, monkeypatch):
+    from bert_tf.estimator.forward import Forward
+
+    graphs, plain = [], Forward.__init__
+    monkeypatch.setattr(Forward, "__init__", lambda *args: graphs.append(1) or plain(*args))
+    (tmp_path / "more.jsonl").write_text('{"text_a": "rain .", "text_b": "soup ."}\n')
+    files = [
+        {"input": str(project.data_dir / "test.tsv"), "output": str(tmp_path / "out" / "test.tsv")},
+        {"input": str(tmp_path / "more.jsonl"), "output": str(tmp_path / "out" / "more.tsv")},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files}))
+    assert main(job=tmp_path / "job.json") == 0
+    assert len(graphs) == 1
+    assert (tmp_path / "out" / "test.tsv").read_bytes().startswith(HEADER + b"test-1\t")
+    assert (tmp_path / "out" / "more.tsv").read_bytes().startswith(HEADER + b"test-1\t")
+
+
+def test_the_newest_checkpoint_of_a_folder_predicts(project, run, tmp_path):
+    for name, checkpoint in (("newest", run), ("step_40", run / "model.ckpt-40"), ("step_20", run / "model.ckpt-20")):
+        assert main(checkpoint=checkpoint, input=project.data_dir / "test.tsv", output=tmp_path / name) == 0
+    newest, step_40, step_20 = ((tmp_path / name).read_bytes() for name in ("newest", "step_40", "step_20"))
+    assert newest == step_40 != step_20
+
+
+def test_other_flags_make_another_output(project, run, tmp_path):
+    flags = {"checkpoint": run, "input": project.data_dir / "test.tsv", "output": tmp_path / "out.tsv"}
+    assert main(**flags) == 0
+    whole = (tmp_path / "out.tsv").read_bytes()
+    assert main(**flags, max_seq_length=6) == 0
+    assert (tmp_path / "out.tsv").read_bytes() != whole
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "files", "message"),
+    [
+        ("{run}:all", [("a", "b")], "3 checkpoints, of which one can predict; name it"),
+        ("{run}/none-*", [("a", "b")], "no checkpoint matches"),
+        ("{run}", [("a", "b"), ("c", "./b")], "error: b: two inputs would be written there"),
+        ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
+        ("{run}", [("-", "b"), ("-", "c")], "the standard input can be read once"),
+        ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
+    ],
+)
+def test_what_cannot_be_is_one_line(checkpoint, files, message, run, tmp_path, capsys):
+    job = {"checkpoint": checkpoint.format(run=run), "files": [{"input": a, "output": b} for a, b in files]}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    assert main(job=tmp_path / "job.json") == 2
+    captured = capsys.readouterr()
+    assert message in captured.err
+    assert len(captured.err.splitlines()) == 1
+
+
+def test_beam_writes_what_a_local_job_writes(project, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(inputs, "CHUNK", 5)
+    flags = {"checkpoint": run, "input": project.data_dir / "test.tsv"}
+    assert main(**flags, output=tmp_path / "local.tsv") == 0
+    assert main("--beam", "--", "--runner=BundleBasedDirectRunner", **flags, output=tmp_path / "beam.tsv") == 0
+    assert (tmp_path / "beam.tsv").read_bytes() == (tmp_path / "local.tsv").read_bytes()
+
+
+def test_beam_cannot_use_pipes(run, capsys):
+    assert main("--beam", checkpoint=run, input="-", output="x.tsv") == 2
+    assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
+
+
+def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
+    plain = builtins.__import__
+
+    def missing(name, *args, **kwargs):
+        if name.startswith("apache_beam"):
+            raise ModuleNotFoundError(f"No module named {name!r}")
+        return plain(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "bert_tf.batch.beam", raising=False)
+    monkeypatch.delattr("bert_tf.batch.beam", raising=False)
+    monkeypatch.setattr(builtins, "__import__", missing)
+    assert main("--beam", checkpoint=run, input="a.tsv", output="b.tsv") == 2
+    assert capsys.readouterr().err == ("error: --beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'\n")
+
+
+def test_a_reader_that_leaves_ends_it_without_a_word(project, run, tmp_path):
+    header, *rows = (project.data_dir / "test.tsv").read_text().splitlines(keepends=True)
+    (tmp_path / "long.tsv").write_text(header + "".join(rows) * 1000)
+    command = [
+        sys.executable,
+        "-m",
+        "bert_tf",
+        "predict",
+        f"--checkpoint={run}",
+        f"--input={tmp_path / 'long.tsv'}",
+        "--output=-",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
+    with subprocess.Popen(
+        [*command, "--verbosity=-1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
+    ) as process:
+        assert process.stdout.readline() == HEADER
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 141

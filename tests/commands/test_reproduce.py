@@ -1,0 +1,195 @@
+"""A published run again: with made-up facts about a tiny model, from the flags to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from bert_tf.commands import reproduce, reproduction_job
+from bert_tf.commands.seeds import SeedResult
+from bert_tf.config import BertConfig
+from bert_tf.reproduction import facts
+from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
+from bert_tf.runtime.nvidia import Gpu, System
+from bert_tf.tokenization.vocabulary import Vocabulary
+from tests.tiny import SIZES, write_project
+from tests.tiny import TOKENS as PIECES
+
+
+def published(data_dir: Path) -> Published:
+    """What is known of a run of the tiny project, from its own files."""
+    first = (data_dir / "dev.tsv").read_text(encoding="utf-8").splitlines()[1].split("\t")
+    words = ["[CLS]", *first[3].split(), "[SEP]", *first[4].split(), "[SEP]"]
+    ids = [PIECES.index(word) for word in words] + [0] * (24 - len(words))
+    config = BertConfig.tiny(len(PIECES))
+    return dataclasses.replace(
+        GTX1060,
+        name="tiny",
+        arguments=("--do_train", "--do_eval", "--max_seq_length=24", "--train_batch_size=8", "--num_train_epochs=1"),
+        config=config,
+        vocabulary=Vocabulary(PIECES).fingerprint,
+        examples={"train": SIZES["train"], "dev": SIZES["dev"]},
+        steps=5,
+        accuracy_range=(0.0, 1.0),
+        right=-1,
+        token_lines=(
+            TokenLine("dev-1", INPUT_IDS, 24, (Span(0, 24, digest(ids)),)),
+            TokenLine("dev-1", TOKENS, len(words), (Span(2, 3, digest(words[2:5])),)),
+        ),
+        label_lines=(LabelLine("dev-1", first[0], int(first[0])),),
+        features={"input_ids": (None, 24), "label_ids": (None,)},
+        variables={
+            "bert/embeddings/word_embeddings": Variable((len(PIECES), config.hidden_size)),
+            "bert/encoder/layer_1/output/dense/bias": Variable((config.hidden_size,)),
+            "bert/encoder/layer_2/output/dense/bias": Variable((config.hidden_size,)),
+            "output_weights": Variable((2, config.hidden_size), from_checkpoint=False),
+        },
+    )
+
+
+class Place(NamedTuple):
+    """A tiny project and a folder for its run."""
+
+    folder: Path
+    out: Path
+
+    def reproduce(self, run: Published) -> int:
+        """Returns the exit status of the command, with these facts."""
+        arguments = [f"--glue_dir={self.folder}/glue", f"--bert_base_dir={self.folder}/model", f"--output_dir={self.out}"]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setitem(facts.RUNS, "tiny", run)
+            return reproduce.main(["reproduce", "tiny", *arguments])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Returns the comparison."""
+        return json.loads((self.out / "reproduction.json").read_text())["rows"]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A run that was reproduced; not to be changed."""
+    folder = tmp_path_factory.mktemp("reproduce") / "project"
+    project = write_project(folder)
+    (folder / "glue").mkdir()
+    project.data_dir.rename(folder / "glue" / "MRPC")
+    place = Place(folder, folder / "out")
+    assert place.reproduce(published(folder / "glue" / "MRPC")) == 0
+    return place
+
+
+def test_every_comparable_row_is_as_published(place):
+    assert {row["what"]: row["verdict"] for row in place.rows()} == {
+        "steps": "equal",
+        "eval_accuracy": "within the published range",
+        "eval_loss": "not comparable",
+        "examples/s": "not comparable",
+        "steps/s": "not comparable",
+        "dev-1 input_ids": "equal",
+        "dev-1 tokens": "equal",
+        "dev-1 label": "equal",
+        "feature names": "equal",
+        "feature shapes": "not comparable",
+        "names of variables, in layers that exist": "equal",
+        "*INIT_FROM_CKPT* of variables": "equal",
+        "shapes of variables": "equal",
+        "GPU memory, MB": "not comparable",
+        "forms of log lines": "equal",
+    }
+
+
+def test_the_values_are_those_that_the_run_left(place):
+    rows = {row["what"]: row["measured"] for row in place.rows()}
+    left = json.loads((place.out / "seed-1" / "eval_results.json").read_text())
+    assert (rows["eval_accuracy"], rows["eval_loss"]) == (left["eval_accuracy"], left["eval_loss"])
+    [line] = (place.out / "seed-1" / "metrics.jsonl").read_text().splitlines()  # of five steps there is one
+    assert rows["examples/s"] == json.loads(line)["examples_per_second"] == pytest.approx(8 * rows["steps/s"])
+
+
+def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):
+    again = Place(place.folder, shutil.copytree(place.out, tmp_path / "out"))
+    run = published(place.folder / "glue" / "MRPC")
+    assert again.reproduce(dataclasses.replace(run, steps=6)) == 1
+    changed = [row["what"] for row, before in zip(again.rows(), place.rows()) if row["verdict"] != before["verdict"]]
+    assert changed == ["steps"]
+
+
+def test_the_report_for_people_shows_both_commands_and_all_rows(place):
+    text = (place.out / "reproduction.md").read_text()
+    assert GTX1060.command in text
+    assert "python run_classifier.py --task_name=MRPC" in text
+    assert all(f"\n| {row['what']} " in text for row in place.rows())
+
+
+def parse(*arguments: str):
+    return reproduce.parse(["reproduce", "gtx1060", *arguments])
+
+
+GPUS = {
+    "none": (System(), None),
+    "the published one": (System((Gpu(number=0, model="GTX 1060", memory_total_mb=6078),)), None),
+    "larger": (System((Gpu(number=0, model="H200", memory_total_mb=143771),)), 5175),
+    "larger, but not the first": (
+        System((Gpu(number=0, memory_total_mb=6078), Gpu(number=1, memory_total_mb=24576))),
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("gpus", GPUS)
+def test_a_larger_gpu_gets_the_memory_of_the_published_one(gpus):
+    system, limit = GPUS[gpus]
+    assert reproduction_job.job_settings(parse(), system, {}).devices.gpu_memory_limit_mb == limit
+
+
+def test_a_memory_limit_that_is_given_counts():
+    system, _ = GPUS["larger"]
+    settings = reproduction_job.job_settings(parse("--gpu_memory_limit_mb=9000"), system, {})
+    assert settings.devices.gpu_memory_limit_mb == 9000
+
+
+def test_trains_as_published():
+    settings = reproduction_job.job_settings(parse("--seeds=1-5", "--published_layout"), System(), {})
+    train = settings.train
+    assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
+    assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
+    assert (settings.job.seeds, settings.job.output_dir, settings.speed.pack_tokens) == ((1, 2, 3, 4, 5), "out/gtx1060", False)
+
+
+def test_distribution_of_five_seeds():
+    losses = (0.4, 0.5, 0.6, 0.7, 0.8)
+    results = [SeedResult(n, f"seed-{n}", 917, {"eval_accuracy": 0.8, "eval_loss": x}, None) for n, x in enumerate(losses)]
+    found = reproduction_job.distributions(GTX1060, results)["eval_loss"]
+    assert (found.below, found.seeds, found.lowest, found.highest) == (2, 5, 0.4, 0.8)
+    assert (found.mean, found.sd) == (pytest.approx(0.6), pytest.approx(0.025**0.5))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "name the run to reproduce: gtx1060"),
+        (["--seeds=1"], "name the run to reproduce: gtx1060"),
+        (["gtx1080"], "unknown run 'gtx1080'; did you mean gtx1060? (known: gtx1060)"),
+        (["gtx1060", "--seeds=x"], "--seeds=x: 'x' is no seed; write numbers up to 2147483647 with commas, or 1-5"),
+        (["gtx1060", "gtx1060"], "unexpected argument 'gtx1060'; flags are written --name=value"),
+    ],
+)
+def test_refuses_what_it_does_not_know(arguments, message, capsys):
+    assert reproduce.main(["reproduce", *arguments]) == 2
+    assert capsys.readouterr().err == f"error: {message}\n"
+
+
+def test_a_folder_without_the_data_is_refused(tmp_path, capsys):
+    arguments = [f"--glue_dir={tmp_path}", f"--output_dir={tmp_path}/out"]
+    assert reproduce.main(["reproduce", "gtx1060", *arguments]) == 2
+    assert f"error: {tmp_path}/MRPC: no such folder" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["gtx1060", "--help"]])
+def test_help_ends_with_status_0(arguments, capsys):
+    assert reproduce.main(["reproduce", *arguments]) == 0
+    assert "--gpu_memory_limit_mb" in capsys.readouterr().out

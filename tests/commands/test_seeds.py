@@ -1,0 +1,250 @@
+"""Several seeds in one command: a run for each, a table of all."""
+
+from __future__ import annotations
+
+import json
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from bert_tf import metrics
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.commands import classifier, classifier_job, flags, seeds
+from bert_tf.errors import FlagError, TrainingError
+from bert_tf.estimator.run import Outcome
+from tests.tiny import write_project
+
+ACCURACIES = {1: 0.5, 2: 0.75, 3: 0.875}
+
+
+def confusion(right: int) -> list[list[int]]:
+    """Of eight examples, half of each class, with both classes predicted."""
+    return [[right // 2, 4 - right // 2], [4 - (right - right // 2), right - right // 2]]
+
+
+def evaluation(accuracy: float, **details: Any) -> dict[str, Any]:
+    found = {"labels": ["no", "yes"], "confusion": confusion(int(8 * accuracy)), **details}
+    return {
+        "eval_accuracy": accuracy,
+        "eval_loss": 1.0 - accuracy,
+        "loss": 1.0 - accuracy,
+        "global_step": 5,
+        "note": "a note",
+        "splits": {"dev": found},
+    }
+
+
+@pytest.fixture
+def jobs(monkeypatch):
+    """Takes the place of training: every job leaves an evaluation by its seed."""
+    done = []
+
+    def run_job(settings, *, environment):
+        del environment
+        done.append(settings)
+        folder = Path(settings.job.output_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "eval_results.json").write_text(json.dumps(evaluation(ACCURACIES[settings.train.seed])))
+        return 0
+
+    monkeypatch.setattr(classifier_job, "run_job", run_job)
+    return done
+
+
+def settings(folder: Path, *arguments: str):
+    return flags.parse(["run_classifier.py", "--task_name=MRPC", f"--output_dir={folder}", *arguments])
+
+
+def run(folder: Path, *arguments: str) -> int:
+    return seeds.run(settings(folder, *arguments), environment={})
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("4", (4,)), ("1-5", (1, 2, 3, 4, 5)), ("1,3,7-9", (1, 3, 7, 8, 9)), ("9, 0", (9, 0)), ("2-2", (2,))],
+)
+def test_seeds_are_numbers_and_ranges(text, numbers, tmp_path):
+    assert settings(tmp_path, f"--seeds={text}").job.seeds == numbers
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--seeds=a"], "--seeds=a: 'a' is no seed; write numbers up to 2147483647 with commas, or 1-5"),
+        (["--seeds="], "--seeds=: '' is no seed"),
+        (["--seeds=5-1"], "--seeds=5-1: '5-1' is no seed"),
+        (["--seeds=-1"], "--seeds=-1: '-1' is no seed"),
+        (["--seeds=2147483648"], "--seeds=2147483648: '2147483648' is no seed"),
+        (["--seeds=1-3,2"], "--seeds=1-3,2: a seed is named twice"),
+        (["--seeds=1,3-1002"], "--seeds=1,3-1002: more than 1000 seeds"),
+        (["--seeds=1-5", "--seed=1"], "--seed and --seeds exclude each other"),
+    ],
+)
+def test_refuses_other_seeds(arguments, message, tmp_path):
+    with pytest.raises(FlagError) as caught:
+        settings(tmp_path, *arguments)
+    assert str(caught.value).startswith(message)
+
+
+def test_training_alone_has_nothing_to_compare(jobs, tmp_path):
+    with pytest.raises(FlagError, match="--seeds compares evaluations: add --do_eval"):
+        run(tmp_path, "--seeds=1-2", "--do_train")
+    assert jobs == []
+
+
+def test_several_machines_are_refused(jobs, tmp_path):
+    machines = {"cluster": {"worker": ["a:1", "b:1"]}, "task": {"type": "worker", "index": 0}}
+    with pytest.raises(FlagError, match="--seeds is for one machine"):
+        seeds.run(settings(tmp_path, "--seeds=1-2"), environment={"TF_CONFIG": json.dumps(machines)})
+    assert jobs == []
+
+
+def test_each_seed_is_a_job_of_its_own(jobs, tmp_path):
+    assert run(tmp_path, "--seeds=3,1", "--learning_rate=0.1") == 0
+    assert [(job.train.seed, job.job.output_dir) for job in jobs] == [(3, f"{tmp_path}/seed-3"), (1, f"{tmp_path}/seed-1")]
+    assert {(job.train.learning_rate, job.job.seeds) for job in jobs} == {(0.1, ())}
+
+
+@pytest.mark.usefixtures("jobs")
+def test_a_row_for_each_seed(tmp_path):
+    run(tmp_path, "--seeds=1-3")
+    assert (tmp_path / "seeds.tsv").read_text().splitlines() == [
+        "seed\teval_accuracy\teval_loss\tsteps\tcollapsed",
+        "1\t0.5\t0.5\t5\tdev: 4 of 8 right, the majority class alone gives 4",
+        "2\t0.75\t0.25\t5\t",
+        "3\t0.875\t0.125\t5\t",
+    ]
+
+
+@pytest.mark.usefixtures("jobs")
+def test_mean_deviation_of_the_sample_and_ends(tmp_path):
+    run(tmp_path, "--seeds=1-3")
+    found = json.loads((tmp_path / "seeds.json").read_text())
+    assert [row["folder"] for row in found["seeds"]] == ["seed-1", "seed-2", "seed-3"]
+    # 0.5, 0.75, 0.875: mean 17/24; squares of the distances (25 + 1 + 16) / 576, over 2
+    expected = {"mean": 17 / 24, "sd": (42 / 576 / 2) ** 0.5, "lowest": 0.5, "highest": 0.875}
+    assert found["spread"]["eval_accuracy"] == pytest.approx(expected)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_prints_the_table(tmp_path, capsys):
+    run(tmp_path, "--seeds=1-2")
+    assert capsys.readouterr().out.splitlines() == [
+        "   seed  eval_accuracy  eval_loss  steps",
+        "      1         0.5000     0.5000      5  collapsed: dev: 4 of 8 right, the majority class alone gives 4",
+        "      2         0.7500     0.2500      5",
+        "   mean         0.6250     0.3750",
+        "     sd         0.1768     0.1768",
+        " lowest         0.5000     0.2500",
+        "highest         0.7500     0.5000",
+        "1 of 2 collapsed",
+    ]
+
+
+@pytest.mark.usefixtures("jobs")
+def test_one_seed_has_no_deviation(tmp_path, capsys):
+    run(tmp_path, "--seeds=2")
+    assert json.loads((tmp_path / "seeds.json").read_text())["spread"]["eval_accuracy"]["sd"] is None
+    assert "     sd              -          -" in capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("ends", ["stopped", "fails"])
+def test_what_is_finished_is_kept_where_a_later_seed_is_not(ends, jobs, tmp_path, monkeypatch, capsys):
+    first = classifier_job.run_job
+
+    def run_job(settings, *, environment):
+        if settings.train.seed == 2 and ends == "fails":
+            raise TrainingError("the loss is no longer a number")
+        return 130 if settings.train.seed == 2 else first(settings, environment=environment)
+
+    monkeypatch.setattr(classifier_job, "run_job", run_job)
+    if ends == "fails":
+        with pytest.raises(TrainingError):
+            run(tmp_path, "--seeds=1-3")
+    else:
+        assert run(tmp_path, "--seeds=1-3") == 130
+    assert [row["seed"] for row in json.loads((tmp_path / "seeds.json").read_text())["seeds"]] == [1]
+    assert [job.train.seed for job in jobs] == [1]
+    assert capsys.readouterr().out == ""
+
+
+def of_classes(matrix: list[list[int]]) -> dict[str, Any]:
+    return {"splits": {"dev": {"labels": ["no", "yes"], "confusion": matrix}}}
+
+
+@pytest.mark.parametrize(
+    ("results", "why"),
+    [
+        (of_classes([[0, 3], [0, 5]]), "dev: all predictions are yes"),
+        (of_classes([[0, 3], [1, 4]]), "dev: 4 of 8 right, the majority class alone gives 5"),
+        (of_classes([[1, 2], [1, 4]]), "dev: 5 of 8 right, the majority class alone gives 5"),
+        (of_classes([[2, 1], [1, 4]]), None),
+        ({"splits": {"dev": {"labels": [], "pearson": 0.0}}}, "dev: no positive correlation"),
+        ({"splits": {"dev": {"labels": [], "pearson": 0.1}}}, None),
+        ({"splits": {"dev": {"labels": ["a", "b"], "micro_f1": 0.0}}}, None),
+        (
+            {
+                "splits": {
+                    **of_classes([[2, 1], [1, 4]])["splits"],
+                    "other": {"labels": ["no", "yes"], "confusion": [[4, 0], [4, 0]]},
+                }
+            },
+            "other: all predictions are no",
+        ),
+    ],
+)
+def test_collapsed_runs_are_told_from_their_evaluation(results, why):
+    assert seeds.collapse(results) == why
+
+
+def test_the_matrix_tells_what_the_predictions_tell():
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(300):
+        labels, predictions = rng.integers(0, 3, (2, 6))
+        matrix = metrics.confusion(labels, predictions, 3).tolist()
+        told = seeds.collapse({"splits": {"dev": {"labels": ["a", "b", "c"], "confusion": matrix}}})
+        found.append((told is not None, metrics.is_collapsed(labels, predictions)))
+    assert set(found) == {(True, True), (False, False)}
+
+
+@pytest.fixture(scope="module")
+def series(tmp_path_factory):
+    """A series of two seeds that was trained in one process; project and folder."""
+    folder = tmp_path_factory.mktemp("series")
+    project = write_project(folder / "project")
+    ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1}
+    assert classifier.main(["run_classifier.py", *project.flags(folder / "out", seeds="3,1", **ways)]) == 0
+    return project, folder / "out", ways
+
+
+def weights(folder: Path) -> dict[str, bytes]:
+    reader = CheckpointReader(folder / "model.ckpt-5")
+    return {name: reader[name].tobytes() for name in reader.shapes}
+
+
+def test_a_seed_of_a_series_is_the_seed_alone(series, tmp_path):
+    project, folder, ways = series
+    assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "alone", seed=1, **ways)]) == 0
+    assert weights(folder / "seed-1") == weights(tmp_path / "alone")
+    assert weights(folder / "seed-3") != weights(tmp_path / "alone")
+
+
+def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
+    project, folder, ways = series
+    before, trained = weights(folder / "seed-1"), []
+
+    def stopped(estimator, *_, **__):
+        trained.append(Path(estimator.model_dir).name)
+        return Outcome(3, signal.SIGTERM)
+
+    train = classifier_job.run.train
+    monkeypatch.setattr(
+        classifier_job.run, "train", lambda *a, **k: stopped(*a) if "seed-2" in a[0].model_dir else train(*a, **k)
+    )
+    assert classifier.main(["run_classifier.py", *project.flags(folder, seeds="1,2,3", **ways)]) == 130
+    assert trained == ["seed-2"]
+    assert weights(folder / "seed-1") == before

@@ -1,0 +1,56 @@
+"""The files for GLUE's server, for every task: names, header, indices, spelling of labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bert_tf.commands import results
+from bert_tf.commands.submission import check_submission
+from bert_tf.tasks.base import TEST, SentenceExample
+from bert_tf.tasks.glue import TASKS
+
+_BINARY, _ENTAILMENT = {"0", "1"}, {"entailment", "not_entailment"}
+_NLI = {"entailment", "neutral", "contradiction"}
+# What the server's instructions and its sample submission say; a number for STS-B.
+SERVER = {
+    "AX": _NLI,
+    "CoLA": _BINARY,
+    "MNLI-m": _NLI,
+    "MNLI-mm": _NLI,
+    "MRPC": _BINARY,
+    "QNLI": _ENTAILMENT,
+    "QQP": _BINARY,
+    "RTE": _ENTAILMENT,
+    "SST-2": _BINARY,
+    "STS-B": None,
+    "WNLI": _BINARY,
+}
+SPLITS = [(task, split) for task in TASKS.values() for split in task.split_names[TEST]]
+EXAMPLES = [SentenceExample(f"test-{number}", "a") for number in range(1, 31)]
+
+
+def test_every_file_that_the_server_wants_is_of_one_split():
+    assert sorted(task.submission(split) for task, split in SPLITS) == sorted(SERVER)
+
+
+@pytest.mark.parametrize(("task", "split"), SPLITS, ids=[f"{task.name}-{split}" for task, split in SPLITS])
+def test_a_file_is_as_the_server_wants_it(task, split, tmp_path):
+    logits = np.random.default_rng(0).normal(0, 4, [len(EXAMPLES), task.head.num_labels]).astype(np.float32)
+    results.write_predictions(tmp_path, task, split, EXAMPLES, logits)
+    (path,) = (tmp_path / "submission").iterdir()
+    check_submission(path, task, len(EXAMPLES))
+    header, *rows = (line.split("\t") for line in path.read_text().splitlines())
+    assert header == ["index", "prediction"]
+    assert [row[0] for row in rows] == [str(index) for index in range(len(EXAMPLES))]
+    predictions, allowed = [row[1] for row in rows], SERVER[path.stem]
+    if allowed is None:
+        assert [float(number) for number in predictions] == pytest.approx(logits[:, 0].clip(0, 5), abs=5e-4)
+    else:
+        assert set(predictions) == allowed
+
+
+def test_labels_are_those_of_the_highest_logit(tmp_path):
+    results.write_predictions(tmp_path, TASKS["MNLI"], "test_matched", EXAMPLES[:3], np.eye(3, dtype=np.float32))
+    lines = (tmp_path / "submission" / "MNLI-m.tsv").read_text().splitlines()
+    assert [line.split("\t")[1] for line in lines[1:]] == list(TASKS["MNLI"].labels)

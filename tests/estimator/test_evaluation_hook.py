@@ -1,0 +1,364 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator import best, evaluations, hooks, run
+from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
+from tests.estimator import toy
+
+TOTAL = 10
+
+
+class Weights:
+    """Stands for the graph: the weights of a checkpoint are the text of its file, which is its step."""
+
+    made = 0
+
+    def __init__(self):
+        type(self).made += 1
+        self.closed = False
+
+    def load(self, checkpoint):
+        self.loaded = Path(f"{checkpoint}.index").read_text()
+        return int(self.loaded)
+
+    def save(self, prefix):
+        Path(f"{prefix}.index").write_text(self.loaded)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture(autouse=True)
+def _count():
+    Weights.made = 0
+
+
+class Stop:
+    """Stands for the hook that ends training."""
+
+    asked = False
+
+    def __init__(self, at_once=True):
+        self._at_once = at_once
+
+    def end_early(self):
+        self.asked = True
+        return self._at_once
+
+
+def listener(folder, reached, *, every=2, metric="eval_accuracy", patience=0, stop=None):
+    """`reached` has the result of each step."""
+    plan = EvaluationPlan(
+        every_n_steps=every,
+        make_forward=Weights,
+        measure=lambda weights: {metric: reached[int(weights.loaded)]},
+        metric=metric,
+        patience=patience,
+    )
+    return EvaluationListener(str(folder), plan, total_steps=TOTAL, stop=stop or Stop())
+
+
+def save(folder, step):
+    """Stands for the saver."""
+    (folder / f"model.ckpt-{step}.index").write_text(str(step))
+
+
+def follow(folder, reached, *, start=0, until=TOTAL, **settings):
+    """Takes steps, each of them saved; returns the listener and the step at which it ended training."""
+    followed = listener(folder, reached, **settings)
+    followed.catch_up(start)
+    for step in range(start + 1, until + 1):
+        save(folder, step)
+        if followed.after_save(None, np.int64(step)):
+            return followed, step
+    return followed, None
+
+
+def steps(folder):
+    return [line["step"] for line in evaluations.read(folder, up_to=TOTAL)]
+
+
+def best_step(folder):
+    """The step of the best checkpoint, which is whole."""
+    prefix = best.checkpoint(folder)
+    if prefix is None:
+        return None
+    step = int(Path(f"{prefix}.index").read_text())
+    assert prefix == f"{folder}/best/model.ckpt-{step}"
+    return step
+
+
+RISING = {step: step / 10 for step in range(11)}
+UP_AND_DOWN = {2: 0.5, 4: 0.7, 6: 0.7, 8: 0.6, 10: 0.1}
+
+
+def test_checkpoints_are_evaluated_where_they_are_due_and_at_the_end(tmp_path):
+    follow(tmp_path, RISING, every=4)
+    assert steps(tmp_path) == [4, 8, 10]
+
+
+def test_the_graph_is_made_once_and_closed(tmp_path):
+    followed, _ = follow(tmp_path, RISING)
+    assert Weights.made == 1
+    followed.close()
+    assert followed._forward.closed
+
+
+def test_no_graph_is_made_where_nothing_is_due(tmp_path):
+    followed, _ = follow(tmp_path, RISING, until=1)
+    followed.close()
+    assert Weights.made == 0
+
+
+@pytest.mark.parametrize(
+    ("reached", "metric", "expected"),
+    [(RISING, "eval_accuracy", 10), (UP_AND_DOWN, "eval_accuracy", 4), (UP_AND_DOWN, "eval_loss", 10)],
+)
+def test_the_best_checkpoint_is_kept(tmp_path, reached, metric, expected):
+    follow(tmp_path, reached, metric=metric)
+    assert best_step(tmp_path) == expected
+    assert [path.name for path in (tmp_path / "best").glob("model*")] == [f"model.ckpt-{expected}.index"]
+
+
+def test_what_belongs_to_the_model_lies_beside_it(tmp_path):
+    for name in ("vocab.txt", "bert_config.json", "run_config.json"):
+        (tmp_path / name).write_text(f"content of {name}")
+    follow(tmp_path, RISING, until=2)
+    files = {path.name: path.read_text() for path in (tmp_path / "best").iterdir()}
+    assert files.pop("checkpoint").startswith('model_checkpoint_path: "model.ckpt-2"')
+    assert files.pop("model.ckpt-2.index") == "2"
+    assert files == {name: f"content of {name}" for name in ("vocab.txt", "bert_config.json", "run_config.json")}
+
+
+def fail(*_):
+    raise RuntimeError("as if the machine had failed")
+
+
+def test_a_failure_leaves_the_best_checkpoint_before_it_whole(tmp_path, monkeypatch):
+    follow(tmp_path, RISING, until=2)
+
+    def cut_short(_, prefix):
+        Path(f"{prefix}.data-00000-of-00001").touch()
+        Path(f"{prefix}_temp").mkdir()
+        fail()
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Weights, "save", cut_short)
+        with pytest.raises(RuntimeError):
+            follow(tmp_path, RISING, start=2)
+    assert best_step(tmp_path) == 2
+    follow(tmp_path, RISING, start=4, until=6)
+    assert sorted(path.name for path in (tmp_path / "best").iterdir()) == ["checkpoint", "model.ckpt-6.index"]
+
+
+def test_training_ends_when_patience_does(tmp_path):
+    assert follow(tmp_path, UP_AND_DOWN, patience=2)[1] == 8
+    assert steps(tmp_path) == [2, 4, 6, 8]
+
+
+def test_several_machines_are_asked_and_end_later(tmp_path):
+    stop = Stop(at_once=False)
+    assert follow(tmp_path, UP_AND_DOWN, patience=2, until=6, stop=stop)[1] is None
+    assert not stop.asked
+    assert follow(tmp_path, UP_AND_DOWN, patience=2, start=6, until=8, stop=stop)[1] is None
+    assert stop.asked
+
+
+def test_several_machines_that_were_killed_before_they_ended_are_asked_again(tmp_path):
+    follow(tmp_path, UP_AND_DOWN, patience=2)
+    stop = Stop(at_once=False)
+    listener(tmp_path, {}, patience=2, stop=stop).catch_up(8)
+    assert stop.asked
+
+
+def everything(folder):
+    """Names and bytes of all files but those of TensorBoard."""
+    return {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file() and "tfevents" not in path.name}
+
+
+@pytest.mark.parametrize("killed", ["before the evaluation", "before the best is kept", "after it"])
+def test_a_run_that_was_killed_at_a_checkpoint_ends_as_if_it_had_not_been(tmp_path, killed):
+    whole, again = tmp_path / "whole", tmp_path / "again"
+    for folder in (whole, again):
+        folder.mkdir()
+    follow(whole, RISING)
+    follow(again, RISING, until=4 if killed == "after it" else 3)
+    save(again, 4)
+    if killed == "before the best is kept":
+        evaluations.write(again, evaluations.read(whole, up_to=4))
+    follow(again, RISING, start=4)
+    assert everything(again) == everything(whole)
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_evaluations_of_steps_that_are_taken_again_are_forgotten_and_so_is_the_best(tmp_path, kept, caplog):
+    """Somebody goes on from an earlier checkpoint; that of the best before it is still there, or not."""
+    follow(tmp_path, RISING)
+    if not kept:
+        (tmp_path / "model.ckpt-4.index").unlink()
+    with caplog.at_level("WARNING", logger="absl"):
+        listener(tmp_path, RISING).catch_up(5)
+    assert steps(tmp_path) == [2, 4]
+    assert best_step(tmp_path) == (4 if kept else None)
+    deleted = f"{tmp_path}/best/model.ckpt-10: deleted, its evaluation is no longer part of the run"
+    assert caplog.messages == ([] if kept else [deleted])
+
+
+def test_the_best_of_a_run_that_starts_anew_is_forgotten(tmp_path):
+    follow(tmp_path, RISING)
+    listener(tmp_path, RISING).catch_up(0)
+    assert steps(tmp_path) == []
+    assert best_step(tmp_path) is None
+
+
+def test_the_log_names_step_results_and_the_best(tmp_path, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        follow(tmp_path, UP_AND_DOWN, until=6)
+    assert caplog.messages == [
+        "evaluation at step 2: eval_accuracy = 0.5000 (best so far)",
+        "evaluation at step 4: eval_accuracy = 0.7000 (best so far)",
+        "evaluation at step 6: eval_accuracy = 0.7000",
+    ]
+
+
+def test_tensorboard_gets_the_results_and_no_graph(tmp_path):
+    with tf.Graph().as_default():
+        tf.constant(1.0, name="of_training")
+        follow(tmp_path, RISING, until=2)
+    assert toy.summary_tags(tmp_path / "eval") == {"eval_accuracy"}
+    (file,) = (tmp_path / "eval").iterdir()
+    assert b"of_training" not in file.read_bytes()
+
+
+# From here on with a model that trains, and is evaluated every 6 of 18 steps.
+
+DEV = toy.features(13, seed=1)
+LAST = toy.SCHEDULE.steps
+
+
+def measure(forward):
+    return toy.measure(forward, DEV)
+
+
+def train(folder, pretrained, *, save_every=6, measure=measure, metric="eval_loss", patience=0, every=6):
+    plan = EvaluationPlan(every, toy.make_forward, measure, metric, patience) if every else None
+    return toy.train(folder, restore=pretrained, training={"save_checkpoints_steps": save_every, "evaluation": plan})
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="module")
+def evaluated(tmp_path_factory, pretrained):
+    folder = tmp_path_factory.mktemp("evaluated")
+    train(folder, pretrained)
+    return folder
+
+
+def test_results_are_those_of_an_evaluation_afterwards(evaluated, tmp_path):
+    lines = evaluations.read(evaluated, up_to=LAST)
+    assert [line["step"] for line in lines] == [6, 12, 18]
+    forward = toy.make_forward()
+    for line in lines:
+        forward.load(f"{evaluated}/model.ckpt-{line['step']}")
+        assert line == {"step": line["step"], **measure(forward)}
+    forward.close()
+    shutil.copytree(evaluated, tmp_path / "copy", ignore=shutil.ignore_patterns("best"))
+    found = toy.evaluate(toy.make_estimator(tmp_path / "copy"), DEV, ("accuracy",))
+    assert found == pytest.approx({"accuracy": lines[-1]["eval_accuracy"], "loss": lines[-1]["eval_loss"], "global_step": LAST})
+
+
+def test_evaluation_changes_no_bit_of_training(evaluated, tmp_path, pretrained):
+    train(tmp_path, pretrained, every=0)
+    for step in (6, 12, 18):
+        ours, theirs = toy.entries(evaluated, step), toy.entries(tmp_path, step)
+        assert {k: v.tobytes() for k, v in ours.items()} == {k: v.tobytes() for k, v in theirs.items()}
+    losses = [[line["loss"] for line in toy.metrics_lines(folder)] for folder in (evaluated, tmp_path)]
+    assert losses[0] == losses[1]
+
+
+def test_a_run_that_was_killed_twice_ends_in_the_same_place(evaluated, tmp_path, pretrained, monkeypatch):
+    class FailsAt9(hooks.ProgressHook):
+        def after_run(self, run_context, run_values):
+            super().after_run(run_context, run_values)
+            if self.step == 9:
+                fail()
+
+    with pytest.raises(RuntimeError):  # the first evaluated checkpoint is there, its evaluation not
+        train(tmp_path, pretrained, measure=fail)
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "ProgressHook", FailsAt9)
+        with pytest.raises(RuntimeError):
+            train(tmp_path, pretrained)
+    assert train(tmp_path, pretrained) == run.Outcome(LAST)
+    assert (tmp_path / "evaluations.jsonl").read_bytes() == (evaluated / "evaluations.jsonl").read_bytes()
+    ours, theirs = (Path(best.checkpoint(folder)) for folder in (tmp_path, evaluated))
+    assert ours.name == theirs.name
+    for end in ("index", "data-00000-of-00001"):
+        assert Path(f"{ours}.{end}").read_bytes() == Path(f"{theirs}.{end}").read_bytes()
+
+
+def planted(values):
+    """Results of the evaluations to come."""
+    left = list(values)
+    return lambda _: {"eval_accuracy": left.pop(0)}
+
+
+BY_ACCURACY = {"metric": "eval_accuracy", "every": 4, "save_every": 5}
+
+
+@pytest.fixture(scope="module")
+def stopped(tmp_path_factory, pretrained):
+    """A run that ended early, at step 16 of 18, best at step 8; and its outcome."""
+    folder = tmp_path_factory.mktemp("stopped")
+    return folder, train(folder, pretrained, measure=planted([0.5, 0.7, 0.7, 0.6]), patience=2, **BY_ACCURACY)
+
+
+def test_a_run_that_ended_early_is_not_trained_on(stopped, pretrained, caplog):
+    folder, outcome = stopped
+    assert outcome == run.Outcome(16)
+    before = everything(folder)
+    with caplog.at_level("INFO", logger="absl"):
+        assert train(folder, pretrained, measure=planted([]), patience=2, **BY_ACCURACY) == outcome
+    assert caplog.messages == ["stopped early at step 16 of 18: 2 evaluations in a row without a better eval_accuracy"]
+    assert everything(folder) == before
+
+
+def test_evaluated_steps_are_saved_beside_the_others(stopped):
+    assert sorted(int(path.stem.rpartition("-")[2]) for path in stopped[0].glob("*.index")) == [8, 10, 12, 15, 16]
+
+
+def test_more_patience_goes_on_where_it_ended(stopped, tmp_path, pretrained):
+    folder = shutil.copytree(stopped[0], tmp_path / "copy")
+    assert train(folder, pretrained, measure=planted([0.9]), patience=3, **BY_ACCURACY) == run.Outcome(18)
+    found = {line["step"]: line["eval_accuracy"] for line in evaluations.read(folder, up_to=LAST)}
+    assert found == {4: 0.5, 8: 0.7, 12: 0.7, 16: 0.6, 18: 0.9}
+
+
+def test_what_is_measured_afterwards_is_the_best_checkpoint(stopped):
+    folder, _ = stopped
+    assert toy.evaluate(toy.make_estimator(folder), DEV)["global_step"] == 8
+
+
+def test_the_best_checkpoint_is_what_was_saved_without_the_moments(stopped):
+    folder, _ = stopped
+    saved, kept = toy.entries(folder, 8), toy.entries(folder / "best", 8)
+    assert kept.keys() == {name for name in saved if not name.endswith(("/adam_m", "/adam_v"))} != saved.keys()
+    assert all(kept[name].tobytes() == saved[name].tobytes() for name in kept)
+
+
+def test_a_damaged_best_checkpoint_is_named(stopped, tmp_path):
+    folder = shutil.copytree(stopped[0], tmp_path / "copy")
+    data = folder / "best" / "model.ckpt-8.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match="damaged checkpoint"):
+        run.forward(toy.make_estimator(folder), DEV)

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.errors import CheckpointError, OutputError, TrainingError
+from bert_tf.estimator import run
+from bert_tf.inputs.pipeline import Batching
+from tests.estimator import toy
+from tests.tiny import random_weights
+
+EXAMPLES = toy.features(13, seed=1)
+
+
+def write(folder, step, **changed):
+    """A checkpoint of a trained model, other weights at every step, and the list that names it; None leaves an entry out."""
+    head = np.random.default_rng(step).normal(0, 0.5, (2, 8)).astype(np.float32)
+    entries = {
+        **random_weights(toy.CONFIG, seed=step),
+        "output_weights": head,
+        "output_bias": np.zeros(2, np.float32),
+        "output_bias/adam_m": np.ones(2, np.float32),
+        "global_step": np.int64(step),
+        **changed,
+    }
+    prefix = folder / f"model.ckpt-{step}"
+    write_checkpoint(prefix, {name: value for name, value in entries.items() if value is not None})
+    (folder / "checkpoint").write_text(f'model_checkpoint_path: "{prefix.name}"\n')
+    return str(prefix)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("checkpoints")
+    return [write(folder, step) for step in (4, 7)]
+
+
+@pytest.fixture(scope="module")
+def forward():
+    made = toy.make_forward()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    """Logits of the second checkpoint by the Estimator."""
+    folder = tmp_path_factory.mktemp("estimator")
+    write(folder, 7)
+    return run.forward(toy.make_estimator(folder), EXAMPLES)[0]
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 5])
+def test_logits_are_those_of_the_estimator_in_the_order_of_the_examples(forward, checkpoints, expected, batch_size):
+    forward.load(checkpoints[1])
+    assert list(EXAMPLES.lengths) != sorted(EXAMPLES.lengths, reverse=True)
+    np.testing.assert_allclose(forward.logits(EXAMPLES, batch_size=batch_size), expected, atol=1e-6)
+
+
+def test_padding_changes_no_logit(forward, checkpoints, expected):
+    forward.load(checkpoints[1])
+    np.testing.assert_allclose(forward.logits(EXAMPLES, batching=Batching(pad_to=16)), expected, atol=1e-6)
+
+
+def test_labels_are_not_looked_at(forward, checkpoints):
+    forward.load(checkpoints[1])
+    other = dataclasses.replace(EXAMPLES, label_ids=np.full(13, 0.25, np.float32))
+    np.testing.assert_array_equal(forward.logits(other), forward.logits(EXAMPLES))
+
+
+def test_windows_of_a_text_are_averaged(forward, checkpoints):
+    forward.load(checkpoints[1])
+    windows = dataclasses.replace(EXAMPLES, example_ids=np.array([0, 0, 0, *range(1, 11)], np.int32))
+    rows = forward.logits(EXAMPLES)
+    np.testing.assert_allclose(forward.logits(windows), [rows[:3].mean(axis=0), *rows[3:]], rtol=1e-5)
+
+
+def test_weights_are_exchanged_and_nothing_is_left_of_those_before(forward, checkpoints):
+    first, second, again = ((forward.load(prefix), forward.logits(EXAMPLES)) for prefix in [*checkpoints, checkpoints[0]])
+    assert [step for step, _ in (first, second, again)] == [4, 7, 4]
+    np.testing.assert_array_equal(first[1], again[1])
+    assert np.abs(first[1] - second[1]).max() > 0.01
+
+
+def test_a_checkpoint_without_a_step_has_step_0(forward, tmp_path):
+    assert forward.load(write(tmp_path, 4, global_step=None)) == 0
+
+
+@pytest.mark.parametrize(
+    ("changed", "problem"),
+    [
+        ({"output_bias": None}, "output_bias is missing; is it of another model or task?"),
+        ({"output_bias": np.zeros(3, np.float32)}, r"output_bias is \[3\], expected \[2\]; is it of another model or task?"),
+    ],
+)
+def test_weights_of_another_model_are_refused(forward, tmp_path, changed, problem):
+    with pytest.raises(CheckpointError, match=f"^{tmp_path}/model.ckpt-4: {problem}"):
+        forward.load(write(tmp_path, 4, **changed))
+
+
+def test_a_damaged_checkpoint_is_named(forward, tmp_path):
+    prefix = write(tmp_path, 4)
+    data = tmp_path / "model.ckpt-4.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match=f"{prefix}: damaged"):
+        forward.load(prefix)
+
+
+def test_what_is_saved_is_what_was_loaded_without_moments(forward, checkpoints, tmp_path):
+    forward.load(checkpoints[0])
+    forward.save(tmp_path / "model.ckpt-4")
+    found, loaded = (CheckpointReader(prefix) for prefix in (tmp_path / "model.ckpt-4", checkpoints[0]))
+    assert found.shapes.keys() == loaded.shapes.keys() - {"output_bias/adam_m"}
+    assert all(found[name].tobytes() == loaded[name].tobytes() for name in found.shapes)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"]
+
+
+def test_a_folder_that_cannot_be_written_is_named(forward, checkpoints, tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "model.ckpt-4; No space left on device")
+
+    forward.load(checkpoints[0])
+    monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
+    with pytest.raises(OutputError, match=f"^{tmp_path}: cannot write: model.ckpt-4; No space left on device"):
+        forward.save(tmp_path / "model.ckpt-4")
+
+
+def test_memory_that_is_out_says_what_to_lower(forward, monkeypatch):
+    def fail(*_, **__):
+        raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+
+    monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
+    with pytest.raises(TrainingError, match="out of memory; lower --eval_batch_size, --predict_batch_size or --max_seq_length"):
+        forward.logits(EXAMPLES)

@@ -1,0 +1,193 @@
+"""Micro-batches, parts that are frozen, and rates by schedule and by layer, in whole steps of training."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
+from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, Optimization
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.optimization.adamw import AdamWConfig, moment_names
+from bert_tf.optimization.parts import LayerDecay, part_of
+from bert_tf.runtime.devices import session_config
+from bert_tf.tasks.base import HeadSpec
+from tests.estimator import toy, wide
+from tests.graphs import peak_bytes
+from tests.tiny import random_weights
+
+tf1 = tf.compat.v1
+CONFIG = dataclasses.replace(wide.CONFIG, num_hidden_layers=2)
+VARIABLES = {*encoder_shapes(CONFIG), *CLASSIFICATION_VARIABLES}
+STEPS, BATCH = 6, 10
+START = {**random_weights(CONFIG), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8)).astype(np.float32)}
+DEFAULT = Execution()
+IN_FULL = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+
+
+class Trained(NamedTuple):
+    losses: list[float]
+    rates: list[float]
+    norms: list[float]
+    state: dict[str, np.ndarray]  # after the last step, with moments
+    operations: set[str]
+
+
+def build(data: SentenceFeatures, batch: int, *, config=CONFIG, execution=DEFAULT, dropout=False, **optimization):
+    """Builds a step of training in the current graph."""
+    settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": 2 * STEPS, "clip_norm": 0.05, **optimization}
+    tf1.set_random_seed(1)
+    pipeline = train_input_fn(data, Schedule(len(data), batch, 100), seed=4)()
+    model = Model(config, HeadSpec(2), execution=execution, dropout=dropout, seed=1, optimization=Optimization(**settings))
+    return make_model_fn(model)(tf1.data.make_one_shot_iterator(pipeline).get_next(), TRAIN)
+
+
+@functools.cache
+def train(*, steps=STEPS, **options) -> Trained:
+    """Trains on batches of ten from the same weights; without dropout where it is not asked for."""
+    with tf.Graph().as_default() as graph, tf1.Session(config=session_config()) as session:
+        spec = build(wide.features(), BATCH, **options)
+        assert {variable.op.name for variable in tf1.trainable_variables()} == VARIABLES
+        initial = {variable.op.name: variable.initial_value for variable in tf1.trainable_variables()}
+        session.run(tf1.global_variables_initializer(), {initial[name]: value for name, value in START.items()})
+        session.run(tf1.local_variables_initializer())
+        fetches = [
+            spec.loss,
+            *(graph.get_tensor_by_name(f"{name}:0") for name in (LEARNING_RATE, GRADIENT_NORM)),
+            spec.train_op,
+        ]
+        losses, rates, norms, _ = zip(*(session.run(fetches) for _ in range(steps)))
+        session.run(tf1.get_collection(BEFORE_SAVING))
+        state = session.run({variable.op.name: variable for variable in tf1.global_variables()})
+        return Trained(losses, rates, norms, state, {operation.name for operation in graph.get_operations()})
+
+
+def assert_same(found: Trained, expected: Trained) -> None:
+    """Compares losses and weights; no loss depends on the bias of keys, whose gradient is rounding."""
+    np.testing.assert_allclose(found.losses, expected.losses, atol=1e-6)
+    np.testing.assert_allclose(found.norms, expected.norms, rtol=1e-5)
+    for name in VARIABLES:
+        if not name.endswith("key/bias"):
+            np.testing.assert_allclose(found.state[name], expected.state[name], rtol=0, atol=1e-6, err_msg=name)
+
+
+def changed(trained: Trained) -> set[str]:
+    return {name for name, start in START.items() if not np.array_equal(trained.state[name], start)}
+
+
+@pytest.mark.parametrize(
+    ("count", "options"),
+    [
+        (4, {}),  # ten examples: 2, 3, 2 and 3
+        (4, {"execution": IN_FULL, "defer_embeddings": False}),
+        (10, {"execution": Execution(recompute=True)}),
+        (3, {"loss_scaling": True}),
+    ],
+    ids=["default", "published", "recomputed", "scaled"],
+)
+def test_micro_batches_learn_what_the_whole_batch_learns(count, options):
+    whole = train()
+    assert min(whole.norms) > 0.05  # so that clipping is active
+    assert len(changed(whole)) == len(START)
+    assert_same(train(micro_batches=count, **options), whole)
+
+
+def test_a_checkpoint_of_micro_batches_has_nothing_more():
+    assert train(micro_batches=4).state.keys() == train().state.keys()
+
+
+def test_micro_batches_drop_different_elements_and_the_seed_repeats_them():
+    data = wide.features()
+    end = int(data.lengths[0])
+    same = SentenceFeatures(
+        np.tile(data.token_ids[:end], 2),
+        *(np.tile(column[:1], 2) for column in (data.lengths, data.first_lengths, data.label_ids)),
+    )
+
+    def loss(batch: int, count: int) -> float:
+        with tf.Graph().as_default(), tf1.Session() as session:
+            spec = build(same, batch, dropout=True, micro_batches=count)
+            session.run(tf1.global_variables_initializer())
+            session.run(tf1.local_variables_initializer())
+            return session.run(spec.loss)
+
+    alone, twice, again = loss(1, 1), loss(2, 2), loss(2, 2)
+    assert twice == again
+    assert abs(twice - alone) > 1e-6  # of one and the same example, half of the loss
+
+
+def test_micro_batches_take_less_memory():
+    config = dataclasses.replace(CONFIG, num_hidden_layers=3, hidden_size=32, intermediate_size=128)
+
+    def peak(count: int) -> int:
+        with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
+            # What makes words current that waited takes memory of its own.
+            spec = build(wide.features(), 48, config=config, dropout=True, micro_batches=count, defer_embeddings=False)
+            session.run(tf1.global_variables_initializer())
+            session.run(tf1.local_variables_initializer())
+            return peak_bytes(session, spec.train_op)
+
+    assert peak(6) < 0.5 * peak(1)
+
+
+@pytest.mark.parametrize(
+    "frozen",
+    [("embeddings", 0), ("embeddings", 0, 1, "pooler"), (1,), ("pooler", 0)],
+    ids=lambda parts: "+".join(map(str, parts)),
+)
+def test_what_is_frozen_keeps_every_bit_and_all_else_is_trained(frozen):
+    trained = train(frozen=frozenset(frozen), steps=3)
+    kept = {name for name in START if part_of(name) in frozen}
+    assert changed(trained) == START.keys() - kept
+    assert not trained.state.keys() & {moment for name in kept for moment in moment_names(name)}
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+def test_no_gradient_is_computed_below_the_lowest_trained_part(recompute):
+    trained = train(frozen=frozenset({"embeddings", 0}), steps=1, execution=Execution(recompute=recompute))
+    backward = {name.partition("bert/")[2] for name in trained.operations if name.startswith("gradients/")}
+    assert {name for name in backward if name.startswith("encoder/layer_1/")}
+    assert not {name for name in backward if name.startswith(("embeddings/", "encoder/layer_0/"))}
+
+
+def test_a_frozen_table_of_words_has_no_updates_to_put_off():
+    frozen = train(frozen=frozenset({"embeddings", 0}), steps=3)
+    assert not [name for name in frozen.operations if "current_at" in name]
+    assert [name for name in train().operations if "current_at" in name]
+
+
+def test_the_last_checkpoint_has_what_is_frozen_too(tmp_path):
+    toy.train(tmp_path, frozen=frozenset({"embeddings"}), schedule=Schedule(24, 4, 0.5))
+    assert toy.entries(tmp_path, 3).keys() == {*encoder_shapes(toy.CONFIG), *CLASSIFICATION_VARIABLES, "global_step"}
+
+
+@pytest.mark.parametrize("defer", [True, False])
+def test_the_first_update_of_each_part_has_the_size_of_its_rate(defer):
+    """With bias correction and without decay, the first update by Adam is the rate wherever a gradient is."""
+    adamw = AdamWConfig(bias_correction=True, weight_decay=0.0, epsilon=1e-12)
+    trained = train(
+        steps=1, warmup_steps=0, layer_decay=LayerDecay(0.5, layers=2), adamw=adamw, defer_embeddings=defer, learning_rate=0.01
+    )
+    factors = {"embeddings": 0.125, 0: 0.25, 1: 0.5, "pooler": 1.0, None: 1.0}
+    for name, start in START.items():
+        moved = np.abs(trained.state[name] - start)
+        assert np.median(moved[moved > 0]) == pytest.approx(0.01 * factors[part_of(name)], rel=0.05), name
+
+
+def test_updates_that_are_put_off_follow_schedule_and_layer():
+    options = {"schedule": "cosine", "layer_decay": LayerDecay(0.8, layers=2)}
+    put_off, at_once = (train(defer_embeddings=defer, **options) for defer in (True, False))
+    assert_same(put_off, at_once)
+    # Two steps of warm-up, then half a cosine over ten.
+    np.testing.assert_allclose(
+        put_off.rates, [0, 0.0015, *(0.0015 * (1 + np.cos(np.pi * step / 10)) for step in range(4))], rtol=1e-5
+    )

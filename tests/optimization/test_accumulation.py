@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.optimization import accumulation
+from tests.graphs import evaluate
+
+tf1 = tf.compat.v1
+
+
+def added(compute, count, *, examples=10, like=(0.0,)):
+    def build():
+        features = {"scalar": tf.constant(7), "x": tf1.placeholder_with_default(np.arange(examples, dtype=np.float32), [None])}
+        return accumulation.add_up(compute, features, count, like=[tf.constant(value) for value in like])
+
+    return evaluate(build)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 10, 25])
+def test_every_example_is_added_once(count):
+    assert added(lambda some, _: [tf.reduce_sum(some["x"] ** 2)], count) == [np.sum(np.arange(10.0) ** 2)]
+
+
+@pytest.mark.parametrize(("count", "sizes"), [(1, [10]), (3, [3, 3, 4]), (4, [2, 3, 2, 3]), (10, [1] * 10), (25, [1] * 10)])
+def test_micro_batches_have_their_numbers_and_are_nearly_equal(count, sizes):
+    (found,) = added(
+        lambda some, number: [tf.one_hot(number, 25) * tf.cast(tf.size(some["x"]), tf.float32)], count, like=[[0.0] * 25]
+    )
+    assert found[: len(sizes)].tolist() == sizes
+    assert not found[len(sizes) :].any()
+
+
+def test_scalars_are_handed_on():
+    assert added(lambda some, _: [some["scalar"]], 5, like=[0]) == [5 * 7]
+
+
+def test_gradients_by_what_lies_outside_are_added():
+    """By a variable, and by rows of it that were read for the whole batch."""
+
+    def build():
+        table = tf1.get_variable("table", [3, 1], initializer=tf1.ones_initializer())
+        rows = tf.gather(table, [2, 0])
+        features = {"x": tf.constant([0, 1, 1]), "y": tf.constant([1.0, 10.0, 100.0])}
+
+        def compute(some, _):
+            again = tf1.get_variable("table", [3, 1])
+            loss = tf.reduce_sum(tf.gather(rows, some["x"])[:, 0] * some["y"]) + tf.reduce_sum(again[1] * some["y"])
+            return [tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, [again, rows])]
+
+        return accumulation.add_up(compute, features, 2, like=[table, rows])
+
+    by_table, by_rows = evaluate(build)
+    # By way of the rows too: row 2 of the table is the first, row 0 the second of them.
+    assert by_table.tolist() == [[110], [111], [1]]
+    assert by_rows.tolist() == [[1], [110]]
+
+
+def test_one_micro_batch_begins_when_the_one_before_is_done():
+    seen = []
+
+    def note(number, what):
+        if what == 1:
+            time.sleep(0.02)  # time enough for the next to begin
+        seen.append((int(number), int(what)))
+        return np.float32(number)
+
+    def compute(some, number):
+        del some
+        begun = tf.numpy_function(note, [number, 0], tf.float32)
+        with tf.control_dependencies([begun]):
+            return [tf.ensure_shape(tf.numpy_function(note, [number, 1], tf.float32), [])]
+
+    assert added(compute, 5) == [0 + 1 + 2 + 3 + 4]
+    assert seen == [(number, what) for number in range(5) for what in (0, 1)]

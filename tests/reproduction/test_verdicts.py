@@ -1,0 +1,194 @@
+"""Verdicts on a made-up run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bert_tf.config import BertConfig
+from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
+from bert_tf.reproduction.measured import Device, Measured, Outcome, Shown
+from bert_tf.reproduction.verdicts import EQUAL, NOT_COMPARABLE, OUTSIDE, WITHIN, compare
+
+IDS, WORDS = [2, 5, 6, 3, 0], ["[CLS]", "rain", "salt", "[SEP]"]
+
+PUBLISHED = Published(
+    name="made_up",
+    title="A made-up run",
+    task="MRPC",
+    command="python3 run_classifier.py",
+    arguments=(),
+    config=BertConfig(50),
+    vocabulary="v",
+    examples={"train": 40, "dev": 8},
+    steps=10,
+    accuracy=0.75,
+    right=6,
+    accuracy_range=(0.6, 0.9),
+    loss=0.5313762,
+    examples_per_second=(37.9, 37.5),
+    steps_per_second=(3.16, 3.125),
+    gpu="GTX 1060",
+    gpu_total_mb=6144,
+    gpu_limit_mb=5175,
+    token_lines=(
+        TokenLine("dev-1", INPUT_IDS, 4, (Span(0, 4, digest(IDS[:4])),)),
+        TokenLine("dev-2", TOKENS, 4, (Span(0, 1, digest(WORDS[:1])), Span(2, 2, digest(WORDS[2:])))),
+    ),
+    label_lines=(LabelLine("dev-1", "yes", 1),),
+    features={"input_ids": (None, 5), "label_ids": (None,)},
+    variables={
+        "bert/encoder/layer_0/output/dense/bias": Variable((768,)),
+        "bert/encoder/layer_11/output/dense/bias": Variable((768,)),
+        "bert/embeddings/word_embeddings": Variable(None),
+        "output_bias": Variable((2,), from_checkpoint=False),
+    },
+)
+OUTCOME = Outcome(1, 10, 0.75, 0.53137621, 37.9, 3.16)
+SAME = Measured(
+    outcomes=(OUTCOME,),
+    config=BertConfig(50),
+    vocabulary="v",
+    examples={"train": 40, "dev": 8},
+    shown={"dev-1": Shown({INPUT_IDS: IDS}, "yes", 1), "dev-2": Shown({TOKENS: WORDS}, "no", 0)},
+    features={"input_ids": (None, 5), "input_mask": (None, 5), "label_ids": (None,)},
+    variables={**PUBLISHED.variables, "bert/embeddings/word_embeddings": Variable((50, 768))},
+    log=[
+        "*** Example ***",
+        "guid: dev-1",
+        "tokens: [CLS] rain salt [SEP]",
+        "input_ids: 2 5 6 3 0",
+        "label: yes (id = 1)",
+        "***** Eval results *****",
+        "  eval_accuracy = 0.75",
+        "  eval_loss = 0.5313762",
+        "  global_step = 10",
+        "  loss = 0.5313762",
+    ],
+    device=Device("GPU", "NVIDIA GeForce GTX 1060 6GB", 5175),
+)
+
+
+def rows(**changes) -> dict[str, tuple[str, str]]:
+    """Verdict and reason by row, of a run that differs in these."""
+    return {row.what: (row.verdict, row.reason) for row in compare(PUBLISHED, dataclasses.replace(SAME, **changes))}
+
+
+def verdict(what: str, **changes) -> str:
+    return rows(**changes)[what][0]
+
+
+def with_outcome(**changes) -> dict[str, tuple[Outcome, ...]]:
+    return {"outcomes": (dataclasses.replace(OUTCOME, **changes),)}
+
+
+def test_the_same_run_is_equal_in_every_row():
+    found = {what: of_row for what, (of_row, _) in rows().items()}
+    assert {what for what, of_row in found.items() if of_row != EQUAL} == {"examples/s", "steps/s"}  # they have a bound
+    assert (found["examples/s"], found["steps/s"]) == (WITHIN, WITHIN)
+
+
+@pytest.mark.parametrize(
+    ("changes", "what", "expected"),
+    [
+        (with_outcome(steps=11), "steps", OUTSIDE),
+        (with_outcome(accuracy=0.625), "eval_accuracy", WITHIN),
+        (with_outcome(accuracy=0.5), "eval_accuracy", OUTSIDE),
+        (with_outcome(accuracy=1.0), "eval_accuracy", OUTSIDE),
+        (with_outcome(loss=0.6), "eval_loss", NOT_COMPARABLE),
+        (with_outcome(examples_per_second=37.4), "examples/s", OUTSIDE),
+        (with_outcome(examples_per_second=99.0), "examples/s", WITHIN),
+        (with_outcome(steps_per_second=3.1), "steps/s", OUTSIDE),
+        ({"log": SAME.log[:-1]}, "forms of log lines", OUTSIDE),
+        ({"log": [line.replace("dev-1", "1") for line in SAME.log]}, "forms of log lines", OUTSIDE),
+        ({"features": {"input_ids": (None, 5)}}, "feature names", OUTSIDE),
+        ({"features": {"input_ids": (None, 6), "label_ids": (None,)}}, "feature shapes", OUTSIDE),
+    ],
+)
+def test_a_difference_between_comparable_runs(changes, what, expected):
+    assert verdict(what, **changes) == expected
+
+
+def test_a_collapsed_run_says_so():
+    reason = rows(**with_outcome(accuracy=0.5, collapsed="all predictions are 1"))["eval_accuracy"][1]
+    assert reason == "4 of 8 right, published 6; range 0.6 to 0.9; collapsed: all predictions are 1"
+
+
+def test_another_token_is_named_by_its_span():
+    other = {**SAME.shown, "dev-2": Shown({TOKENS: [*WORDS[:3], "salt"]}, "no", 0)}
+    found = rows(shown=other)
+    assert found["dev-2 tokens"] == (OUTSIDE, "among positions 2 to 3")
+    assert found["dev-1 input_ids"] == (EQUAL, "")
+
+
+def test_tokens_that_are_not_legible_may_differ():
+    other = {**SAME.shown, "dev-2": Shown({TOKENS: [WORDS[0], "storm", *WORDS[2:]]}, "no", 0)}
+    assert verdict("dev-2 tokens", shown=other) == EQUAL
+
+
+def test_another_label():
+    other = {**SAME.shown, "dev-1": Shown({INPUT_IDS: IDS}, "yes", 0)}
+    assert verdict("dev-1 label", shown=other) == OUTSIDE
+
+
+def test_variables_of_layers_that_the_model_does_not_have_are_left_out():
+    fewer = {name: variable for name, variable in SAME.variables.items() if "layer_11" not in name}
+    found = rows(variables=fewer, config=dataclasses.replace(SAME.config, num_hidden_layers=6))
+    assert found["names of variables, in layers that exist"] == (EQUAL, "")
+    assert found["shapes of variables"] == (
+        NOT_COMPARABLE,
+        "other weights (num_hidden_layers 6, not 12)",
+    )
+    name = "names of variables, in layers that exist"
+    assert rows(variables=fewer)[name] == (OUTSIDE, "not bert/encoder/layer_11/output/dense/bias")
+
+
+@pytest.mark.parametrize(
+    ("variable", "what"),
+    [(Variable((2,)), "*INIT_FROM_CKPT* of variables"), (Variable((3,), from_checkpoint=False), "shapes of variables")],
+)
+def test_another_mark_or_shape_of_a_variable(variable, what):
+    found = rows(variables={**SAME.variables, "output_bias": variable})
+    assert found[what] == (OUTSIDE, "not output_bias")
+    assert found["names of variables, in layers that exist"] == (EQUAL, "")
+
+
+STEPS_AND_TOKENS = {"steps", "dev-1 input_ids", "dev-2 tokens", "dev-1 label"}
+RESULTS = {"eval_accuracy", "eval_loss", "examples/s", "steps/s"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected", "reason"),
+    [
+        (
+            {"examples": {"train": 20, "dev": 8}},
+            STEPS_AND_TOKENS | RESULTS,
+            "other data: train 20, dev 8 examples, published train 40, dev 8",
+        ),
+        ({"vocabulary": "w"}, {*RESULTS, "dev-1 input_ids", "dev-2 tokens", "shapes of variables"}, "other vocabulary"),
+        (
+            {"config": BertConfig(50, hidden_size=384)},
+            RESULTS | {"shapes of variables"},
+            "other weights (hidden_size 384, not 768)",
+        ),
+        ({"device": Device("GPU", "NVIDIA H200", 5175)}, {"examples/s", "steps/s"}, "other hardware: NVIDIA H200"),
+        ({"device": Device("CPU", "Xeon")}, {"examples/s", "steps/s", "GPU memory, MB"}, "other hardware: Xeon"),
+        ({"device": Device("GPU", "GTX 1060")}, {"GPU memory, MB"}, "--gpu_memory_limit_mb=5175 sets it"),
+        (
+            {"features": {"input_ids": (None, None), "label_ids": (None,)}},
+            {"feature shapes"},
+            "batches are padded to their longest example; with --published_layout to the limit",
+        ),
+    ],
+)
+def test_what_another_run_leaves_comparable(changes, expected, reason):
+    found = rows(**changes)
+    assert {what for what, (of_row, _) in found.items() if of_row == NOT_COMPARABLE} == expected
+    assert any(why == reason for _, why in found.values())
+
+
+def test_several_seeds_have_rows_of_their_own():
+    found = rows(outcomes=(OUTCOME, dataclasses.replace(OUTCOME, seed=2, accuracy=0.5)))
+    assert (found["eval_accuracy, seed 1"][0], found["eval_accuracy, seed 2"][0]) == (EQUAL, OUTSIDE)
+    assert "eval_accuracy" not in found

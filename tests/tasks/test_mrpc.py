@@ -1,0 +1,69 @@
+"""MRPC's splits, from small files in the layout of the corpus."""
+
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.errors import DataError
+from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.mrpc import split
+
+HEADER = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String"
+TRAIN = (HEADER, '1\t10\t11\tIt " rains .\tRain .', "0\t12\t13\tOne .\tTwo .", "1\t14\t15\tThree .\tDrei .")
+TEST = (HEADER, "1\t20\t21\tFour .\tVier .", "0\t22\t23\tFive .\tSix .")
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    """Returns a function that writes the corpus and returns the paths of its files."""
+
+    def write(train=TRAIN, test=TEST, ids=("12\t13",), end="\n"):
+        paths = []
+        for name, start, lines in (("train", "\ufeff", train), ("test", "\ufeff", test), ("ids", "", ids)):
+            paths.append(tmp_path / f"{name}.txt")
+            paths[-1].write_bytes((start + "".join(f"{line}{end}" for line in lines)).encode())
+        return paths
+
+    return write
+
+
+def refusal(paths) -> str:
+    with pytest.raises(DataError) as caught:
+        split(*paths)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_pairs_of_the_list_are_dev_and_test_is_numbered(corpus, end):
+    assert split(*corpus(end=end)) == {
+        "train.tsv": f"\ufeff{HEADER}\n{TRAIN[1]}\n{TRAIN[3]}\n",
+        "dev.tsv": f"\ufeff{HEADER}\n{TRAIN[2]}\n",
+        "test.tsv": "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t20\t21\tFour .\tVier .\n1\t22\t23\tFive .\tSix .\n",
+    }
+
+
+def test_the_order_is_that_of_the_corpus(corpus):
+    dev = split(*corpus(ids=("14\t15", "10\t11")))["dev.tsv"]
+    assert [line.split("\t")[1] for line in dev.splitlines()[1:]] == ["10", "14"]
+
+
+def test_the_task_reads_what_was_made(corpus, tmp_path):
+    for name, text in split(*corpus()).items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert [len(TASKS["MRPC"].examples(tmp_path, name)) for name in ("train", "dev", "test")] == [2, 1, 2]
+
+
+def test_a_pair_that_is_not_in_the_corpus_is_named(corpus):
+    train, test, ids = corpus(ids=("12\t13", "98\t99", "97\t96"))
+    assert refusal((train, test, ids)) == f"{ids}:2: {train} lacks 2 of these pairs, the first is 98 and 99"
+
+
+def test_a_row_of_another_layout_is_named(corpus):
+    paths = corpus(test=(*TEST, "1\t2\t3"))
+    assert refusal(paths) == f"{paths[1]}:4: 3 cells where 5 are expected; cells are divided by tabs"
+
+
+def test_a_missing_file_is_named(corpus):
+    paths = corpus()
+    paths[2].unlink()
+    assert refusal(paths) == f"{paths[2]}: cannot read the file: No such file or directory"

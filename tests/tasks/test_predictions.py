@@ -1,0 +1,78 @@
+"""Rows of predictions."""
+
+from __future__ import annotations
+
+import csv
+
+import numpy as np
+import pytest
+
+from bert_tf.tasks import predictions
+from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
+
+CLASSES, NUMBER, SETS = HeadSpec(2), HeadSpec(1, REGRESSION), HeadSpec(3, MULTI_LABEL)
+NAMES = ("no", "yes", "so")
+LOG_3 = np.float32(np.log(3))
+LOGITS = np.array([[LOG_3, 0], [0, 9], [1, 1]], np.float32)
+
+
+def rows(head, names, logits, ids=("a", "b", "c")):
+    """Id, label and numbers of each row."""
+    lines = [row.split("\t") for row in predictions.rows(head, names, ids, np.array(logits, np.float32))]
+    return [(*line[:2], [float(cell) for cell in line[2:]]) for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("head", "names", "expected"),
+    [
+        (CLASSES, NAMES[:2], ["id", "label", "probability_no", "probability_yes"]),
+        (NUMBER, (), ["id", "label", "score"]),
+        (SETS, NAMES, ["id", "label", "probability_no", "probability_yes", "probability_so"]),
+    ],
+)
+def test_the_header_names_the_columns(head, names, expected):
+    assert predictions.header(head, names).split("\t") == expected
+
+
+def test_a_class_is_named_with_its_probabilities():
+    assert rows(CLASSES, NAMES, LOGITS)[0] == ("a", "no", pytest.approx([0.75, 0.25]))
+
+
+def test_rows_are_in_the_order_of_the_ids():
+    assert [row[:2] for row in rows(CLASSES, NAMES, LOGITS)] == [("a", "no"), ("b", "yes"), ("c", "no")]
+
+
+def test_a_number_is_label_and_score():
+    assert rows(NUMBER, (), [[0.1], [-2], [3.25]]) == [("a", "0.1", [0.1]), ("b", "-2.0", [-2]), ("c", "3.25", [3.25])]
+
+
+def test_several_labels_are_joined_by_commas():
+    logits = [[LOG_3, 0, -LOG_3], [-LOG_3, -LOG_3, -LOG_3]]
+    assert rows(SETS, NAMES, logits) == [
+        ("a", "no,yes", pytest.approx([0.75, 0.5, 0.25])),
+        ("b", "", pytest.approx([0.25, 0.25, 0.25])),
+    ]
+
+
+def test_parts_make_the_rows_of_the_whole():
+    whole = rows(CLASSES, NAMES, LOGITS)
+    assert [rows(CLASSES, NAMES, LOGITS[[i]], "abc"[i])[0] for i in range(3)] == whole
+
+
+def test_probabilities_are_read_back_exactly():
+    logits = np.random.default_rng(0).normal(0, 9, [200, 2]).astype(np.float32)
+    cells = predictions.score_cells(CLASSES, logits)
+    again = np.array(cells).astype(np.float32)
+    np.testing.assert_array_equal(again, predictions.scores.scores(CLASSES.kind, logits))
+    assert again.min() < 1e-7
+
+
+@pytest.mark.parametrize("broken", ["a\tb", "a\nb", "a\rb"])
+def test_ids_and_labels_cannot_break_a_row(broken):
+    lines = [
+        predictions.header(CLASSES, (broken, "x")),
+        *predictions.rows(CLASSES, (broken, "x"), [broken], np.array([[1, 0]], np.float32)),
+    ]
+    header, row = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
+    assert header[2] == "probability_a b"
+    assert row[:2] == ["a b", "a b"]

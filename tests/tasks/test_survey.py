@@ -1,0 +1,46 @@
+"""What is counted of a split."""
+
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.survey import survey
+
+
+def words(text: str) -> int:
+    return len(text.split())
+
+
+def of_lengths(*lengths: int):
+    """Surveys single sentences of so many tokens, [CLS] and [SEP] included."""
+    return survey([SentenceExample("", "a " * (length - 2)) for length in lengths], words)
+
+
+def test_lengths_include_cls_and_each_sep():
+    found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c")], words)
+    assert (found.rows, found.lengths.tolist()) == (2, [4, 6])
+
+
+def test_what_fits_a_limit_exactly_is_not_truncated():
+    found = of_lengths(63, 64, 65, 128, 129)
+    assert [found.truncated(limit) for limit in (64, 128, 256)] == pytest.approx([0.6, 0.2, 0.0])
+
+
+def test_bins_hold_what_fits_the_lengths_that_people_train_with():
+    assert of_lengths(2, 16, 17, 64, 65, 512, 513, 900).histogram() == [
+        *((1, 16, 2), (17, 32, 1), (33, 64, 1), (65, 128, 1)),
+        *((257, 512, 1), (513, 900, 2)),
+    ]
+
+
+def test_labels_are_counted_by_name_and_numbers_kept():
+    names = survey([SentenceExample("", "a", None, label) for label in ("x", ("y", "x"), (), None)], words)
+    assert dict(names.labels) == {"x": 2, "y": 1}
+    assert survey([SentenceExample("", "a", None, label) for label in (0.5, 2.0)], words).numbers.tolist() == [0.5, 2.0]
+
+
+def test_examples_whose_texts_were_trained_on_are_named():
+    train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
+    dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]
+    assert survey(dev, words, train.texts).in_train == ("dev-1", "dev-3")
