@@ -101,10 +101,8 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
         logging.info("%s: %d examples", split, len(evaluation.labels))
         for line in _table(evaluation.per_class):
             logging.info("  %s", line)
-        if evaluation.is_collapsed:
-            logging.warning(
-                "%s: predictions are all alike or no better than a guess; try another --seed or --learning_rate", split
-            )
+        if evaluation.collapsed:
+            logging.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
 
 
 def _table(classes: Sequence[ClassScores]) -> list[str]:
@@ -125,7 +123,7 @@ def _details(evaluation: Evaluation) -> dict[str, Any]:
     return {
         **evaluation.values,
         "examples": len(evaluation.labels),
-        "is_collapsed": evaluation.is_collapsed,
+        "collapsed": evaluation.collapsed,
         "intervals_95": evaluation.intervals,
         "labels": evaluation.label_names,
         "per_class": [row._asdict() for row in evaluation.per_class],

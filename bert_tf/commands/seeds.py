@@ -10,9 +10,8 @@ import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import numpy as np
 from absl import logging
 
 from bert_tf import atomic
@@ -112,35 +111,8 @@ def read(folder: Path, seed: int) -> SeedResult:
     """
     results = json.loads((folder / name(seed) / "eval_results.json").read_text(encoding="utf-8"))
     metrics = {key: value for key, value in results.items() if key.startswith(_METRIC) and isinstance(value, (int, float))}
-    return SeedResult(seed, name(seed), results["global_step"], metrics, collapse(results))
-
-
-def collapse(results: Mapping[str, Any]) -> str | None:
-    """Returns why an evaluation looks as if nothing was learned, else None; by the rules of `bert_tf.metrics.is_collapsed`.
-
-    Args:
-      results: contents of eval_results.json. Of classes the confusion matrix of a split tells, of numbers their correlation;
-        several labels that apply together have neither, and are not judged.
-    """
-    for split, found in results["splits"].items():
-        if "confusion" in found:
-            why = _one_class(found["labels"], np.array(found["confusion"]))
-        else:
-            why = "no positive correlation" if found.get("pearson", 1.0) <= 0.0 else None
-        if why:
-            return f"{split}: {why}"
-    return None
-
-
-def _one_class(labels: Sequence[str], confusion: np.ndarray) -> str | None:
-    """Looks for it in a [L, L] matrix, labels by predictions."""
-    predicted = confusion.sum(axis=0)
-    if np.count_nonzero(predicted) == 1:
-        return f"all predictions are {labels[int(predicted.argmax())]}"
-    right, majority = int(confusion.trace()), int(confusion.sum(axis=1).max())
-    if right <= majority:
-        return f"{right} of {int(confusion.sum())} right, the majority class alone gives {majority}"
-    return None
+    collapsed = [f"{split}: {found['collapsed']}" for split, found in results["splits"].items() if found["collapsed"]]
+    return SeedResult(seed, name(seed), results["global_step"], metrics, "; ".join(collapsed) or None)
 
 
 def spread(values: Sequence[float]) -> Spread:
@@ -167,7 +139,9 @@ def write(folder: Path, results: Sequence[SeedResult]) -> None:
     atomic.write_text(folder / JSON_NAME, json.dumps(contents, indent=2) + "\n")
     metrics = list(results[0].metrics)
     rows = [["seed", *metrics, "steps", "collapsed"]]
-    rows += [[str(r.seed), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), r.collapsed or ""] for r in results]
+    for r in results:
+        why = " ".join((r.collapsed or "").split())  # labels of one's own may hold tabs
+        rows.append([str(r.seed), *(str(r.metrics[metric]) for metric in metrics), str(r.steps), why])
     atomic.write_text(folder / TSV_NAME, "".join("\t".join(row) + "\n" for row in rows))
 
 

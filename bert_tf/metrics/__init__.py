@@ -1,7 +1,7 @@
 """What predictions are worth: metrics, how certain they are, tables by class, the GLUE score."""
 
 from bert_tf.metrics.bootstrap import confidence_intervals
-from bert_tf.metrics.classes import ClassScores, confusion, is_collapsed, per_class
+from bert_tf.metrics.classes import ClassScores, collapse, confusion, per_class
 from bert_tf.metrics.glue import GLUE_METRICS, glue_score
 from bert_tf.metrics.values import METRICS, compute
 
@@ -9,10 +9,10 @@ __all__ = [
     "GLUE_METRICS",
     "METRICS",
     "ClassScores",
+    "collapse",
     "compute",
     "confidence_intervals",
     "confusion",
     "glue_score",
-    "is_collapsed",
     "per_class",
 ]

@@ -60,8 +60,8 @@ def per_class(labels: Array, predictions: Array, names: Sequence[str]) -> list[C
     return [ClassScores(*row) for row in zip(names, *columns)]
 
 
-def is_collapsed(labels: Array, predictions: Array) -> bool:
-    """Whether the predictions look as if nothing was learned.
+def collapse(labels: Array, predictions: Array, names: Sequence[str]) -> str | None:
+    """Returns why predictions look as if nothing was learned; None where they do not.
 
     They are all the same, or, of classes, not more often right than the most frequent label; of numbers, without a positive
     correlation. Of several labels only sameness tells: the most frequent set of labels may be hard to beat.
@@ -69,11 +69,13 @@ def is_collapsed(labels: Array, predictions: Array) -> bool:
     Args:
       labels: [N] classes, [N] floats, or [N, L] floats of 0 and 1.
       predictions: as many.
+      names: of the classes.
     """
-    if np.all(predictions == predictions[0]):
-        return True
     if labels.ndim == 2:
-        return False
+        return "all examples get the same labels" if np.all(predictions == predictions[0]) else None
     if np.issubdtype(labels.dtype, np.floating):
-        return pearson(labels, predictions) <= 0.0
-    return bool(np.sum(labels == predictions) <= np.bincount(labels).max())
+        return "no positive correlation" if pearson(labels, predictions) <= 0.0 else None
+    if np.all(predictions == predictions[0]):
+        return f"all predictions are {names[predictions[0]]}"
+    right, majority = int(np.sum(labels == predictions)), int(np.bincount(labels).max())
+    return f"{right} of {len(labels)} right, the majority class alone gives {majority}" if right <= majority else None

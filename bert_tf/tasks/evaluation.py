@@ -63,9 +63,9 @@ class Evaluation:
         return task_metrics.confusion(self.labels, self.predictions, len(self.label_names))
 
     @property
-    def is_collapsed(self) -> bool:
-        """Whether the predictions look as if nothing was learned."""
-        return task_metrics.is_collapsed(self.labels, self.predictions)
+    def collapsed(self) -> str | None:
+        """Why the predictions look as if nothing was learned; None where they do not."""
+        return task_metrics.collapse(self.labels, self.predictions, self.label_names)
 
 
 def evaluate_logits(

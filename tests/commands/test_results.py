@@ -67,7 +67,7 @@ def test_json_has_intervals_and_tables_of_the_split(tmp_path):
             "f1": pytest.approx(2 / 3),
             "loss": evaluation.loss,
             "examples": 3,
-            "is_collapsed": True,  # the majority class is right as often
+            "collapsed": "2 of 3 right, the majority class alone gives 2",
             "intervals_95": {name: list(ends) for name, ends in evaluation.intervals.items()},
             "labels": ["no", "yes"],
             "confusion": [[1, 0], [1, 1]],

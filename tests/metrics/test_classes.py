@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics import confusion_matrix, precision_recall_fscore_support
 
-from bert_tf.metrics import ClassScores, confusion, is_collapsed, per_class
+from bert_tf.metrics import ClassScores, collapse, confusion, per_class
 
 LABELS = np.array([0, 0, 0, 2, 2, 1], np.int32)
 PREDICTIONS = np.array([0, 0, 2, 2, 2, 0], np.int32)
@@ -50,24 +50,27 @@ def test_scores_are_scikit_learn_s(shape):
 @pytest.mark.parametrize(
     ("labels", "predictions", "expected"),
     [
-        ([0, 1, 1, 1], [1, 1, 1, 1], True),
-        ([0, 1, 1, 1], [0, 0, 0, 0], True),
-        ([0, 1, 1, 1], [0, 1, 1, 0], True),  # 3 right, as the majority
-        ([0, 0, 1, 2], [0, 0, 1, 0], False),
-        ([0, 0, 1, 2], [1, 0, 2, 2], True),
+        ([0, 1, 1, 1], [1, 1, 1, 1], "all predictions are b"),
+        ([0, 1, 1, 1], [0, 0, 0, 0], "all predictions are a"),
+        ([0, 1, 1, 1], [0, 1, 1, 0], "3 of 4 right, the majority class alone gives 3"),
+        ([0, 0, 1, 2], [0, 0, 1, 0], None),
+        ([0, 0, 1, 2], [1, 0, 2, 2], "2 of 4 right, the majority class alone gives 2"),
     ],
 )
 def test_classes_collapse_where_they_are_one_or_not_better_than_the_majority(labels, predictions, expected):
-    assert is_collapsed(np.array(labels, np.int32), np.array(predictions, np.int32)) is expected
+    assert collapse(np.array(labels, np.int32), np.array(predictions, np.int32), "abc") == expected
 
 
 @pytest.mark.parametrize(
-    ("predictions", "expected"), [([3.0, 3.0, 3.0], True), ([3.0, 2.0, 1.0], True), ([0.0, 0.1, 0.1], False)]
+    ("predictions", "expected"),
+    [([3.0, 3.0, 3.0], "no positive correlation"), ([3.0, 2.0, 1.0], "no positive correlation"), ([0.0, 0.1, 0.1], None)],
 )
 def test_numbers_collapse_where_they_do_not_rise_with_their_labels(predictions, expected):
-    assert is_collapsed(NUMBERS, np.array(predictions, np.float32)) is expected
+    assert collapse(NUMBERS, np.array(predictions, np.float32), ()) == expected
 
 
-@pytest.mark.parametrize(("predictions", "expected"), [(np.zeros_like(SETS), True), (PREDICTED_SETS, False)])
+@pytest.mark.parametrize(
+    ("predictions", "expected"), [(np.zeros_like(SETS), "all examples get the same labels"), (PREDICTED_SETS, None)]
+)
 def test_several_labels_collapse_where_all_examples_get_the_same(predictions, expected):
-    assert is_collapsed(SETS, predictions) is expected
+    assert collapse(SETS, predictions, "abc") == expected

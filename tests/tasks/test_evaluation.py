@@ -58,8 +58,8 @@ def test_several_labels_have_scores_only():
 
 
 def test_a_model_that_says_one_class_is_collapsed():
-    assert not evaluated(labels=np.array([0, 1, 1, 0], np.int32)).is_collapsed
-    assert evaluated(logits=LOGITS + np.float32([0, 9])).is_collapsed
+    assert evaluated(labels=np.array([0, 1, 1, 0], np.int32)).collapsed is None
+    assert evaluated(logits=LOGITS + np.float32([0, 9])).collapsed == "all predictions are yes"
 
 
 def test_labels_of_another_number_are_refused():
