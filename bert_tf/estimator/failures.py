@@ -72,8 +72,9 @@ def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: Prog
             f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
             " lower --learning_rate or look at the data"
         )
-    if any(os.strerror(number) in text for number in _UNWRITABLE):
-        return OutputError(f"{folder}: cannot write: {text.splitlines()[0][:200]}; the last whole checkpoint is kept")
+    unwritable = [line for line in text.splitlines() if any(os.strerror(number) in line for number in _UNWRITABLE)]
+    if unwritable:
+        return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
         return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")

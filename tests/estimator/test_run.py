@@ -379,7 +379,11 @@ def op_error(kind, message):
             OutputError,
             "out; No space left on device; the",
         ),
-        (op_error(tf.errors.UnknownError, "x; File too large"), OutputError, "cannot write: x; File too large"),
+        (
+            op_error(tf.errors.UnknownError, "Graph error:\nx; File too large\nmore"),
+            OutputError,
+            "write: x; File too large; the",
+        ),
         (OSError(28, "No space left on device"), OutputError, "cannot write: No space left on device; the last whole"),
         (OSError(30, "Read-only file system"), OutputError, "cannot write: Read-only file system"),
     ],
