@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-import tensorflow as tf
-
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+from bert_tf.estimator import best
 
 ALL = ":all"
 
@@ -35,8 +34,8 @@ def named(names: Iterable[str]) -> list[Named]:
     """Returns the checkpoints that names stand for, each once, in the order of the names; those of one name by step.
 
     Args:
-      names: a prefix or one of its files; a folder, for the newest in it; `FOLDER:all` or `FOLDER/*`, for all in it; any other
-        pattern, of checkpoints or of folders.
+      names: a prefix or one of its files; a folder, for the one that stands for its run, see `best.of_run`; `FOLDER:all` or
+        `FOLDER/*`, for all in it; any other pattern, of checkpoints or of folders.
     """
     return list(dict.fromkeys(found for name in names for found in _of(name)))
 
@@ -48,9 +47,9 @@ def _of(name: str) -> list[Named]:
     if name.endswith(ALL):
         found = [prefix for folder in folders for prefix in _in(glob.escape(folder) + "/*")]
     elif is_pattern:
-        found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_newest, folders))]
+        found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
-        found = [_newest(folder) for folder in folders] or [_PARTS.sub("", name)]
+        found = [_of_run(folder) for folder in folders] or [_PARTS.sub("", name)]
     prefixes = sorted(filter(None, found), key=_by_step)
     return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
 
@@ -59,9 +58,9 @@ def _in(pattern: str) -> Iterator[str]:
     return (path.removesuffix(".index") for path in glob.glob(pattern + ".index"))
 
 
-def _newest(folder: str) -> str | None:
+def _of_run(folder: str) -> str | None:
     published = Path(folder, CHECKPOINT_NAME)
-    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else tf.train.latest_checkpoint(folder)
+    return str(published) if published.with_name(f"{CHECKPOINT_NAME}.index").is_file() else best.of_run(folder)
 
 
 def _by_step(prefix: str) -> tuple[str, int, str]:

@@ -26,19 +26,20 @@ class Glue(NamedTuple):
 
 
 def of(rows: Iterable[Row]) -> Glue | None:
-    """Returns the score of the best checkpoint for each task, over dev splits; None where there are fewer than two tasks."""
+    """Returns the score of the best checkpoint for each task; None where fewer than two have all their dev splits."""
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:
             measured.setdefault(row.task, {}).setdefault(row.checkpoint, []).append(row)
-    if len(measured) < 2:
-        return None
     checkpoints, best = {}, {}
     for task in filter(measured.__contains__, GLUE_METRICS):
-        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in measured[task].items()}
+        whole = {name: splits for name, splits in measured[task].items() if len(splits) == len(TASKS[task].split_names[DEV])}
+        results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in whole.items()}
+        if not results:
+            continue
         checkpoints[task] = max(results, key=lambda checkpoint: glue_score(results[checkpoint]))
         best.update(results[checkpoints[task]])
-    return Glue(glue_score(best), checkpoints)
+    return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 
 
 def _mean(task: str, splits: list[Row]) -> dict[str, float]:

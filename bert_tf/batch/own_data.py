@@ -20,7 +20,7 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     """Returns the task of a model over other files.
 
     Args:
-      record: what determined the training, see `run_folder.DETERMINING`; its columns count where none are given.
+      record: see `run_folder.trained`; its columns count where none are given.
       columns: given.
       files: as `CustomSettings` calls them.
 

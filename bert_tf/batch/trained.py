@@ -34,7 +34,7 @@ class Trained:
       max_seq_length: longest input in word pieces.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
       num_labels: logits of the head.
-      record: what determined the training, `run_folder.DETERMINING`; empty where that is unknown.
+      record: see `run_folder.trained`; empty where that is unknown.
       digest: of the checkpoint's index, which holds the checksums of all entries.
     """
 
@@ -92,8 +92,7 @@ def load(prefix: str, given: Given) -> Trained:
     """
     reader = CheckpointReader(prefix)
     folder = Path(prefix).parent
-    record = run_folder.load_record(folder) or {run_folder.DETERMINING: {}}
-    trained = record[run_folder.DETERMINING]
+    trained = run_folder.trained(folder)
     config = BertConfig.from_json_file(_file(given.bert_config_file, folder / "bert_config.json", "--bert_config_file"))
     vocabulary = _vocabulary(_file(given.vocab_file, folder / "vocab.txt", "--vocab_file"))
     lower_case = _first(given.do_lower_case, trained.get("do_lower_case"), not vocabulary.is_cased)

@@ -90,6 +90,6 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
 
 def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
-    """Returns what determined the training of the first checkpoint that has a record of it."""
-    records = (run_folder.load_record(Path(checkpoint.prefix).parent) for checkpoint in named)
-    return next((record[run_folder.DETERMINING] for record in records if record), {})
+    """Returns what the first checkpoint that has a record was trained by."""
+    records = (run_folder.trained(Path(checkpoint.prefix).parent) for checkpoint in named)
+    return next(filter(None, records), {})

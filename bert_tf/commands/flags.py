@@ -72,7 +72,12 @@ CUSTOM = (
     Flag("file_format", str, None, "tsv, csv or jsonl, where the suffix does not say it", None, FORMATS),
     Flag("has_header", bool, None, "whether the first line names the columns; else yes, unless --text_a is a number"),
     Flag("problem", str, CLASSIFICATION, f"what the label is: {', '.join(KINDS)}", None, KINDS),
-    Flag("labels", str, None, "names of the labels, with commas, in the order of the classes; else those of the training file"),
+    Flag(
+        "labels",
+        str,
+        None,
+        "their names with commas, the position is the class (F1: of the second of two); else those of training",
+    ),
     Flag("label_separator", str, ",", "what stands between the labels of a cell with multi_label; JSON may have a list"),
 )
 
@@ -81,7 +86,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("task_name", str, None, f"task (required): {', '.join(known_names())}"),
         Flag("data_dir", str, None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample"),
         Flag("max_seq_length", int, 128, "longest input in word pieces"),
-        Flag("long_text", str, "truncate", f"what is kept of longer ones: {', '.join(LONG_TEXTS)}", None, LONG_TEXTS),
+        Flag("long_text", str, "truncate", f"of longer ones: {', '.join(LONG_TEXTS)} (not in training)", None, LONG_TEXTS),
         Flag("do_lower_case", bool, True, "lower-case the text, as uncased models want it"),
     ),
     f"Your own data (--task_name={CUSTOM_NAME})": CUSTOM,

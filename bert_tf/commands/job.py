@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from absl import logging
 
@@ -18,7 +18,7 @@ from bert_tf.inputs.pipeline import Schedule
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 CUSTOM_FILES = ("train_file", "dev_file", "test_file")
@@ -45,14 +45,9 @@ class Job(NamedTuple):
         return Path(self.settings.job.output_dir)
 
     @property
-    def trained_on(self) -> str:
-        """Name of the task that the model is trained on."""
-        return self.task.name if TRAIN in self.splits else _trained(self.settings).get("task_name", self.task.name)
-
-    @property
     def results_dir(self) -> Path:
-        """Folder of results: that of the checkpoints, or one in it where the model was trained on another task."""
-        return self.output_dir if self.trained_on == self.task.name else self.output_dir / self.task.name
+        """Folder of results."""
+        return results_dir(self.settings)
 
     @property
     def train_split(self) -> str:
@@ -65,6 +60,13 @@ class Job(NamedTuple):
         train = self.settings.train
         examples = len(self.examples[self.train_split])
         return Schedule(examples, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
+
+
+def results_dir(settings: Settings) -> Path:
+    """Returns the folder of results: that of the checkpoints, or one in it where the model was trained on another task."""
+    folder, task = Path(settings.job.output_dir), canonical_name(settings.data.task_name)
+    trained_on = task if settings.job.do_train else run_folder.trained(folder).get("task_name", task)
+    return folder if trained_on == task else folder / task
 
 
 def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, str]) -> Job:
@@ -92,15 +94,18 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
     logging.info("output to %s (%s)", settings.job.output_dir, "--output_dir" if "output_dir" in settings.given else "default")
     config = BertConfig.from_json_file(source.config)
     job = Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), splits, examples, machine)
-    if job.trained_on != task.name:
-        logging.warning("the model was trained on %s: results go to %s", job.trained_on, job.results_dir)
+    if job.results_dir != job.output_dir:
+        logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
 
 
 def _as_trained(settings: Settings) -> Settings:
     """Takes what the command line leaves open from the run that the output folder holds."""
     checkpoint = run.require_checkpoint(settings.job.output_dir)
-    trained = _trained(settings)
+    idle = settings.given & {field.name for field in dataclasses.fields(settings.train)}
+    if idle:
+        logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
+    trained = run_folder.trained(settings.job.output_dir)
     names = {"max_seq_length", "do_lower_case", "long_text", *CUSTOM_COLUMNS} & trained.keys()
     kept = {name: trained[name] for name in names - settings.given}
     if trained and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
@@ -108,12 +113,6 @@ def _as_trained(settings: Settings) -> Settings:
     return recipes.with_values(settings, kept)
 
 
-def _trained(settings: Settings) -> Mapping[str, Any]:
-    """Returns what determined the run of the output folder; nothing where no record is there."""
-    record = run_folder.load_record(settings.job.output_dir)
-    return record[run_folder.DETERMINING] if record else {}
-
-
 def _trained_labels(settings: Settings) -> Sequence[str] | None:
     """Returns the labels of a model that is not to be trained."""
-    return None if settings.job.do_train else _trained(settings).get("labels")
+    return None if settings.job.do_train else run_folder.trained(settings.job.output_dir).get("labels")

@@ -16,8 +16,9 @@ import bert_tf
 from bert_tf.commands.flags import EXACT
 from bert_tf.commands.job import CUSTOM_COLUMNS, CUSTOM_FILES, Job
 from bert_tf.commands.sources import SAMPLE_NOTE
+from bert_tf.estimator import run_folder
 from bert_tf.inputs.cache import examples_digest
-from bert_tf.tasks.base import file_digest
+from bert_tf.tasks.base import DEV, file_digest
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
 
@@ -34,12 +35,13 @@ def make_record(job: Job) -> dict[str, Any]:
         "max_seq_length": settings.data.max_seq_length,
         "do_lower_case": settings.data.do_lower_case,
         "long_text": settings.data.long_text,
-        **_custom(job, CUSTOM_COLUMNS),
         "bert_config": dataclasses.asdict(job.config),
         "vocabulary_sha256": job.vocabulary.fingerprint,
         "train_examples_sha256": examples_digest(job.examples[job.train_split]),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
+    if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
+        determining["dev_examples_sha256"] = [examples_digest(job.examples[split]) for split in job.splits[DEV]]
     kept_and_said = ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "early_stopping_patience")
     for name in (*kept_and_said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         del determining[name]  # they change what is kept and said, or how it is computed, not what is learned
@@ -53,11 +55,13 @@ def make_record(job: Job) -> dict[str, Any]:
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
         **dataclasses.asdict(settings.train),
         **dataclasses.asdict(settings.speed),
+        **{name: getattr(settings.job, name) for name in ("do_train", "do_eval", "do_predict")},
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
     plan = job.machine.plan
     return {
-        "training": determining,
+        run_folder.DETERMINING: determining,
+        run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)]),
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},

@@ -17,6 +17,7 @@ from absl import logging
 from bert_tf import atomic
 from bert_tf.commands import classifier_job, recipes
 from bert_tf.commands.flags import Settings
+from bert_tf.commands.job import results_dir
 from bert_tf.errors import FlagError
 from bert_tf.runtime import cluster
 
@@ -80,39 +81,40 @@ def train_each(settings: Settings, *, environment: Mapping[str, str]) -> int:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read(environment) is not None:
         raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
-    folder = Path(settings.job.output_dir)
     seeds = settings.job.seeds
     for number, seed in enumerate(seeds, start=1):
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
-        values = {"seed": seed, "seeds": (), "output_dir": str(folder / name(seed))}
-        status = classifier_job.run_job(recipes.with_values(settings, values), environment=environment)
+        single = _of_seed(settings, seed)
+        status = classifier_job.run_job(single, environment=environment)
         if status != 0:
             return status
-        write(folder, [read(folder, done) for done in seeds[:number]])
+        # Of a task that the models were not trained on there is a table of its own.
+        within = results_dir(single).relative_to(single.job.output_dir)
+        write(atomic.make_folder(Path(settings.job.output_dir) / within), [_read(settings, done) for done in seeds[:number]])
     return 0
-
-
-def name(seed: int) -> str:
-    """Returns the name of the folder of a seed."""
-    return f"seed-{seed}"
 
 
 def collect(settings: Settings) -> list[SeedResult]:
     """Returns what the seeds of a finished series reached."""
-    return [read(Path(settings.job.output_dir), seed) for seed in settings.job.seeds]
+    return [_read(settings, seed) for seed in settings.job.seeds]
 
 
-def read(folder: Path, seed: int) -> SeedResult:
-    """Returns what eval_results.json says of a seed.
+def _of_seed(settings: Settings, seed: int) -> Settings:
+    """Returns the settings of one run."""
+    folder = str(Path(settings.job.output_dir) / _name(seed))
+    return recipes.with_values(settings, {"seed": seed, "seeds": (), "output_dir": folder})
 
-    Args:
-      folder: of the series.
-      seed: one that is evaluated.
-    """
-    results = json.loads((folder / name(seed) / "eval_results.json").read_text(encoding="utf-8"))
+
+def _name(seed: int) -> str:
+    return f"seed-{seed}"
+
+
+def _read(settings: Settings, seed: int) -> SeedResult:
+    """Returns what eval_results.json says of a seed that is evaluated."""
+    results = json.loads((results_dir(_of_seed(settings, seed)) / "eval_results.json").read_text(encoding="utf-8"))
     metrics = {key: value for key, value in results.items() if key.startswith(_METRIC) and isinstance(value, (int, float))}
     collapsed = [f"{split}: {found['collapsed']}" for split, found in results["splits"].items() if found["collapsed"]]
-    return SeedResult(seed, name(seed), results["global_step"], metrics, "; ".join(collapsed) or None)
+    return SeedResult(seed, _name(seed), results["global_step"], metrics, "; ".join(collapsed) or None)
 
 
 def spread(values: Sequence[float]) -> Spread:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -51,6 +50,8 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
       DataError: there is no such folder, or no sample of the task.
     """
     if isinstance(task, CustomTask):
+        if data_dir is not None:
+            raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
         return DataSource(Path(), "--train_file, --dev_file, --test_file")
     name = folder_name(task.name)
     sample = project / "data" / "sample" / name
@@ -118,12 +119,12 @@ def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str,
 
 
 def _checkpoint_in(folder: Path) -> Path:
-    """Returns the checkpoint of a folder: the published name, else the newest of a run."""
-    import tensorflow as tf
+    """Returns the checkpoint of a folder: the published name, else that which stands for a run."""
+    from bert_tf.estimator import best
 
     if (folder / "bert_model.ckpt.index").is_file():
         return folder / "bert_model.ckpt"
-    newest = tf.train.latest_checkpoint(os.fspath(folder))
-    if newest is None:
+    trained = best.of_run(folder)
+    if trained is None:
         raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
-    return Path(newest)
+    return Path(trained)

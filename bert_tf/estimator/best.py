@@ -22,6 +22,11 @@ def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
     return tf.train.latest_checkpoint(os.fspath(Path(output_dir) / BEST))
 
 
+def of_run(output_dir: str | os.PathLike[str]) -> str | None:
+    """Returns the checkpoint that stands for a run: the best where it kept one, else the newest; None where it has none."""
+    return checkpoint(output_dir) or tf.train.latest_checkpoint(os.fspath(output_dir))
+
+
 def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:
     """Makes the weights that are loaded the best ones, and deletes those before; always one whole checkpoint is listed.
 

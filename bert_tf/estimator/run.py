@@ -233,7 +233,7 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     Raises:
       CheckpointError: there is none.
     """
-    checkpoint = best.checkpoint(folder) or tf.train.latest_checkpoint(os.fspath(folder))
+    checkpoint = best.of_run(folder)
     if checkpoint is None:
         raise CheckpointError(
             f"{folder}: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic
-from bert_tf.errors import OutputError
+from bert_tf.errors import FlagError, OutputError
+from bert_tf.tasks.registry import canonical_name
 
 RECORD = "run_config.json"
 DETERMINING = "training"  # the part of the record that decides what is learned
+COLUMNS = "columns"  # where texts and labels stand in one's own tables
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -32,6 +34,16 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable record of a run; name another folder or add --overwrite_output_dir") from error
     return record  # type: ignore[no-any-return]
+
+
+def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
+    """Returns what the run of a folder was trained by: its settings and columns; nothing where there is no record.
+
+    Raises:
+      OutputError: as `load_record`.
+    """
+    record = load_record(output_dir) or {DETERMINING: {}}
+    return {**record.get(COLUMNS, {}), **record[DETERMINING]}
 
 
 def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
@@ -117,9 +129,31 @@ def _delete_run(folder: Path) -> None:
     """Deletes what a run of this package writes, and nothing else."""
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
-        "eval_results.*", "predictions.tsv", "test_results.tsv", "vocab.txt", "bert_config.json", "device_placement.tsv",
+        "vocab.txt", "bert_config.json", "device_placement.tsv",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
     for name in ("best", "eval", "features"):
         shutil.rmtree(folder / name, ignore_errors=True)
+    of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
+    for place in (folder, *of_other_tasks):
+        _delete_results(place)
+    for place in of_other_tasks:
+        if not any(place.iterdir()):
+            place.rmdir()
+
+
+def _is_task(name: str) -> bool:
+    try:
+        return canonical_name(name) == name
+    except FlagError:
+        return False
+
+
+def _delete_results(folder: Path) -> None:
+    """Deletes what evaluation and prediction write."""
+    for pattern in ("eval_results.*", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv", "submission.zip"):
+        for path in folder.glob(pattern):
+            path.unlink()
+    if (folder / "submission").is_dir() and not any((folder / "submission").iterdir()):
+        (folder / "submission").rmdir()

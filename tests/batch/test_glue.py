@@ -26,6 +26,12 @@ def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics():
     assert found.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
 
 
+def test_a_task_counts_with_all_its_splits():
+    assert glue.of([MRPC, COLA, MATCHED]).checkpoints.keys() == {"CoLA", "MRPC"}
+    torn = Row("out/mnli", None, "MNLI", "dev_mismatched", error="damaged")
+    assert glue.of([MRPC, MATCHED, torn]) is None
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -222,7 +222,46 @@ def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alo
     assert run(*copied.project.flags(copied.folder, do_eval=True, do_predict=True)) == 0
     assert {name: (copied.folder / name).read_bytes() for name in earlier} == earlier
     assert {path.name for path in (copied.folder / "MRPC").iterdir()} >= {*earlier, "eval_results.txt", "submission"}
-    assert "the model was trained on QQP: results go to" in caplog.text
+    assert f"the model was not trained on MRPC: results go to {copied.folder / 'MRPC'}" in caplog.text
+
+
+def test_flags_of_training_are_named_where_nothing_is_trained(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True, label_smoothing=0.5)) == 0
+    assert "nothing is trained, so these change nothing: --label_smoothing, --train_batch_size" in caplog.text
+
+
+def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoint(tmp_path, capsys):
+    project = write_project(tmp_path / "project")
+    dev = project.data_dir / "dev.tsv"
+    whole = dev.read_text()
+    for evaluates, expected in ((0, 0), (5, 2)):
+        ways = {"num_train_epochs": 1, "do_train": True, "eval_every_n_steps": evaluates}
+        dev.write_text(whole)
+        assert run(*project.flags(tmp_path / f"out{evaluates}", **ways)) == 0
+        dev.write_text(whole.rpartition("\n")[0].rpartition("\n")[0] + "\n")
+        assert run(*project.flags(tmp_path / f"out{evaluates}", **ways)) == expected
+    assert "holds another run (dev_examples_sha256 was " in capsys.readouterr().err
+
+
+def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
+    project = write_project(tmp_path / "project")
+    rows = [f"{'red' if number % 2 else 'blue'};{number}" for number in range(16)]
+    (tmp_path / "train.csv").write_text("mood,said\n" + "".join(f'{row.split(";")[0]},"the {row}"\n' for row in rows))
+    (tmp_path / "dev.jsonl").write_text('{"said": "the 5", "mood": "red"}\n{"said": "the 6", "mood": "blue"}\n')
+    (tmp_path / "test.tsv").write_text("number\tsaid\n7\tthe 5\n8\tthe 6\n9\t\tx\n".replace("9\t\tx\n", "9\tthe 7\n"))
+    ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said", "label_column": "mood"}
+    flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
+    flags = [flag for flag in flags if not flag.startswith("--data_dir")]
+    assert run(*flags) == 0
+    # The column of the ids is no part of what was learned, and the other columns are those of the training.
+    predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
+    assert run("--task_name=custom", f"--output_dir={tmp_path / 'out'}", *predict) == 0
+    table = (tmp_path / "out" / "predictions.tsv").read_text().splitlines()
+    assert table[0] == "id\tlabel\tprobability_blue\tprobability_red"
+    assert [line.partition("\t")[0] for line in table[1:]] == ["7", "8", "9"]
+    assert run(*flags, *predict, "--do_train") == 0
+    assert run(*flags, f"--data_dir={tmp_path}") == 2
+    assert "--data_dir: custom takes --train_file, --dev_file and --test_file" in capsys.readouterr().err
 
 
 def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):

@@ -186,6 +186,21 @@ def test_a_seed_of_a_series_is_the_seed_alone(series, tmp_path):
     assert weights(folder / "seed-3") != weights(tmp_path / "alone")
 
 
+def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(series, capsys):
+    project, folder, _ = series
+    before = (folder / "seeds.tsv").read_bytes()
+    data = project.data_dir / "other"
+    data.mkdir()
+    for split in ("train", "dev"):
+        (data / f"{split}.tsv").write_text("question1\tquestion2\tis_duplicate\nthe red\tthe blue\t1\n")
+    ways = {"task_name": "QQP", "data_dir": data, "do_eval": True, "seeds": "3,1"}
+    assert classifier.main(["run_classifier.py", *project.flags(folder, **ways)]) == 0
+    assert (folder / "seeds.tsv").read_bytes() == before
+    other = json.loads((folder / "QQP" / "seeds.json").read_text())["seeds"]
+    assert [row["metrics"]["eval_accuracy"] in (0.0, 1.0) for row in other] == [True, True]
+    assert "eval_f1" in capsys.readouterr().out
+
+
 def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
     project, folder, ways = series
     before, trained = weights(folder / "seed-1"), []

@@ -143,7 +143,7 @@ def test_a_hugging_face_folder_is_converted_into_the_project(tmp_path, through):
     assert found.origin == through
 
 
-def test_a_folder_of_a_run_gives_its_newest_checkpoint(model, tmp_path):
+def test_a_folder_of_a_run_gives_its_best_checkpoint_else_the_newest(model, tmp_path):
     for name in ("vocab.txt", "bert_config.json"):
         shutil.copy(model / name, tmp_path)
     weights = random_weights(BertConfig.tiny(len(TOKENS)))
@@ -152,6 +152,12 @@ def test_a_folder_of_a_run_gives_its_newest_checkpoint(model, tmp_path):
     (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-10"\nall_model_checkpoint_paths: "model.ckpt-5"\n')
     found = find_model(ModelSettings(str(tmp_path), None, None), environment={})
     assert found.checkpoint == str(tmp_path / "model.ckpt-10")
+    write_checkpoint(tmp_path / "best" / "model.ckpt-3", weights)
+    (tmp_path / "best" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-3"\n')
+    for name in ("vocab.txt", "bert_config.json"):
+        shutil.copy(model / name, tmp_path / "best")
+    found = find_model(ModelSettings(str(tmp_path), None, None), environment={})
+    assert found.checkpoint == str(tmp_path / "best" / "model.ckpt-3")
 
 
 def test_a_folder_without_any_checkpoint_says_what_was_looked_for(tmp_path):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.commands import results
-from bert_tf.commands.submission import check_submission
 from bert_tf.tasks.base import TEST, SentenceExample
 from bert_tf.tasks.glue import TASKS
+from tests.submission_layout import problems
 
 _BINARY, _ENTAILMENT = {"0", "1"}, {"entailment", "not_entailment"}
 _NLI = {"entailment", "neutral", "contradiction"}
@@ -39,7 +39,7 @@ def test_a_file_is_as_the_server_wants_it(task, split, tmp_path):
     logits = np.random.default_rng(0).normal(0, 4, [len(EXAMPLES), task.head.num_labels]).astype(np.float32)
     results.write_predictions(tmp_path, task, split, EXAMPLES, logits)
     (path,) = (tmp_path / "submission").iterdir()
-    check_submission(path, task, len(EXAMPLES))
+    assert problems(path, task, len(EXAMPLES)) == []
     header, *rows = (line.split("\t") for line in path.read_text().splitlines())
     assert header == ["index", "prediction"]
     assert [row[0] for row in rows] == [str(index) for index in range(len(EXAMPLES))]
@@ -54,3 +54,23 @@ def test_labels_are_those_of_the_highest_logit(tmp_path):
     results.write_predictions(tmp_path, TASKS["MNLI"], "test_matched", EXAMPLES[:3], np.eye(3, dtype=np.float32))
     lines = (tmp_path / "submission" / "MNLI-m.tsv").read_text().splitlines()
     assert [line.split("\t")[1] for line in lines[1:]] == list(TASKS["MNLI"].labels)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "expected"),
+    [
+        ("RTE", ["prediction\tindex", "0\tentailment", "1\tentailment"], ["the header line is 'prediction\\tindex'"]),
+        ("RTE", ["index\tprediction", "0\tentailment"], ["1 whole lines below the header line, expected 2"]),
+        ("RTE", ["index\tprediction", "0\tentailment", "2\t1"], ["line 3: index '2'", "line 3: prediction '1'"]),
+        (
+            "STS-B",
+            ["index\tprediction", "0\t5.001", "1\t-0.500"],
+            ["line 2: prediction '5.001'", "line 3: prediction '-0.500'"],
+        ),
+        ("STS-B", ["index\tprediction", "0\t2.5", "1\tnan"], ["line 2: prediction '2.5'", "line 3: prediction 'nan'"]),
+    ],
+)
+def test_the_check_of_the_layout_can_fail(name, lines, expected, tmp_path):
+    path = tmp_path / "x.tsv"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    assert problems(path, TASKS[name], 2) == expected

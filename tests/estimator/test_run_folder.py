@@ -92,18 +92,27 @@ def test_checkpoints_of_an_unknown_run_are_not_touched(tmp_path):
         *("checkpoint", "model.ckpt-5.index", "model.ckpt-5.data-00000-of-00001", "graph.pbtxt", "metrics.jsonl"),
         *("events.out.tfevents.1.host", "eval_results.txt", "eval_results.json", "predictions.tsv", "test_results.tsv"),
         *("vocab.txt", "bert_config.json", "eval/events.out.tfevents.1.host", "features/MRPC-train-1.safetensors"),
-        *("evaluations.jsonl", "best/model.ckpt-5.index"),
+        *(
+            "evaluations.jsonl",
+            "best/model.ckpt-5.index",
+            "predictions_mismatched.tsv",
+            "submission/MNLI-m.tsv",
+            "submission.zip",
+        ),
+        *("AX/predictions_diagnostic.tsv", "XNLI-sw/eval_results.json", "AX/submission/AX.tsv"),
     ],
 )
 def test_overwriting_deletes_what_a_run_writes(claimed, name):
-    (claimed / name).parent.mkdir(exist_ok=True)
+    (claimed / name).parent.mkdir(exist_ok=True, parents=True)
     (claimed / name).touch()
     claim(claimed, other(seed=2), overwrite=True)
     assert [path.name for path in claimed.iterdir()] == ["run_config.json"]
     assert load_record(claimed)["training"]["seed"] == 2
 
 
-@pytest.mark.parametrize("name", ["notes.txt", "model.txt", "data/train.tsv", "bert_model.ckpt.index"])
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "model.txt", "data/train.tsv", "bert_model.ckpt.index", "seed-1/eval_results.json"]
+)
 def test_overwriting_keeps_what_people_put_there(claimed, name):
     (claimed / name).parent.mkdir(exist_ok=True)
     (claimed / name).write_text("mine")
