@@ -18,7 +18,7 @@ from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
-from bert_tf.estimator import describe, preflight, run, run_folder
+from bert_tf.estimator import best, describe, preflight, run, run_folder
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
@@ -87,8 +87,13 @@ def _check(job: Job) -> RestorePlan:
         best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
         loss.check(job.settings.train, job.task)
         problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
-        problems += preflight.check_batch(job.schedule.batch_size, replicas=job.machine.replicas)
-        if any(path.resolve().parent == job.output_dir.resolve() for path in job.source.files):
+        problems += preflight.check_batch(
+            job.schedule.batch_size,
+            replicas=job.machine.replicas,
+            parts=job.settings.train.gradient_accumulation_steps,
+        )
+        own = (job.output_dir.resolve(), (job.output_dir / best.BEST).resolve())
+        if any(path.resolve().parent in own for path in job.source.files):
             problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
         reader = CheckpointReader(job.source.checkpoint if TRAIN in job.splits else run.require_checkpoint(job.output_dir))

@@ -22,7 +22,8 @@ from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, known_names
 from bert_tf.tasks.tables import FORMATS
 
-SCHEDULES = ("linear", "cosine", "constant", "polynomial")
+POLYNOMIAL = "polynomial"
+SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
@@ -116,7 +117,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("class_weights", str, None, "factors of the loss of each class: balanced, or one for each label with commas"),
         Flag("label_smoothing", float, 0.0, "share of the target that is spread over all classes", 0.0),
         Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
-        Flag("seeds", str, None, "several, one after the other: 1-5, or 1,3,7-9; each in OUTPUT_DIR/seed-N, all in seeds.tsv"),
+        Flag("seeds", str, None, "several, one after the other: 1-5, or 1,3,7-9; each in OUTPUT_DIR/seed-N; seeds.tsv"),
         Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, five times a run at least", 1),
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
@@ -290,6 +291,13 @@ def _check_training(values: flags.FlagValues) -> None:
     decay, parts, examples = (values[name].value for name in ("layer_decay", "gradient_accumulation_steps", "train_batch_size"))
     if not 0.0 < decay <= 1.0:
         raise FlagError(f"--layer_decay={decay}: must be above 0 and at most 1; --freeze keeps the weights of layers")
+    if values["num_train_steps"].present and values["num_train_epochs"].present:
+        raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
+    if values["polynomial_power"].present and values["learning_rate_schedule"].value != POLYNOMIAL:
+        raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
+    warmup = values["warmup_proportion"].value
+    if warmup > 1.0:
+        raise FlagError(f"--warmup_proportion={warmup:g}: is a share of the steps, at most 1")
     if parts > examples:
         raise FlagError(f"--gradient_accumulation_steps={parts}: the batch has fewer examples, --train_batch_size={examples}")
 

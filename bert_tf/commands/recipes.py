@@ -22,7 +22,8 @@ def apply(settings: Settings, *, default_checkpoint: bool, sample_data: bool) ->
       The settings, and the values that came from the recipe.
     """
     recipe = (_ON_SAMPLE if sample_data else _ON_TASK_DATA) if default_checkpoint else {}
-    chosen = {name: value for name, value in recipe.items() if name not in settings.given}
+    decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
+    chosen = {name: value for name, value in recipe.items() if name not in decided}
     return with_values(settings, chosen), chosen
 
 

@@ -13,11 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.commands.flags import EXACT
+from bert_tf.commands.flags import EXACT, POLYNOMIAL, TrainSettings
 from bert_tf.commands.job import CUSTOM_COLUMNS, CUSTOM_FILES, Job
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.estimator import run_folder
 from bert_tf.inputs.cache import examples_digest
+from bert_tf.optimization.parts import parse_frozen
 from bert_tf.tasks.base import DEV, file_digest
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
@@ -26,8 +27,9 @@ from bert_tf.tasks.custom import CustomSettings
 def make_record(job: Job) -> dict[str, Any]:
     """Returns the contents of run_config.json."""
     settings = job.settings
+    training = _training(settings.train)
     determining = {
-        **dataclasses.asdict(settings.train),
+        **training,
         **dataclasses.asdict(settings.speed),
         "task_name": job.task.name,
         "labels": list(job.task.labels),
@@ -44,7 +46,10 @@ def make_record(job: Job) -> dict[str, Any]:
         determining["dev_examples_sha256"] = [examples_digest(job.examples[split]) for split in job.splits[DEV]]
     kept_and_said = ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "early_stopping_patience")
     for name in (*kept_and_said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
-        del determining[name]  # they change what is kept and said, or how it is computed, not what is learned
+        # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
+        # parts of a batch, as it does for replicas.
+        del determining[name]
+    determining["freeze"] = sorted(map(str, parse_frozen(settings.train.freeze)))
     repeat = {
         "task_name": job.task.name,
         "data_dir": None if job.task.name == CUSTOM else str(job.data.folder.resolve()),
@@ -53,7 +58,7 @@ def make_record(job: Job) -> dict[str, Any]:
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
-        **dataclasses.asdict(settings.train),
+        **training,
         **dataclasses.asdict(settings.speed),
         **{name: getattr(settings.job, name) for name in ("do_train", "do_eval", "do_predict")},
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
@@ -72,6 +77,16 @@ def make_record(job: Job) -> dict[str, Any]:
             "numpy": np.__version__,
         },
     }
+
+
+def _training(train: TrainSettings) -> dict[str, Any]:
+    """Returns the settings of training, but for those that others make idle."""
+    values = dataclasses.asdict(train)
+    if train.num_train_steps:
+        del values["num_train_epochs"]
+    if train.learning_rate_schedule != POLYNOMIAL:
+        del values["polynomial_power"]
+    return values
 
 
 def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import logging as python_logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from absl import logging
 
+from bert_tf import atomic
 from bert_tf.commands import flags, reproduce, seeds
 from bert_tf.commands.seeds import SeedResult
 from bert_tf.commands.sources import find_data, find_model
 from bert_tf.config import BertConfig
+from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.estimator.run_folder import load_record
 from bert_tf.reproduction import measured, report, verdicts
@@ -26,6 +29,8 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 OUTSIDE = 1
+
+_CONDITIONS = "conditions.json"
 
 
 def run(settings: reproduce.Settings, *, environment: Mapping[str, str]) -> int:
@@ -41,6 +46,7 @@ def run(settings: reproduce.Settings, *, environment: Mapping[str, str]) -> int:
         environment = {**environment, "BERT_BASE_DIR": settings.bert_base_dir}
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPU
     job = job_settings(settings, system, environment)
+    _keep_conditions(Path(job.job.output_dir), job, system, environment)
     with _kept_lines() as log:
         status = seeds.train_each(job, environment=environment)
     if status != 0:
@@ -67,6 +73,30 @@ def job_settings(settings: reproduce.Settings, system: System, environment: Mapp
     given += [f"--gpu_memory_limit_mb={limit}"] if limit is not None else []
     given += ["--published_layout"] if settings.published_layout else []
     return flags.parse(["run_classifier.py", *published.arguments, *given])
+
+
+def _keep_conditions(folder: Path, job: flags.Settings, system: System, environment: Mapping[str, str]) -> None:
+    """Refuses a folder whose runs were made under other conditions: they would be judged by those of this process.
+
+    Raises:
+      OutputError: it is such a folder, or cannot be written.
+    """
+    now = {
+        "computed as": "published" if not job.speed.pad_to_longest else "by default",
+        "GPUs": [gpu.model for gpu in nvidia.listed(system.offered, environment.get(diagnosis.HIDING))],
+        "memory limit in MiB": job.devices.gpu_memory_limit_mb,
+    }
+    path = atomic.make_folder(folder) / _CONDITIONS
+    if not path.exists():
+        atomic.write_text(path, json.dumps(now, indent=1) + "\n")
+        return
+    try:
+        earlier = json.loads(path.read_text(encoding="utf-8"))
+        differences = [f"{name}: {earlier[name]}, now {value}" for name, value in now.items() if earlier[name] != value]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise OutputError(f"{path}: unreadable; name another --output_dir") from error
+    if differences:
+        raise OutputError(f"{folder}: holds runs made otherwise ({'; '.join(differences)}); name another --output_dir")
 
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:

@@ -59,12 +59,13 @@ def check_training(examples: Sequence[SentenceExample], *, steps: int) -> list[s
     return problems
 
 
-def check_batch(batch_size: int, *, replicas: int) -> list[str]:
-    """Returns one line where a batch of training has nothing for some replicas."""
-    if batch_size >= replicas:
+def check_batch(batch_size: int, *, replicas: int, parts: int = 1) -> list[str]:
+    """Returns one line where a batch of training has nothing for some replicas, or for some of the parts that each computes."""
+    if batch_size >= replicas * parts:
         return []
+    each = f", in {parts} parts each (--gradient_accumulation_steps)" if parts > 1 else ""
     return [
-        f"--train_batch_size={batch_size} is over all {replicas} replicas, and leaves some without an example;"
+        f"--train_batch_size={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
         " raise it, or lower --num_gpus or --virtual_devices"
     ]
 

@@ -152,6 +152,19 @@ def test_what_changes_numbers_or_order_is_another_run(copied, monkeypatch, capsy
     assert f"{copied.folder}: holds another run ({difference});" in capsys.readouterr().err
 
 
+def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path):
+    ways = {"num_train_steps": 2, "freeze": "1,embeddings", "do_train": True}
+    assert run(*trained.project.flags(tmp_path / "out", **ways)) == 0
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"].keys() & {"num_train_epochs", "num_train_steps", "polynomial_power"} == {"num_train_steps"}
+    assert record["training"]["freeze"] == ["1", "embeddings"]
+    again = [*shlex.split(record["command"])[2:], f"--output_dir={tmp_path / 'again'}"]
+    assert run(*again) == 0
+    assert (tmp_path / "again" / "model.ckpt-2.index").exists()
+    assert not (tmp_path / "again" / "eval_results.json").exists()  # as it was not asked for
+    assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,1-1"})) == 0
+
+
 def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
     assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "xla", *flags.EXACT}
@@ -341,9 +354,14 @@ def test_text_far_over_the_limit_is_truncated_and_counted(copied, caplog):
     assert "test: 2 examples, 14.5 tokens on average, 1 truncated to 24" in caplog.messages
 
 
-def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys):
+@pytest.mark.parametrize("start", ["", "best"])
+def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys, start):
     folder = copied.folder
-    arguments = (f"--data_dir={copied.project.data_dir}", "--do_train", f"--init_checkpoint={folder}", "--overwrite_output_dir")
+    for name in ("vocab.txt", "bert_config.json", "checkpoint", *(path.name for path in folder.glob("model.ckpt-5*"))):
+        (folder / "best").mkdir(exist_ok=True)
+        shutil.copy(folder / name, folder / "best")
+    start_from = f"--init_checkpoint={folder / start}"
+    arguments = (f"--data_dir={copied.project.data_dir}", "--do_train", start_from, "--overwrite_output_dir")
     before = sorted(path.name for path in folder.iterdir())
     assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
     assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err

@@ -249,6 +249,8 @@ def test_a_flag_given_twice_takes_the_last_value():
         ("--learning_rate=-1e-5", "flag --learning_rate=-1e-5: -1e-05 is not a non-negative number"),
         ("--num_train_epochs=-3", "is not a non-negative number"),
         ("--warmup_proportion=-0.1", "is not a non-negative number"),
+        ("--warmup_proportion=1.5", "--warmup_proportion=1.5: is a share of the steps, at most 1"),
+        ("--polynomial_power=3", "--polynomial_power belongs to --learning_rate_schedule=polynomial"),
         ("--seed=-1", "is not a non-negative integer"),
         ("--learning_rate=nan", "flag --learning_rate=nan: not a number up to 2147483647"),
         ("--num_train_epochs=inf", "flag --num_train_epochs=inf: not a number up to"),
@@ -266,6 +268,11 @@ def test_refuses(argument, message):
         parse(argument)
     assert message in str(caught.value)
     assert str(caught.value).count("\n") == 0
+
+
+def test_two_ways_to_say_how_long_are_refused():
+    with pytest.raises(FlagError, match="--num_train_steps and --num_train_epochs both say how long to train"):
+        parse("--num_train_steps=10", "--num_train_epochs=2")
 
 
 def test_refusal_points_to_help():

@@ -42,6 +42,11 @@ def test_never_over_a_flag_that_is_given(sample_data):
     assert recipes.apply(before, default_checkpoint=True, sample_data=sample_data) == (before, {})
 
 
+def test_no_epochs_where_the_steps_are_given():
+    _, chosen = recipes.apply(settings("--num_train_steps=9"), default_checkpoint=True, sample_data=True)
+    assert "num_train_epochs" not in chosen
+
+
 def test_one_given_flag_leaves_the_rest_of_the_recipe():
     after, chosen = recipes.apply(settings("--learning_rate=5e-5"), default_checkpoint=True, sample_data=True)
     assert "learning_rate" not in chosen

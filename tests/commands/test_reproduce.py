@@ -58,9 +58,10 @@ class Place(NamedTuple):
     folder: Path
     out: Path
 
-    def reproduce(self, run: Published) -> int:
+    def reproduce(self, run: Published, *more: str) -> int:
         """Returns the exit status of the command, with these facts."""
-        arguments = [f"--glue_dir={self.folder}/glue", f"--bert_base_dir={self.folder}/model", f"--output_dir={self.out}"]
+        folders = {"glue_dir": self.folder / "glue", "bert_base_dir": self.folder / "model", "output_dir": self.out}
+        arguments = [*(f"--{name}={path}" for name, path in folders.items()), *more]
         with pytest.MonkeyPatch.context() as patch:
             patch.setitem(facts.RUNS, "tiny", run)
             return reproduce.main(["reproduce", "tiny", *arguments])
@@ -116,6 +117,21 @@ def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):
     assert again.reproduce(dataclasses.replace(run, steps=6)) == 1
     changed = [row["what"] for row, before in zip(again.rows(), place.rows()) if row["verdict"] != before["verdict"]]
     assert changed == ["steps"]
+
+
+@pytest.mark.parametrize(
+    ("flag", "difference"),
+    [
+        ("--published_layout", "computed as: by default, now published"),
+        ("--gpu_memory_limit_mb=99", "memory limit in MiB: None, now 99"),
+    ],
+)
+def test_runs_are_not_judged_by_the_conditions_of_others(place, flag, difference, capsys):
+    before = (place.out / "reproduction.json").read_bytes()
+    assert place.reproduce(published(place.folder / "glue" / "MRPC"), flag) == 2
+    error = f"error: {place.out}: holds runs made otherwise ({difference}); name another --output_dir"
+    assert capsys.readouterr().err.splitlines()[-1] == error
+    assert (place.out / "reproduction.json").read_bytes() == before
 
 
 def test_the_report_for_people_shows_both_commands_and_all_rows(place):
