@@ -48,7 +48,8 @@ class Predictor:
         """
         logits = self._computer.logits(features)
         lines = [predictions.header(self._head, self._labels)] if number == 0 else []
-        lines += predictions.rows(self._head, self._labels, [example.guid for example in examples], logits)
+        ids, separator = [example.guid for example in examples], self._trained.record.get("label_separator", ",")
+        lines += predictions.rows(self._head, self._labels, ids, logits, label_separator=separator)
         return "".join(f"{line}\n" for line in lines).encode()
 
     def close(self) -> None:

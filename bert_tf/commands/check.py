@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +11,10 @@ import numpy as np
 
 from bert_tf.commands.sources import PROJECT
 from bert_tf.errors import BertError, DataError, PreflightError
-from bert_tf.tasks.base import PURPOSES, TRAIN, SentenceExample, Task
+from bert_tf.tasks.base import CLASSIFICATION, PURPOSES, REGRESSION, TRAIN, SentenceExample, Task
+from bert_tf.tasks.custom import CustomTask
+from bert_tf.tasks.glue import GlueTask
+from bert_tf.tasks.label_column import are_numbers
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -58,7 +61,7 @@ def check(task: Task, data_dir: str | None, ruler: Ruler) -> None:
     print(f"{task.name}; lengths in {ruler.unit}, [CLS] and [SEP] included")
     refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
     train: Set[int] | None = None
-    found = 0
+    found = warned = 0
     for split, path in _splits(task, data_dir):
         if data_dir is not None and not path.exists():
             print(f"\n{split}: {path} is not there")
@@ -67,7 +70,9 @@ def check(task: Task, data_dir: str | None, ruler: Ruler) -> None:
         problems: list[DataError] = []
         try:
             counts = survey(_examples(task, data_dir or "", split, problems), ruler.size, train or frozenset())
-            print(f"\n{split}: {path}", *_described(task, counts, compared=train is not None), sep="\n  ")
+            warnings = list(_warnings(task, counts, is_train=split == TRAIN))
+            print(f"\n{split}: {path}", *_described(task, counts, compared=train is not None), *warnings, sep="\n  ")
+            warned += len(warnings)
             train = counts.texts if split == TRAIN else train
             if problems or not counts.rows:
                 task.examples(data_dir or "", split)  # raises unless it reads the file all the same
@@ -78,13 +83,15 @@ def check(task: Task, data_dir: str | None, ruler: Ruler) -> None:
         refused[f"{data_dir}: none of the files of {task.name} is there"] = None
     if refused:
         raise PreflightError(list(refused))
-    print("\nno problem found")
+    print(f"\nevery row can be used; warnings: {warned}" if warned else "\nno problem found")
 
 
 def _splits(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
     for purpose in PURPOSES:
         with contextlib.suppress(BertError):  # the task has no such split, or no such file was named
-            for split in task.splits(data_dir or "", purpose):
+            # Of GLUE those too that the folder lacks.
+            names = task.split_names.get(purpose, ()) if isinstance(task, GlueTask) else task.splits(data_dir or "", purpose)
+            for split in names:
                 yield split, task.file(data_dir or "", split)
 
 
@@ -110,7 +117,24 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
         share = rows / counts.rows
         yield f"  {f'{least}-{most}':<12} {rows:>8} {share:>6.1%}  {'#' * round(_BAR * share)}".rstrip()
     yield "truncated at   " + ", ".join(f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS)
+    if counts.doubles:
+        yield f"doubles        {_share(counts.doubles, counts.rows)}"
     if compared:
-        twins = counts.in_train
-        examples = f": {', '.join(twins[:3])}{', ...' if len(twins) > 3 else ''}" if twins else ""
-        yield f"in train too   {len(twins)} rows ({len(twins) / counts.rows:.1%}){examples}"
+        yield f"in train too   {_share(counts.in_train, counts.rows)}"
+
+
+def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
+    """Yields what looks like a mistake, though every row can be used."""
+    if counts.contradictions:
+        yield f"warning        another label than an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
+    if counts.repeated_ids:
+        yield f"warning        the id of an earlier row: {_share(counts.repeated_ids, counts.rows)}"
+    found = len(counts.labels)
+    may_be_numbers = is_train and isinstance(task, CustomTask) and task.head.kind == CLASSIFICATION
+    if may_be_numbers and found > 2 and 2 * found >= counts.rows and are_numbers(counts.labels):
+        yield f"warning        {found} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"
+
+
+def _share(ids: Sequence[str], rows: int) -> str:
+    examples = f": {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}" if ids else ""
+    return f"{len(ids)} rows ({len(ids) / rows:.1%}){examples}"

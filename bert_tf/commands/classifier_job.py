@@ -264,7 +264,8 @@ def _predict(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running prediction *****")
     for split in job.splits[TEST]:
         logits, _ = _logits(job, estimator, _features(job, split), job.settings.job.predict_batch_size)
-        results.write_predictions(job.results_dir, job.task, split, job.examples[split], logits)
+        separator = job.settings.custom.label_separator
+        results.write_predictions(job.results_dir, job.task, split, job.examples[split], logits, label_separator=separator)
     if job.settings.job.submission_zip:
         logging.info("what GLUE's server takes is in %s", submission.zip_submissions(job.results_dir))
 

@@ -12,10 +12,10 @@ from absl import flags as absl_flags
 
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import CUSTOM, Flag, check_custom, help_line, read
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.registry import canonical_name, get_task
 
 
 class Action(NamedTuple):
@@ -75,7 +75,7 @@ def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
 
     if not values["task_name"].value and data_dir is None:
         raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
-    name = values["task_name"].value or Path(data_dir or "").absolute().name
+    name = values["task_name"].value or _task_of(Path(data_dir or ""))
     custom = CustomSettings(**{row.name: values[row.name].value for row in CUSTOM})
     check_custom(name, values)
     task = get_task(name, custom)
@@ -86,6 +86,17 @@ def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
     check.check(task, data_dir, check.find_ruler(values["vocab_file"].value, os.environ))
 
 
+def _task_of(folder: Path) -> str:
+    """Returns the task that a folder is called after."""
+    if not folder.is_dir():
+        raise DataError("no such folder", folder)
+    try:
+        return canonical_name(folder.absolute().name)
+    except FlagError as error:
+        problem = str(error).removeprefix("--task_name: ")
+        raise DataError(f"the name of the folder is that of no task, add --task_name: {problem}", folder) from error
+
+
 ACTIONS: Mapping[str, Action] = {
     "fetch": Action(
         "TASK",
@@ -93,13 +104,13 @@ ACTIONS: Mapping[str, Action] = {
         (
             Flag("data_dir", str, None, "gets the folder TASK; else data/ of the project, where the classifier looks"),
             Flag("from", str, None, "folder that has the published files already; nothing is downloaded"),
-            Flag("sha256", str, None, "what each published file must have, with commas; else what is known of it"),
+            Flag("sha256", str, None, "of each published file, with commas; else MRPC's are known, others printed"),
         ),
         _fetch,
     ),
     "check": Action(
         "DIR",
-        "counts rows, labels, lengths and doubles of a folder, and names every row that cannot be used",
+        "counts rows, labels, lengths, doubles and contradictions, and names every row that cannot be used",
         (
             Flag("task_name", str, None, "whose files they are; else that of the name of the folder"),
             Flag("vocab_file", str, None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's"),

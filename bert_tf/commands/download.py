@@ -23,7 +23,8 @@ _PARTIAL, _NOTHING_LEFT = 206, 416
 def download(url: str, target: Path) -> None:
     """Fetches a file unless it is there; goes on where an earlier call, or a connection, broke off.
 
-    It is tried again as long as each try gets further. What is there of it lies in `target` with `.part` behind its name.
+    It is tried again as long as each try gets further. What is there of it lies in `target` with `.part` behind its name, and
+    which version of the file that is of, as the server calls it, in `.version` behind that; without it the file begins anew.
 
     Raises:
       DataError: the server cannot be reached, has no such file, or breaks off twice at the same byte.
@@ -33,6 +34,7 @@ def download(url: str, target: Path) -> None:
         return
     atomic.make_folder(target.parent)
     part = target.with_name(f"{target.name}.part")
+    version = _version_file(part)
     while True:
         before = _size(part)
         try:
@@ -45,16 +47,21 @@ def download(url: str, target: Path) -> None:
             problem = str(getattr(error, "reason", error)) or type(error).__name__
         kept = _size(part)
         if kept <= before:
-            remedy = f"{kept} bytes are kept, the same command goes on there" if kept else "--from=FOLDER takes it from there"
+            remedy = "--from=FOLDER takes it from there"
+            if kept and version.is_file():
+                remedy = f"{kept} bytes are kept, the same command goes on there"
             raise DataError(f"cannot be fetched: {problem}; {remedy}", url)
     with atomic.readable_errors(target):
         os.replace(part, target)
+        version.unlink(missing_ok=True)
 
 
 def _receive(url: str, part: Path) -> bool:
     """Appends what is missing; returns whether the file is now whole."""
-    start = _size(part)
-    request = urllib.request.Request(url, headers={"Range": f"bytes={start}-"} if start else {})  # noqa: S310  (ours)
+    version = _version_file(part)
+    start = _size(part) if version.is_file() else 0
+    going_on = {"Range": f"bytes={start}-", "If-Range": version.read_text(encoding="latin-1")} if start else {}
+    request = urllib.request.Request(url, headers=going_on)  # noqa: S310  (ours)
     try:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310
             if response.status != _PARTIAL:  # the server sends the file from its beginning
@@ -63,6 +70,8 @@ def _receive(url: str, part: Path) -> bool:
             total = None if left is None else start + int(left)
             with atomic.readable_errors(part):
                 file = part.open("ab" if start else "wb")
+                if not start:  # what was there is gone: it had another version
+                    _keep_version(response.headers, version)
             with file, _bar(url, start, total) as bar:
                 for block in iter(lambda: response.read(_BLOCK), b""):
                     with atomic.readable_errors(part):
@@ -77,6 +86,20 @@ def _receive(url: str, part: Path) -> bool:
         part.unlink()  # it is longer than the file: another one
         return _receive(url, part)
     return total is None or _size(part) == total
+
+
+def _version_file(part: Path) -> Path:
+    return part.with_name(f"{part.name}.version")
+
+
+def _keep_version(headers: http.client.HTTPMessage, path: Path) -> None:
+    """Writes what If-Range may name: an ETag that is not weak, else the time of the last change."""
+    tag = headers.get("ETag", "")
+    version = headers.get("Last-Modified", "") if tag.startswith("W/") or not tag else tag
+    if version:
+        path.write_text(version, encoding="latin-1")
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _bar(url: str, start: int, total: int | None) -> tqdm:

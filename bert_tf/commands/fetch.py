@@ -165,7 +165,13 @@ def fetch(task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Se
     for dataset in datasets:
         target = data_dir / dataset.folder
         if all(any(target.glob(pattern)) for pattern in dataset.files):
-            print(f"{target}: is there; delete the folder to fetch it again")
+            wanted = {part.url: given[part] for part in dataset.parts if part in given}
+            if wanted and not wanted.items() <= _recorded(data_dir).items():
+                raise DataError(
+                    "is there, not known to be of files with these sums; delete the folder to fetch it again", target
+                )
+            made = ", made of what was fetched with these sums" if wanted else ""
+            print(f"{target}: is there{made}; delete the folder to fetch it again")
             continue
         if source_dir is None:
             _download(dataset, data_dir, target, given)
@@ -175,6 +181,14 @@ def fetch(task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Se
 
 
 def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str]) -> None:
+    try:
+        _download_parts(dataset, data_dir, target, given)
+    finally:
+        with contextlib.suppress(OSError):  # what is kept for the next call, or something else, is there
+            (data_dir / _DOWNLOADS).rmdir()
+
+
+def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str]) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     recorded = _recorded(data_dir)
     for part, path in zip(dataset.parts, paths):
@@ -189,8 +203,6 @@ def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Par
     atomic.write_text(data_dir / SUMS_NAME, "".join(f"{digest}  {url}\n" for url, digest in sorted(recorded.items())))
     for path in paths:
         path.unlink()
-    with contextlib.suppress(OSError):  # something else is kept there
-        (data_dir / _DOWNLOADS).rmdir()
 
 
 def _recorded(data_dir: Path) -> dict[str, str]:

@@ -53,7 +53,13 @@ def write_evaluation(
 
 
 def write_predictions(
-    output_dir: str | os.PathLike[str], task: Task, split: str, examples: Sequence[SentenceExample], logits: Logits
+    output_dir: str | os.PathLike[str],
+    task: Task,
+    split: str,
+    examples: Sequence[SentenceExample],
+    logits: Logits,
+    *,
+    label_separator: str = ",",
 ) -> None:
     """Writes the predictions of a split.
 
@@ -67,16 +73,15 @@ def write_predictions(
       split: of test.
       examples: E of them.
       logits: [E, L], in their order.
+      label_separator: see `predictions.rows`.
 
     Raises:
       OutputError: a file cannot be written.
     """
     folder, suffix = Path(output_dir), split_suffix(split)
-    named = [
-        predictions.header(task.head, task.labels),
-        *predictions.rows(task.head, task.labels, [example.guid for example in examples], logits),
-    ]
-    _write_lines(folder / f"predictions{suffix}.tsv", named)
+    ids = [example.guid for example in examples]
+    rows = predictions.rows(task.head, task.labels, ids, logits, label_separator=label_separator)
+    _write_lines(folder / f"predictions{suffix}.tsv", [predictions.header(task.head, task.labels), *rows])
     _write_lines(folder / f"test_results{suffix}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
     logging.info("predictions of %d examples are in %s", len(examples), folder / f"predictions{suffix}.tsv")
     name = task.submission(split)

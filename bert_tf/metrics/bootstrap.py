@@ -17,6 +17,10 @@ Array = npt.NDArray[Any]
 Floats = npt.NDArray[np.float64]
 
 _AT_A_TIME = 1 << 21  # draws that are held in memory together
+# Draws of all resamples. Beyond 10,000 distinct pairs, as regression has, there are fewer resamples: seconds, not a minute. The
+# interval is then so narrow that what the ends of fewer vary by is nothing.
+_DRAWS = 10_000_000
+_LEAST_RESAMPLES = 200
 _NO_SPREAD = 1e-12  # of a variance that is 1 over all examples: rounding where a resample holds one number only
 
 
@@ -38,7 +42,7 @@ def confidence_intervals(
       labels: [N] or [N, L].
       predictions: as many.
       seed: decides what is drawn.
-      resamples: R.
+      resamples: R; above 10,000 distinct pairs of label and prediction fewer, at least 200.
       level: share of resamples between the ends.
     """
     both = np.column_stack([labels, predictions])
@@ -46,6 +50,7 @@ def confidence_intervals(
     labels, predictions = (half if labels.ndim == 2 else half[:, 0] for half in np.split(distinct, 2, axis=1))
     rng = np.random.default_rng(seed)
     values: dict[str, list[Floats]] = {name: [] for name in names}
+    resamples = min(resamples, max(_LEAST_RESAMPLES, _DRAWS // len(counts)))
     at_a_time = max(1, _AT_A_TIME // len(counts))
     for start in range(0, resamples, at_a_time):
         size = min(at_a_time, resamples - start)

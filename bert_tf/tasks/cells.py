@@ -7,31 +7,47 @@ from collections.abc import Sequence
 
 from bert_tf.tasks.tables import RowError
 
+_LABELS_NAMED = 10  # of those that are known
 
-def text(cell: object, column: str) -> str:
+
+class UnknownLabelError(RowError):
+    """A label is not one of those that are known."""
+
+
+def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
     """Returns a text as it stands.
 
     Raises:
-      RowError: it is empty, or a JSON value of another kind.
+      RowError: it is empty though it may not be, a JSON value of another kind, or cannot be written to a file.
     """
     if not isinstance(cell, str):
         raise RowError(f"the value in column {column!r} is no text: {cell!r:.80}")
-    if not cell.strip():
+    if not cell.strip() and not may_be_empty:
         raise RowError(f"the text in column {column!r} is empty")
-    return cell
+    return _whole(cell, column)
 
 
 def name(cell: object, column: str) -> str:
     """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
 
     Raises:
-      RowError: it is empty, or a JSON value of another kind.
+      RowError: it is empty, a JSON value of another kind, or cannot be written to a file.
     """
     if not isinstance(cell, (str, int, float)):
         raise RowError(f"the value in column {column!r} is no name: {cell!r:.80}")
     found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
     if not found:
         raise RowError(f"the value in column {column!r} is empty")
+    return _whole(found, column)
+
+
+def _whole(found: str, column: str) -> str:
+    """Refuses halves of surrogate pairs, which JSON can spell and UTF-8 cannot."""
+    try:
+        found.encode()
+    except UnicodeEncodeError as error:
+        half = ascii(found[error.start])
+        raise RowError(f"half a character, {half}, in column {column!r}: write both halves of the pair, or neither") from error
     return found
 
 
@@ -39,10 +55,11 @@ def known_label(label: str, known: Sequence[str]) -> str:
     """Returns the label.
 
     Raises:
-      RowError: it is not one of those that are known.
+      UnknownLabelError: it is not one of those that are known.
     """
     if label not in known:
-        raise RowError(f"unknown label {label!r}; known are {', '.join(known)}")
+        more = f" and {len(known) - _LABELS_NAMED} more" if len(known) > _LABELS_NAMED else ""
+        raise UnknownLabelError(f"unknown label {label!r:.80}; known are {', '.join(known[:_LABELS_NAMED])}{more}")
     return label
 
 
@@ -58,7 +75,7 @@ def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     """
     try:
         value = math.nan if isinstance(cell, bool) else float(cell)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
         raise RowError(f"the label {cell!r:.80} is no number")

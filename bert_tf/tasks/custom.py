@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import logging
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -18,6 +19,8 @@ NAME = "custom"
 # Where no column of text is named, the file must have those of exactly one row.
 USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
 
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+_USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
 
 
@@ -124,13 +127,28 @@ class CustomTask:
           FlagError: no file is named.
         """
         path = self.file(data_dir, split)
-        examples = list(self.stream(path, split))
-        if not examples:
+        numbered = list(self._numbered(path, split, tables.refuse))
+        if not numbered:
             raise DataError("no examples below the header line", path)
-        return examples
+        first_lines: dict[str, int] = {}
+        repeated = [(line, one.guid) for line, one in numbered if first_lines.setdefault(one.guid, line) != line]
+        if repeated:
+            line, guid = repeated[0]
+            _LOG.warning(
+                "%s: rows with the id of an earlier one: %d; the first: line %d has %r of line %d",
+                *(path, len(repeated), line, guid, first_lines[guid]),
+            )
+        return [example for _, example in numbered]
 
     def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """Reads a file with the columns of the settings, see `Task.stream`; ids are those of the file, else split and line."""
+        return (example for _, example in self._numbered(source, split, report))
+
+    def submission(self, split: str) -> None:
+        """No server knows it."""
+
+    def _numbered(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
+        """Yields the line of each example, and the example."""
         table = self._table(source)
         texts = self._texts(table)
         labels = [] if split == TEST else [self._settings.label_column]
@@ -139,20 +157,23 @@ class CustomTask:
             ids = []  # they are for predictions
         known = self.labels if labels else ()
 
-        def example(line: int, row: list[Any]) -> SentenceExample:
+        def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
             found = [cells.text(cell, column) for cell, column in zip(row, texts)]
+            if line == 1 and not labels and self._may_have_header and found[0].strip().lower() in _USUAL_NAMES:
+                _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, found[0])
             try:
                 label = self._label_column.label(row[len(texts)], known) if labels else None
             except tables.RowError as error:
-                hint = "; if this line is a header, add --has_header" if line == 1 and self._may_have_header else ""
+                hint = ""
+                if line == 1 and self._may_have_header:
+                    hint = "; if this line is a header, add --has_header"
+                elif isinstance(error, cells.UnknownLabelError):
+                    hint = f"; {self._label_column.remedy(known)}"
                 raise tables.RowError(f"{error}{hint}") from error
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
-            return SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
+            return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
 
         return table.read([*texts, *labels, *ids], example, report)
-
-    def submission(self, split: str) -> None:
-        """No server knows it."""
 
     @property
     def _has_header(self) -> bool:

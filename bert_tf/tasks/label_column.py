@@ -11,6 +11,7 @@ from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, Label
 
+_FEW = 10  # classes whose names are numbers, as of ratings
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -38,6 +39,12 @@ class LabelColumn:
             return cells.number(cell)
         names = tuple(cells.known_label(name, known) for name in self._names(cell))
         return names if self.kind == MULTI_LABEL else names[0]
+
+    def remedy(self, known: Sequence[str]) -> str:
+        """Returns what to do about a label that is not among those that are known."""
+        if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
+            return f"numbers are learned with --problem={REGRESSION}"
+        return "if it is meant, list all labels with --labels"
 
     def discover(self, table: tables.Table, *, may_have_header: bool) -> tuple[str, ...]:
         """Returns the labels of a table, sorted, as numbers where all are.
@@ -73,13 +80,21 @@ class LabelColumn:
         """Returns one name, or of several labels any number of names."""
         if self.kind != MULTI_LABEL:
             return (cells.name(cell, self.column),)
+        if cell is None:
+            return ()
         parts = cell.split(self.separator) if isinstance(cell, str) else cell
         if not isinstance(parts, list):
             raise tables.RowError(f"the value in column {self.column!r} is no list of labels: {cell!r:.80}")
-        return tuple(cells.name(part, self.column) for part in parts if part != "")
+        stripped = [part.strip() if isinstance(part, str) else part for part in parts]
+        return tuple(cells.name(part, self.column) for part in stripped if part not in ("", None))
+
+
+def are_numbers(names: Iterable[str]) -> bool:
+    """Returns whether each name reads as a number."""
+    return all(map(_NUMBER.fullmatch, names))
 
 
 def _sorted(names: Iterable[str]) -> tuple[str, ...]:
-    if all(map(_NUMBER.fullmatch, names)):
+    if are_numbers(names):
         return tuple(sorted(names, key=lambda name: (float(name), name)))
     return tuple(sorted(names))

@@ -41,7 +41,7 @@ def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]
     """Returns L factors that give each class the same weight in the loss over a split.
 
     For one of several classes N / (L count), as scikit-learn's "balanced"; where any may apply, the factor of the terms
-    that do, (N - count) / count. A class that does not occur has factor 1.
+    that do, (N - count) / count. A class that does not occur has factor 1, and so has a label that always applies.
 
     Args:
       label_ids: [N] classes or [N, L] of 0 and 1.
@@ -53,4 +53,4 @@ def balanced_weights(label_ids: LabelArray, head: HeadSpec) -> tuple[float, ...]
     else:
         counts = label_ids.sum(axis=0)
         factors = (len(label_ids) - counts) / np.maximum(counts, 1)
-    return tuple(np.where(counts > 0, factors, 1.0).tolist())
+    return tuple(np.where((counts > 0) & (factors > 0), factors, 1.0).tolist())

@@ -19,7 +19,9 @@ def header(head: HeadSpec, label_names: Sequence[str]) -> str:
     return "\t".join(name.translate(_BREAKS) for name in ("id", "label", *columns))
 
 
-def rows(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits) -> Iterator[str]:
+def rows(
+    head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits, *, label_separator: str = ","
+) -> Iterator[str]:
     """Yields a row for each example, in their order; any part of a file may be given at a time.
 
     Args:
@@ -27,13 +29,14 @@ def rows(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits:
       label_names: of the task.
       ids: E of them.
       logits: [E, L].
+      label_separator: stands between several labels of an example, as in the data that they were learned from.
     """
     cells = score_cells(head, logits)
     if head.kind == REGRESSION:
         labels = [number for (number,) in cells]
     else:
         decoded = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
-        labels = [",".join(label) if isinstance(label, tuple) else str(label) for label in decoded]
+        labels = [label_separator.join(label) if isinstance(label, tuple) else str(label) for label in decoded]
     for example_id, label, example_cells in zip(ids, labels, cells):
         yield "\t".join((example_id.translate(_BREAKS), label.translate(_BREAKS), *example_cells))
 

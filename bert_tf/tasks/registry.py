@@ -10,9 +10,15 @@ from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings, CustomTask
-from bert_tf.tasks.xnli import XnliTask
+from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
-_XNLI = re.compile(r"xnli(?:all|(?P<language>[a-z]{2,3}))?")
+# Other names that files, leaderboards and papers give tasks, folded.
+_ALIASES = {
+    **dict.fromkeys(("mnlim", "mnlimm", "mnlimatched", "mnlimismatched"), "MNLI"),
+    **dict.fromkeys(("diagnostic", "diagnostics"), "AX"),
+    **dict.fromkeys(("xnliall", "xnli10"), "XNLI"),
+    **{f"xnli{language}": f"XNLI-{language}" for language in LANGUAGES},
+}
 
 
 def known_names() -> tuple[str, ...]:
@@ -21,24 +27,24 @@ def known_names() -> tuple[str, ...]:
 
 
 def canonical_name(name: str) -> str:
-    """Returns the name that a task goes by; case, hyphens and underscores do not matter: sst2 is SST-2, xnli-all is XNLI.
+    """Returns the name that a task goes by; only letters and digits matter, in any case: sst2 is SST-2, xnli-all is XNLI.
 
     Raises:
-      FlagError: the name is unknown; the message names the nearest known one.
+      FlagError: the name is unknown; the message names the nearest known one, or the languages of XNLI.
     """
     folded = _folded(name)
-    xnli = _XNLI.fullmatch(folded)
-    if xnli:
-        return XnliTask(xnli["language"]).name
-    for known in known_names():
-        if _folded(known) == folded:
-            return known
+    names = {**{_folded(known): known for known in known_names()}, **_ALIASES}
+    if folded in names:
+        return names[folded]
+    if folded.startswith("xnli"):
+        raise FlagError(f"--task_name: XNLI has no language {folded[4:]!r}, only {', '.join(LANGUAGES)}")
     raise FlagError(f"--task_name: {unknown_name('task', name, known_names())}")
 
 
 def folder_name(task: str) -> str:
     """Returns what the folder of a task's files is called: its canonical name, XNLI for every language."""
-    return XnliTask().name if _XNLI.fullmatch(_folded(task)) else task
+    name, _, _ = task.partition("-")
+    return name if name == XnliTask().name else task
 
 
 def get_task(name: str, custom: CustomSettings | None = None, labels: Sequence[str] | None = None) -> Task:
@@ -61,4 +67,4 @@ def get_task(name: str, custom: CustomSettings | None = None, labels: Sequence[s
 
 
 def _folded(name: str) -> str:
-    return re.sub("[-_]", "", name.lower())
+    return re.sub("[^a-z0-9]", "", name.lower())

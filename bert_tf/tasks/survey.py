@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Set
 
 import numpy as np
 
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.base import Label, SentenceExample
 
 LIMITS = (64, 128, 256, 512)  # lengths that people train with
 
@@ -28,6 +28,9 @@ class Survey:
       numbers: the labels of a regression.
       texts: a hash of the texts of each.
       in_train: ids of the examples whose texts stand in the training split too.
+      doubles: ids of the examples whose texts an earlier one has.
+      contradictions: ids of those among them whose label is not that of the first one.
+      repeated_ids: the ids of the examples whose id an earlier one has.
     """
 
     rows: int
@@ -36,6 +39,9 @@ class Survey:
     numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
     texts: Set[int]
     in_train: tuple[str, ...]
+    doubles: tuple[str, ...]
+    contradictions: tuple[str, ...]
+    repeated_ids: tuple[str, ...]
 
     def truncated(self, limit: int) -> float:
         """Returns the share of rows that lose something to a limit."""
@@ -56,9 +62,11 @@ def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], trai
       size: returns how many tokens a text has.
       train: `texts` of the training split, where this is another one.
     """
-    lengths, numbers, texts = array.array("i"), array.array("d"), set()
+    lengths, numbers = array.array("i"), array.array("d")
+    first_labels: dict[int, Label | None] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
-    in_train = []
+    ids: set[str] = set()
+    in_train, doubles, contradictions, repeated_ids = [], [], [], []
     for example in examples:
         pair = example.text_b is not None
         lengths.append(size(example.text_a) + size(example.text_b or "") + (_PAIR if pair else _SINGLE))
@@ -67,7 +75,29 @@ def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], trai
         elif example.label is not None:
             labels.update((example.label,) if isinstance(example.label, str) else example.label)
         text = hash((example.text_a, example.text_b))
-        texts.add(text)
         if text in train:
             in_train.append(example.guid)
-    return Survey(len(lengths), np.array(lengths, np.int32), labels, np.array(numbers), texts, tuple(in_train))
+        if text in first_labels:
+            doubles.append(example.guid)
+            if not _same(first_labels[text], example.label):
+                contradictions.append(example.guid)
+        first_labels.setdefault(text, example.label)
+        if example.guid in ids:
+            repeated_ids.append(example.guid)
+        ids.add(example.guid)
+    return Survey(
+        rows=len(lengths),
+        lengths=np.array(lengths, np.int32),
+        labels=labels,
+        numbers=np.array(numbers),
+        texts=first_labels.keys(),
+        in_train=tuple(in_train),
+        doubles=tuple(doubles),
+        contradictions=tuple(contradictions),
+        repeated_ids=tuple(repeated_ids),
+    )
+
+
+def _same(one: Label | None, other: Label | None) -> bool:
+    """Returns whether two labels are equal; several labels have no order."""
+    return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other

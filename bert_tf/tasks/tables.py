@@ -30,8 +30,12 @@ Report = Callable[[DataError], None]
 T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 _DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: ""}
+# What divides the header line of a file that is called CSV, where no comma does, and what to do.
+_OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 
 
 class RowError(Exception):
@@ -79,8 +83,14 @@ class Table:
         if self._keyed:
             return f"the first object has {', '.join(self.names)[:200]}"
         if self.names:
-            return f"the header line reads {' | '.join(self.names)[:200]}"
+            return f"the header line reads {' | '.join(self.names)[:200]}{self._divided_otherwise}"
         return f"without a header line columns are numbers, here 1 to {self.width}"
+
+    @property
+    def _divided_otherwise(self) -> str:
+        if self._form != CSV or self.width > 1:
+            return ""
+        return next((remedy for divider, remedy in _OTHER_DIVIDERS.items() if divider in self.names[0]), "")
 
     def has(self, column: str) -> bool:
         """Whether there is a column of this name or number."""
@@ -212,7 +222,10 @@ def _decoded(path: str, number: int, data: bytes) -> _Line | DataError:
     try:
         return _Line(number, data.decode())
     except UnicodeDecodeError as error:
-        return DataError(f"not UTF-8: byte {error.start + 1} of the line is {data[error.start]:#04x}", path, number)
+        found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+        if number == 1 and data.startswith(_UTF16_BOMS):
+            found = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        return DataError(f"not UTF-8: {found}", path, number)
 
 
 def _tsv(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataError]:
@@ -221,15 +234,17 @@ def _tsv(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataErro
 
 
 def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
+    csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     reader = csv.reader(map(_csv_text, lines), strict=True)
     while True:
         line = reader.line_num + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:  # the rows below would be cut anywhere
-            raise DataError(
-                f"not CSV: {error}; a cell with a quote in it stands in quotes and doubles it", path, line
-            ) from error
+            remedy = "a cell with a quote in it stands in quotes and doubles it"
+            if "field limit" in str(error):
+                remedy = "cut the text, or close the quote that makes one cell of all that follows"
+            raise DataError(f"not CSV: {error}; {remedy}", path, line) from error
         if cells is None:
             return
         yield _Row(line, cells)
@@ -250,6 +265,11 @@ def _jsonl(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | Dat
             value = json.loads(line.text)
         except json.JSONDecodeError as error:
             yield DataError(f"not JSON: {error.msg} at character {error.pos + 1}; write one object a line", path, line.number)
+            continue
+        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
+            yield DataError(
+                f"JSON that cannot be read: {str(error).partition(';')[0]}; mend or drop the row", path, line.number
+            )
             continue
         if isinstance(value, (dict, list)):
             yield _Row(line.number, value)

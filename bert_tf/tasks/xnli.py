@@ -17,6 +17,7 @@ from bert_tf.tasks.base import TEST, TRAIN, HeadSpec, SentenceExample
 from bert_tf.tasks.glue import NLI_LABELS
 
 FOLDER = "XNLI-1.0"
+LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 _COLUMNS = ("sentence1", "sentence2", "gold_label", "language")
 _TRAIN_COLUMNS = ("premise", "hypo", "label")

@@ -70,7 +70,7 @@ DAMAGES = {
     "empty text": (lambda path: edit_cell(path, 5, 3, " "), "{path}:5: the text in column '#1 String' is empty"),
     "not UTF-8": (
         lambda path: edit_bytes(path, b"\t2000\t", b"\t\xff\t"),
-        "{path}:2: not UTF-8: byte 8 of the line is 0xff",
+        "{path}:2: not UTF-8: byte 8 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1",
     ),
 }
 

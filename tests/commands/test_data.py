@@ -29,6 +29,7 @@ class Site:
       files: contents by path.
       breaks: of the next replies, how many bytes are sent before the connection ends; then all are.
       ranges: whether it can begin in the middle.
+      tagged: whether it tells the version of a file, by its content.
       asked: path and range of each request.
     """
 
@@ -36,6 +37,7 @@ class Site:
         self.files: dict[str, bytes] = {}
         self.breaks: list[int] = []
         self.ranges = True
+        self.tagged = True
         self.asked: list[tuple[str, str | None]] = []
 
     def reply(self, handler: http.server.BaseHTTPRequestHandler) -> None:
@@ -45,7 +47,9 @@ class Site:
         if body is None:
             handler.send_error(404)
             return
-        start = int(wanted[len("bytes=") : -1]) if wanted and self.ranges else 0
+        tag = f'"{digest(body)}"'
+        same = handler.headers["If-Range"] in (None, tag)
+        start = int(wanted[len("bytes=") : -1]) if wanted and self.ranges and same else 0
         if start and start >= len(body):
             handler.send_response(416)
             handler.send_header("Content-Range", f"bytes */{len(body)}")
@@ -53,6 +57,8 @@ class Site:
             handler.end_headers()
             return
         handler.send_response(206 if start else 200)
+        if self.tagged:
+            handler.send_header("ETag", tag)
         handler.send_header("Content-Length", str(len(body) - start))
         handler.end_headers()
         handler.wfile.write(body[start:][: self.breaks.pop(0) if self.breaks else None])
@@ -162,12 +168,23 @@ def test_a_fetch_that_was_given_up_goes_on_with_the_next_command(site, run, tmp_
     assert contents(tmp_path / "data/CoLA") == COLA
 
 
-def test_a_server_that_cannot_begin_in_the_middle_begins_again(site, run, tmp_path):
+@pytest.mark.parametrize("unable", ["ranges", "tagged"])
+def test_a_server_that_cannot_begin_in_the_middle_begins_again(site, run, tmp_path, unable):
     site.files["glue/data/CoLA.zip"] = archive(COLA)
-    site.ranges = False
+    setattr(site, unable, False)
     site.breaks = [100]
     assert run("fetch", "CoLA")[0] == 0
     assert contents(tmp_path / "data/CoLA") == COLA
+
+
+def test_a_file_that_changed_since_the_fetch_was_given_up_is_fetched_anew(site, run, tmp_path):
+    site.files["glue/data/CoLA.zip"] = archive({**COLA, "dev.tsv": b"own\t1\t\tOther.\n"})
+    site.breaks = [100, 0]
+    assert run("fetch", "CoLA")[0] == 2
+    site.files["glue/data/CoLA.zip"] = archive(COLA)
+    assert run("fetch", "CoLA")[0] == 0
+    assert contents(tmp_path / "data/CoLA") == COLA
+    assert sorted(path.name for path in (tmp_path / "data").iterdir()) == ["CoLA", "fetched.sha256"]
 
 
 @pytest.mark.parametrize("more", [b"", b"of another file"])
@@ -176,6 +193,7 @@ def test_a_part_that_is_whole_or_too_long_is_found_out(site, run, tmp_path, more
     part = tmp_path / "data/.downloads/CoLA.zip.part"
     part.parent.mkdir(parents=True)
     part.write_bytes(body + more)
+    part.with_name("CoLA.zip.part.version").write_text(f'"{digest(body)}"')
     assert run("fetch", "CoLA")[0] == 0
     assert contents(tmp_path / "data/CoLA") == COLA
 
@@ -184,6 +202,12 @@ def test_no_such_file_is_one_line(site, run):
     url = f"{fetch.SITE}glue/data/RTE.zip"
     assert run("fetch", "RTE") == (2, "", f"error: {url}: cannot be fetched: 404 Not Found\n")
     assert len(site.asked) == 1
+
+
+@pytest.mark.usefixtures("site")  # it has no files
+def test_a_fetch_that_got_nothing_leaves_nothing(run, tmp_path):
+    run("fetch", "RTE")
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 def test_no_server_is_one_line(run, monkeypatch):
@@ -218,6 +242,18 @@ def test_a_sum_from_elsewhere_is_checked(site, run, tmp_path):
     assert not (tmp_path / "data/CoLA").exists()
     status, out, _ = run("fetch", "CoLA", f"--sha256={digest(body)}")
     assert (status, ", as expected\n" in out) == (0, True)
+
+
+def test_a_sum_for_files_that_are_there_is_that_which_they_were_fetched_with(site, run, tmp_path):
+    body = site.files["glue/data/CoLA.zip"] = archive(COLA)
+    run("fetch", "CoLA")
+    folder = tmp_path / "data/CoLA"
+    assert run("fetch", "CoLA", f"--sha256={digest(body)}") == (
+        *(0, f"{folder}: is there, made of what was fetched with these sums; delete the folder to fetch it again\n", ""),
+    )
+    assert run("fetch", "CoLA", f"--sha256={digest(b'else')}") == (
+        *(2, "", f"error: {folder}: is there, not known to be of files with these sums; delete the folder to fetch it again\n"),
+    )
 
 
 @pytest.mark.parametrize(
@@ -395,6 +431,53 @@ def test_own_data_is_checked_by_the_flags_that_it_is_trained_with(run, tmp_path)
 
 
 @pytest.mark.usefixtures("_words")
+def test_splits_that_are_missing_beside_others_are_named(run, tmp_path, caplog):
+    folder = tmp_path / "MNLI"
+    header, row = "sentence1\tsentence2", "a\tb"
+    table(folder / "dev_matched.tsv", f"{header}\tgold_label", f"{row}\tneutral")
+    table(folder / "test_mismatched.tsv", header, row)
+    status, out, _ = run("check", folder)
+    assert (status, caplog.messages) == (0, [])
+    missing = [line for line in out.splitlines() if line.endswith("is not there")]
+    assert missing == [f"{split}: {folder}/{split}.tsv is not there" for split in ("train", "dev_mismatched", "test_matched")]
+
+
+@pytest.mark.usefixtures("_words")
+def test_texts_that_repeat_and_contradict_each_other_are_counted(run, tmp_path):
+    rows = [f"the same,{label}" for label in "ab" * 10]
+    train = table(tmp_path / "a.csv", "text,label", *rows)
+    status, out, _ = run("check", "--task_name=custom", f"--train_file={train}")
+    assert status == 0
+    assert "  doubles        19 rows (95.0%): train-3, train-4, train-5, ...\n" in out
+    warning = "another label than an earlier row of the same text: 10 rows (50.0%): train-3, train-5, train-7, ..."
+    assert out.endswith(f"  warning        {warning}\n\nevery row can be used; warnings: 1\n")
+
+
+@pytest.mark.usefixtures("_words")
+def test_ids_that_repeat_are_counted(run, tmp_path):
+    test = table(tmp_path / "a.csv", "text,id", "one,1", "two,2", "three,1")
+    out = run("check", "--task_name=custom", f"--test_file={test}", "--id_column=id")[1]
+    assert "  warning        the id of an earlier row: 1 rows (33.3%): 1\n" in out
+
+
+@pytest.mark.usefixtures("_words")
+@pytest.mark.parametrize(
+    ("labels", "warns"),
+    [
+        ([f"{n / 10}" for n in range(40)], True),
+        ([f"{n % 25}" for n in range(40)], True),
+        ([f"{n % 5}" for n in range(40)], False),
+        ([f"name{n}" for n in range(40)], False),
+    ],
+)
+def test_numbers_that_are_taken_for_classes_are_called_so(run, tmp_path, labels, warns):
+    train = table(tmp_path / "a.csv", "text,label", *(f"text {n},{label}" for n, label in enumerate(labels)))
+    out = run("check", "--task_name=custom", f"--train_file={train}")[1]
+    warning = f"{len(set(labels))} classes of 40 rows, all numbers: --problem=regression learns numbers"
+    assert (warning in out, out.endswith("no problem found\n")) == (warns, not warns)
+
+
+@pytest.mark.usefixtures("_words")
 def test_a_folder_without_data_is_refused(run, tmp_path):
     assert run("check", tmp_path, "--task_name=RTE")[2] == f"error: {tmp_path}: none of the files of RTE is there\n"
 
@@ -423,8 +506,18 @@ def test_refuses(run, arguments, problem):
     assert run(*arguments) == (2, "", f"error: {problem}\n")
 
 
-def test_a_folder_says_by_its_name_which_task_it_is_of(run):
-    assert "unknown task 'MRCP'; did you mean MRPC?" in run("check", "some/where/MRCP")[2]
+def test_a_folder_says_by_its_name_which_task_it_is_of(run, tmp_path):
+    folder = tmp_path / "MRCP"
+    folder.mkdir()
+    status, _, err = run("check", folder)
+    expected = (
+        f"error: {folder}: the name of the folder is that of no task, add --task_name: unknown task 'MRCP'; did you mean MRPC?"
+    )
+    assert (status, err.startswith(expected)) == (2, True)
+
+
+def test_a_folder_that_is_not_there_is_called_so(run, tmp_path):
+    assert run("check", tmp_path / "nodir") == (2, "", f"error: {tmp_path}/nodir: no such folder\n")
 
 
 @pytest.mark.parametrize("arguments", [(), ("--help",), ("fetch", "--help"), ("check", "-h")])

@@ -112,6 +112,25 @@ def test_one_class_predicted_has_an_interval(one):
     assert found["matthews_correlation"] == (0.0, 0.0)
 
 
+def test_large_regressions_have_fewer_resamples(monkeypatch):
+    seen = []
+    monkeypatch.setitem(STATISTICS, "pearson", lambda _, __, draws: seen.append(len(draws)) or np.zeros(len(draws)))
+
+    def resamples(examples: int) -> int:
+        seen.clear()
+        confidence_intervals(["pearson"], *numbers(examples))
+        return sum(seen)
+
+    assert (resamples(9_000), resamples(20_000), resamples(60_000)) == (1000, 500, 200)
+
+
+def test_fewer_resamples_say_the_same_of_a_large_regression(monkeypatch):
+    sides = numbers(20_000)
+    ends = confidence_intervals(["pearson"], *sides)["pearson"]
+    monkeypatch.setattr("bert_tf.metrics.bootstrap._DRAWS", 1)
+    assert confidence_intervals(["pearson"], *sides)["pearson"] == pytest.approx(ends, abs=0.2 * np.ptp(ends))
+
+
 def test_large_splits_take_no_time_beside_evaluating_them():
     began = time.process_time()
     confidence_intervals(CLASS_METRICS, *classes(40_000, 3))

@@ -95,6 +95,19 @@ def test_a_header_read_as_a_row_is_recognized_where_labels_are_known(task, setti
     assert refusal(made).endswith(f"train.csv:1: {problem}; if this line is a header, add --has_header")
 
 
+@pytest.mark.parametrize(("word", "warns"), [("text", True), (" Sentence1 ", True), ("A sentence.", False)])
+def test_a_header_of_a_test_file_read_by_number_is_recognized_by_a_usual_name(tmp_path, caplog, word, warns):
+    path = tmp_path / "test.csv"
+    path.write_text(f"{word}\na\n")
+    made = CustomTask(CustomSettings(test_file=str(path), text_a="1"))
+    assert len(made.examples("", "test")) == 2
+    expected = f"{path}:1: the text is {word!r}; if this line is a header, add --has_header"
+    assert caplog.messages == ([expected] if warns else [])
+    caplog.clear()
+    CustomTask(CustomSettings(test_file=str(path), text_a="1", has_header=False)).examples("", "test")
+    assert caplog.messages == []
+
+
 def test_objects_are_read_by_name(task):
     made = task('{"text": "a", "label": true}\n{"label": false, "text": "b"}\n', "train.jsonl")
     assert [(example.text_a, example.label) for example in made.examples("", "train")] == [("a", "true"), ("b", "false")]
@@ -113,7 +126,11 @@ def test_the_format_can_be_named(task):
         ("text,label\n ,0\nb,1\n", {}, ":2: the text in column 'text' is empty"),
         ("text,label\na,0\nb\n", {"labels": "0,1"}, ":3: 1 cells where 2 are expected; cells are divided by commas"),
         ("text,label\na,0\nb, \n", {"labels": "0,1"}, ":3: the value in column 'label' is empty"),
-        ("text,label\na,0\nb,2\n", {"labels": "0,1"}, ":3: unknown label '2'; known are 0, 1"),
+        (
+            "text,label\na,0\nb,2\n",
+            {"labels": "0,1"},
+            ":3: unknown label '2'; known are 0, 1; if it is meant, list all labels with --labels",
+        ),
         ("text,label\n", {"labels": "0,1"}, ": no examples below the header line"),
     ],
 )
@@ -129,10 +146,19 @@ def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
         ('{"text": "a", "label": null}', "the value in column 'label' is no name: None"),
         ('{"text": "a", "label": ["x"]}', "the value in column 'label' is no name: ['x']"),
         ('{"text": "a"}', "no 'label' in the object"),
+        *(
+            (row, f"half a character, '\\ud83d', in column '{column}': write both halves of the pair, or neither")
+            for row, column in (
+                ('{"text": "a \\ud83d", "label": "x", "id": 1}', "text"),
+                ('{"text": "a", "label": "\\ud83d", "id": 1}', "label"),
+                ('{"text": "a", "label": "x", "id": "\\ud83d"}', "id"),
+            )
+        ),
     ],
 )
 def test_json_of_another_kind_is_named(task, row, problem):
-    made = task('{"text": "a", "label": "x"}\n' + row + "\n", "train.jsonl", labels="x,y")
+    id_column = "id" if '"id"' in row else None
+    made = task('{"text": "a", "label": "x", "id": 0}\n' + row + "\n", "train.jsonl", labels="x,y", id_column=id_column)
     assert refusal(made).endswith(f"train.jsonl:2: {problem}")
 
 
@@ -207,8 +233,31 @@ def test_several_labels_of_a_cell_are_divided(task):
     assert made.head == HeadSpec(2, MULTI_LABEL)
 
 
+@pytest.mark.parametrize(
+    ("cell", "expected"),
+    [('" "', ()), ('"x, "', ("x",)), ('" , x"', ("x",)), ('["x", " "]', ("x",)), ("null", ()), ("[null]", ())],
+)
+def test_blanks_and_nothing_among_several_labels_are_no_labels(task, cell, expected):
+    made = task(f'{{"text": "a", "label": {cell}}}\n', "a.jsonl", problem=MULTI_LABEL, labels="x,y")
+    assert labels(made) == [expected]
+
+
 def test_the_separator_can_be_another(task):
-    assert labels(task("text,label\na,x|y z\n", problem=MULTI_LABEL, label_separator="|")) == [("x", "y z")]
+    made = task("text,label\na,x|y z\n", problem=MULTI_LABEL, label_separator="|")
+    assert labels(made) == [("x", "y z")]
+
+
+def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(task, tmp_path):
+    (tmp_path / "dev.csv").write_text("text,label\na,0.5\n")
+    made = task("text,label\n" + "".join(f"t,{n}\n" for n in range(40)), dev_file=str(tmp_path / "dev.csv"))
+    listed = "0, 1, 2, 3, 4, 5, 6, 7, 8, 9 and 30 more"
+    problem = f"unknown label '0.5'; known are {listed}; numbers are learned with --problem=regression"
+    assert refusal(made, "dev").endswith(f"dev.csv:2: {problem}")
+
+
+def test_a_number_of_json_that_is_too_large_is_named(task):
+    made = task(f'{{"text": "a", "label": {"9" * 400}}}\n', "a.jsonl", problem=REGRESSION)
+    assert refusal(made).endswith(" is no number")
 
 
 def test_json_has_a_list_of_labels(task):
@@ -218,7 +267,9 @@ def test_json_has_a_list_of_labels(task):
 
 def test_an_unknown_label_among_several_is_named(task):
     made = task("text,label\na,x|z\n", problem=MULTI_LABEL, label_separator="|", labels="x,y")
-    assert refusal(made).endswith("train.csv:2: unknown label 'z'; known are x, y")
+    assert refusal(made).endswith(
+        "train.csv:2: unknown label 'z'; known are x, y; if it is meant, list all labels with --labels"
+    )
 
 
 def test_a_json_object_is_no_list_of_labels(task):
@@ -253,6 +304,13 @@ def test_ids_are_those_of_the_file(tmp_path):
     (tmp_path / "test.jsonl").write_text('{"id": 17, "text": "a"}\n{"id": "x", "text": "b"}\n')
     made = CustomTask(CustomSettings(test_file=str(tmp_path / "test.jsonl"), id_column="id"))
     assert [example.guid for example in made.examples("", "test")] == ["17", "x"]
+
+
+def test_ids_that_stand_there_again_are_counted_and_the_first_is_named(task, tmp_path, caplog):
+    made = task("id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id")
+    assert len(made.examples("", "train")) == 4
+    path = tmp_path / "train.csv"
+    assert caplog.messages == [f"{path}: rows with the id of an earlier one: 2; the first: line 4 has 'n1' of line 2"]
 
 
 def test_ids_are_needed_where_predictions_carry_them_only(task, tmp_path):

@@ -117,6 +117,16 @@ def test_mismatched_alone_is_evaluated_alone(tmp_path):
     assert TASKS["MNLI"].splits(tmp_path, DEV) == ("dev_mismatched",)
 
 
+def test_a_split_that_is_missing_beside_another_is_named_once(tmp_path, caplog):
+    write(tmp_path, "test_matched", "x")
+    for _ in range(2):
+        TASKS["MNLI"].splits(tmp_path, TEST)
+    missing = tmp_path / "test_mismatched.tsv"
+    assert caplog.messages == [f"{missing} is not there: for test there is test_matched alone"]
+    assert TASKS["MNLI"].splits(tmp_path, DEV) == ("dev_matched",)  # where none is there, its reader tells
+    assert len(caplog.messages) == 1
+
+
 @pytest.mark.parametrize("purpose", [TRAIN, DEV])
 def test_the_diagnostic_set_is_for_prediction_only(tmp_path, purpose):
     with pytest.raises(DataError) as caught:
@@ -207,7 +217,7 @@ def test_rows_that_are_published_broken_are_left_out_and_counted(tmp_path, caplo
     assert [example.guid for example in examples[:2]] == ["train-1", "train-5"]
     assert len(examples) == 3000
     assert caplog.messages == [
-        "3 rows are left out, as QQP is published with some that break off or are empty;"
+        "3 rows are left out, as QQP is published with some that cannot be used;"
         f" the first: {path}:3: 4 cells where 6 are expected; cells are divided by tabs"
     ]
 
@@ -219,8 +229,21 @@ def test_too_many_broken_rows_are_refused(tmp_path, row):
 
 
 def test_no_row_of_a_test_split_is_left_out(tmp_path):
-    path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?\t")
-    assert message_of("QQP", tmp_path, "test") == f"{path}:3002: the text in column 'question2' is empty"
+    path = write(tmp_path, "test", "id\tquestion1\tquestion2", *["7\tOne?\tTwo?"] * 3000, "8\tOne?")
+    assert message_of("QQP", tmp_path, "test").startswith(f"{path}:3002: 2 cells where 3 are expected")
+
+
+@pytest.mark.parametrize("split", ["dev_matched", "dev_mismatched"])
+def test_rows_of_mnli_that_annotators_did_not_agree_on_are_left_out_and_counted(tmp_path, caplog, split):
+    header, row, _ = LABELLED["MNLI"]
+    undecided = row.removesuffix("neutral") + "-"
+    path = write(tmp_path, split, header, *[*[row] * 49, undecided] * 3)
+    examples = TASKS["MNLI"].examples(tmp_path, split)
+    assert ({example.label for example in examples}, len(examples)) == ({"neutral"}, 147)
+    assert caplog.messages == [
+        "3 rows are left out, as MNLI is published with some that cannot be used;"
+        f" the first: {path}:51: unknown label '-'; known are contradiction, entailment, neutral"
+    ]
 
 
 def test_a_file_anywhere_is_streamed_in_the_layout_of_a_split(tmp_path, monkeypatch):
@@ -271,9 +294,17 @@ def test_empty_text_is_named_with_its_column(tmp_path, column, text):
     assert message_of("RTE", tmp_path) == f"{path}:2: the text in column '{column}' is empty"
 
 
-def test_empty_text_of_a_test_split_is_named_too(tmp_path):
-    path = write(tmp_path, "test", "index\tsentence", "0\t")
-    assert message_of("SST-2", tmp_path, "test") == f"{path}:2: the text in column 'sentence' is empty"
+def test_empty_texts_of_a_test_split_are_examples_as_the_server_wants_every_row(tmp_path, caplog):
+    path = write(tmp_path, "test", "id\tquestion1\tquestion2", "0\ta\tb", "1\ta\t", "2\t \tb")
+    examples = TASKS["QQP"].examples(tmp_path, "test")
+    assert [(example.text_a, example.text_b) for example in examples] == [("a", "b"), ("a", ""), (" ", "b")]
+    assert caplog.messages == [f"{path}: rows with an empty text, which are predicted all the same: 2; the first: test-2"]
+
+
+def test_a_test_split_without_empty_texts_is_read_in_silence(tmp_path, caplog):
+    write(tmp_path, "test", "index\tsentence", "0\ta")
+    TASKS["SST-2"].examples(tmp_path, "test")
+    assert caplog.messages == []
 
 
 def test_byte_order_mark_and_crlf_change_nothing(tmp_path):
@@ -285,7 +316,10 @@ def test_byte_order_mark_and_crlf_change_nothing(tmp_path):
 def test_invalid_utf8_is_named(tmp_path):
     path = tmp_path / "train.tsv"
     path.write_bytes(b"sentence\tlabel\nnaive\t1\nna\xefve\t1\n")
-    assert message_of("SST-2", tmp_path) == f"{path}:3: not UTF-8: byte 3 of the line is 0xef"
+    assert (
+        message_of("SST-2", tmp_path)
+        == f"{path}:3: not UTF-8: byte 3 of the line is 0xef; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+    )
 
 
 @pytest.mark.parametrize("text", ['"', '"a b', 'a "b" c', 'a"'])

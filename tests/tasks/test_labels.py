@@ -57,5 +57,10 @@ def test_balanced_weights_of_several_labels_are_the_odds_against_them():
     assert balanced_weights(hot, SETS) == pytest.approx((3.0, 1 / 3, 1.0))
 
 
+def test_a_label_that_always_applies_keeps_its_weight():
+    hot = np.array([[1, 1, 0], [1, 0, 0]], np.float32)
+    assert balanced_weights(hot, SETS) == pytest.approx((1.0, 1.0, 1.0))
+
+
 def test_a_class_without_examples_has_weight_one():
     assert balanced_weights(np.array([0, 0, 1, 1], np.int32), CLASSES)[2] == 1.0

@@ -54,6 +54,11 @@ def test_several_labels_are_joined_by_commas():
     ]
 
 
+def test_several_labels_are_joined_as_those_that_were_learned_from():
+    [row] = predictions.rows(SETS, ("a, b", "c", "d"), ["1"], np.array([[1, 1, -1]], np.float32), label_separator="|")
+    assert row.split("\t")[1].split("|") == ["a, b", "c"]
+
+
 def test_parts_make_the_rows_of_the_whole():
     whole = rows(CLASSES, NAMES, LOGITS)
     assert [rows(CLASSES, NAMES, LOGITS[[i]], "abc"[i])[0] for i in range(3)] == whole

@@ -24,17 +24,34 @@ def test_every_known_name_is_that_of_its_task(name):
     ("written", "name"),
     [
         *(("mrpc", "MRPC"), ("sst2", "SST-2"), ("SST-2", "SST-2"), ("sst_2", "SST-2"), ("cola", "CoLA"), ("stsb", "STS-B")),
-        *(("sts-b", "STS-B"), ("MNLI", "MNLI"), ("ax", "AX"), ("Custom", "custom")),
-        *(("xnli", "XNLI"), ("XNLI-all", "XNLI"), ("xnli-sw", "XNLI-sw"), ("XNLI_ZH", "XNLI-zh"), ("xnliurd", "XNLI-urd")),
+        *(("sts-b", "STS-B"), ("MNLI", "MNLI"), ("ax", "AX"), ("Custom", "custom"), ("sst 2", "SST-2"), (" mrpc\t", "MRPC")),
+        *(("xnli", "XNLI"), ("XNLI-all", "XNLI"), ("xnli-sw", "XNLI-sw"), ("XNLI_ZH", "XNLI-zh"), ("xnliur", "XNLI-ur")),
+        *(("xnli all", "XNLI"), ("XNLI-1.0", "XNLI"), ("xnli (en)", "XNLI-en")),
     ],
 )
-def test_case_hyphens_and_underscores_of_a_name_do_not_matter(written, name):
+def test_only_letters_and_digits_of_a_name_matter(written, name):
     assert get_task(written).name == canonical_name(written) == name
 
 
-@pytest.mark.parametrize(
-    ("written", "nearest"), [("MRCP", "MRPC"), ("STS", "STS-B"), ("MNLI-mm", "MNLI"), ("xnli-english", "XNLI-en")]
-)
+@pytest.mark.parametrize("written", ["mnli_matched", "MNLI-mismatched", "MNLI-m", "mnli-mm"])
+def test_either_part_of_mnli_is_mnli(written):
+    assert get_task(written) is TASKS["MNLI"]
+
+
+@pytest.mark.parametrize("written", ["diagnostic", "Diagnostics"])
+def test_the_diagnostic_set_is_found_by_what_it_is_called(written):
+    assert get_task(written) is TASKS["AX"]
+
+
+@pytest.mark.parametrize(("written", "language"), [("xnli-dev", "dev"), ("XNLI-english", "english"), ("xnlixx", "xx")])
+def test_only_the_languages_of_xnli_are_taken_for_such(written, language):
+    with pytest.raises(FlagError) as caught:
+        get_task(written)
+    there = "ar, bg, de, el, en, es, fr, hi, ru, sw, th, tr, ur, vi, zh"
+    assert str(caught.value) == f"--task_name: XNLI has no language '{language}', only {there}"
+
+
+@pytest.mark.parametrize(("written", "nearest"), [("MRCP", "MRPC"), ("STS", "STS-B"), ("MNLY", "MNLI")])
 def test_an_unknown_task_is_answered_with_the_nearest_and_all_known(written, nearest):
     with pytest.raises(FlagError) as caught:
         get_task(written)

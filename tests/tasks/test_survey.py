@@ -40,6 +40,22 @@ def test_labels_are_counted_by_name_and_numbers_kept():
     assert survey([SentenceExample("", "a", None, label) for label in (0.5, 2.0)], words).numbers.tolist() == [0.5, 2.0]
 
 
+def test_examples_that_repeat_texts_are_named_and_those_that_contradict_the_first():
+    rows = (("1", "a", "x"), ("2", "a", "x"), ("3", "a", "y"), ("4", "b", "y"), ("5", "a", "x"))
+    found = survey([SentenceExample(guid, text, None, label) for guid, text, label in rows], words)
+    assert (found.doubles, found.contradictions) == (("2", "3", "5"), ("3",))
+
+
+def test_the_order_of_several_labels_is_no_contradiction():
+    labels = (("x", "y"), ("y", "x"), ("x",))
+    found = survey([SentenceExample(str(n), "a", None, label) for n, label in enumerate(labels)], words)
+    assert (found.doubles, found.contradictions) == (("1", "2"), ("2",))
+
+
+def test_ids_that_stand_there_again_are_named():
+    assert survey([SentenceExample(guid, "a") for guid in "abcab"], words).repeated_ids == ("a", "b")
+
+
 def test_examples_whose_texts_were_trained_on_are_named():
     train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
     dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]

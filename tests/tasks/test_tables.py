@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import gzip
 import io
 import itertools
@@ -168,13 +169,17 @@ def test_row_is_measured_against_the_names_given(write):
 
 def test_invalid_utf8_is_named_with_line_and_byte(write):
     path = write(b"sentence\tlabel\nfine\t0\ncaf\xe9\t1\n")
-    assert message_of(path, "sentence") == f"{path}:3: not UTF-8: byte 4 of the line is 0xe9"
+    assert (
+        message_of(path, "sentence")
+        == f"{path}:3: not UTF-8: byte 4 of the line is 0xe9; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+    )
 
 
 @pytest.mark.parametrize("name", ["a.tsv", "a.csv", "a.jsonl"])
-def test_utf16_is_reported_at_the_first_byte(write, name):
-    path = write("\ufeffsentence\tlabel\na\t1\n".encode("utf-16-le"), name)
-    assert message_of(path, "sentence") == f"{path}:1: not UTF-8: byte 1 of the line is 0xff"
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_is_called_so(write, name, encoding):
+    path = write("\ufeffsentence\tlabel\na\t1\n".encode(encoding), name)
+    assert message_of(path, "sentence") == f"{path}:1: not UTF-8: the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
 
 
 def test_header_only_has_no_rows(write):
@@ -198,7 +203,7 @@ def test_rows_that_cannot_be_used_are_reported_and_left_out(write):
     assert list(map(str, problems)) == [
         f"{path}:3: it is bad",
         f"{path}:4: 1 cells where 2 are expected; cells are divided by tabs",
-        f"{path}:5: not UTF-8: byte 2 of the line is 0xff",
+        f"{path}:5: not UTF-8: byte 2 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1",
     ]
 
 
@@ -229,6 +234,39 @@ def test_a_csv_row_of_several_lines_counts_by_its_first(write):
 def test_wrong_quotes_are_named(write, cell):
     path = write(b"sentence,label\nfine,0\n" + cell + b",1\nfine,0\n", "a.csv")
     assert message_of(path, "sentence").startswith(f"{path}:3: not CSV: ")
+
+
+def test_a_cell_may_be_a_long_document(write):
+    text = "word " * 200_000
+    assert cells(write(f"text,label\n{text},1\n".encode(), "a.csv"), "text", "label") == [[text, "1"]]
+
+
+def test_a_cell_beyond_the_limit_is_named_with_what_to_do(write, monkeypatch):
+    monkeypatch.setattr("bert_tf.tasks.tables._LARGEST_CELL", 1000)
+    before = csv.field_size_limit(1000)
+    path = write(b"text,label\nfine,0\n" + b"x" * 1001 + b",1\n", "a.csv")
+    try:
+        problem = message_of(path, "text")
+    finally:
+        csv.field_size_limit(before)
+    assert problem == (
+        f"{path}:3: not CSV: field larger than field limit (1000);"
+        " cut the text, or close the quote that makes one cell of all that follows"
+    )
+
+
+@pytest.mark.parametrize(
+    ("header", "remedy"),
+    [
+        ("text;label", "text;label, which ';' divides: save the file with commas"),
+        ("text\tlabel", "text\tlabel, which tabs divide: add --file_format=tsv"),
+        ("text", "text"),
+        ("a;b,c", "a;b | c"),
+    ],
+)
+def test_a_header_that_something_else_divides_is_called_so(write, header, remedy):
+    path = write(f"{header}\n".encode(), "a.csv")
+    assert message_of(path, "label") == f"{path}:1: no column 'label'; the header line reads {remedy}"
 
 
 def test_ragged_csv_is_named(write):
@@ -263,6 +301,27 @@ def test_arrays_are_rows_with_or_without_a_header(write):
 def test_wrong_json_is_named(write, line, problem):
     path = write(b'{"x": 1, "y": 2}\n' + line + b'\n{"x": 3}\n', "a.jsonl")
     assert message_of(path, "x") == f"{path}:2: {problem}"
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (b"[" * 100_000 + b"]" * 100_000, "maximum recursion depth exceeded"),
+        pytest.param(
+            b"1" * 5000,
+            "Exceeds the limit (4300",
+            marks=pytest.mark.skipif(not hasattr(sys, "get_int_max_str_digits"), reason="this Python reads any number"),
+        ),
+    ],
+    ids=["brackets", "digits"],
+)
+def test_json_that_python_refuses_is_the_problem_of_its_row(write, value, problem):
+    path = write(b'{"x": 1}\n{"x": ' + value + b'}\n{"x": 3}\n', "a.jsonl")
+    problems: list[DataError] = []
+    assert list(open_table(path).read(["x"], lambda _, row: row[0], problems.append)) == [1, 3]
+    [found] = map(str, problems)
+    assert found.startswith(f"{path}:2: JSON that cannot be read: {problem}")
+    assert found.endswith("; mend or drop the row")
 
 
 def test_keys_are_no_numbers(write):
@@ -300,7 +359,9 @@ def test_damaged_gzip_is_named(write, data):
 def test_standard_input_is_read_and_left_open(monkeypatch):
     pipe = io.BytesIO(b"x\n1\n\xff\n")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(pipe))
-    assert message_of("-", "x", form="tsv") == "standard input:3: not UTF-8: byte 1 of the line is 0xff"
+    assert message_of("-", "x", form="tsv") == (
+        "standard input:3: not UTF-8: byte 1 of the line is 0xff; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+    )
     assert not pipe.closed
 
 
