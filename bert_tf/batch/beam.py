@@ -2,11 +2,13 @@
 
 A file is read in one place and dealt out in the chunks that a local job would compute, so that the same examples are computed
 together and the same bytes come out. Whoever computes a chunk writes it beside the output; the last step puts all together.
+Each step may be done twice: what chunks were written to is deleted when the pipeline has ended.
 """
 
 from __future__ import annotations
 
 import contextlib
+import io
 import logging
 import re
 import shutil
@@ -20,12 +22,14 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from bert_tf import atomic
+from bert_tf.batch import resumable
 from bert_tf.batch.inputs import Inputs
 from bert_tf.batch.job import FilePair
 from bert_tf.batch.prediction import Predictor
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.tasks.base import SentenceExample
 
+_HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
 
 
@@ -56,10 +60,18 @@ def predict(
       arguments: of Beam and its runner.
 
     Raises:
+      FlagError: Beam does not know an argument, or cannot use it.
       BertError: a file cannot be read or written, where the runner hands errors on.
     """
-    logging.getLogger("apache_beam").setLevel(logging.WARNING)  # it tells of every step of its own
-    with _readable_errors(), apache_beam.Pipeline(options=PipelineOptions(list(arguments))) as pipeline:
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # of errors it shows the traceback, several times
+    options = _options(arguments)
+    try:
+        made = apache_beam.Pipeline(options=options)
+    except ValueError as error:
+        raise FlagError(f"--beam: {error}") from error
+    if not _computes_here(options):
+        logging.getLogger("apache_beam").setLevel(logging.WARNING)  # not all that goes wrong elsewhere comes back as an error
+    with _readable_errors(), made as pipeline:
         (
             pipeline
             | "files" >> apache_beam.Create(list(files))
@@ -69,6 +81,29 @@ def predict(
             | "collect" >> apache_beam.GroupByKey()
             | "put together" >> apache_beam.MapTuple(_put_together)
         )
+    for pair in files:
+        shutil.rmtree(_folder(pair.output), ignore_errors=True)
+
+
+def _options(arguments: Sequence[str]) -> PipelineOptions:
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):  # its parser says all that it knows, and ends the process
+            options = PipelineOptions(list(arguments))
+            known, given = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
+    except SystemExit as error:
+        if not error.code:  # --help
+            raise
+        raise FlagError(f"--beam: {said.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
+    unknown = sorted(given.keys() - known.keys())
+    if unknown and _computes_here(options):  # elsewhere the server of the runner may know more
+        raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
+    return options
+
+
+def _computes_here(options: PipelineOptions) -> bool:
+    runner = options.get_all_options().get("runner")
+    return runner is None or runner.endswith(_HERE)
 
 
 @contextlib.contextmanager
@@ -110,7 +145,7 @@ def _put_together(output: str, parts: Iterable[Part]) -> None:
         for part in sorted(parts):
             with open(part.path, "rb") as source:
                 shutil.copyfileobj(source, file)
-    shutil.rmtree(_folder(output), ignore_errors=True)
+        resumable.forget(output)
 
 
 def _folder(output: str) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -34,8 +35,8 @@ def named(names: Iterable[str]) -> list[Named]:
     """Returns the checkpoints that names stand for, each once, in the order of the names; those of one name by step.
 
     Args:
-      names: a prefix or one of its files; a folder, for the one that stands for its run, see `best.of_run`; `FOLDER:all` or
-        `FOLDER/*`, for all in it; any other pattern, of checkpoints or of folders.
+      names: a prefix or one of its files; a folder, for the one that stands for its run, see `best.of_run`; `FOLDER:all`, for
+        all in it; a pattern, of checkpoints or of folders.
     """
     return list(dict.fromkeys(found for name in names for found in _of(name)))
 
@@ -50,7 +51,7 @@ def _of(name: str) -> list[Named]:
         found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
         found = [_of_run(folder) for folder in folders] or [_PARTS.sub("", name)]
-    prefixes = sorted(filter(None, found), key=_by_step)
+    prefixes = sorted(map(os.path.normpath, filter(None, found)), key=_by_step)  # b and ./b are one checkpoint
     return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -18,7 +19,7 @@ from bert_tf.batch.computer import Computer, Ways
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable, Row
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import BertError, CheckpointError
+from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.tasks import labels
@@ -51,7 +52,35 @@ class Dataset:
         return labels.encode([example.label for example in self.examples], self.task.head, self.task.labels)
 
 
-def evaluate(checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, ways: Ways) -> int:
+def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
+    """Drops rows that are true no longer: errors of names that stand for checkpoints now, and numbers of other weights.
+
+    Those of checkpoints that were deleted stay: a run keeps only its last few.
+
+    Args:
+      table: what to drop them from.
+      names: of checkpoints, as the job says them.
+      found: what they stand for.
+
+    Raises:
+      OutputError: the table cannot be written.
+    """
+    unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in found}
+    digest = functools.lru_cache(maxsize=None)(trained.digest)
+
+    def outdated(row: Row) -> bool:
+        if row.error:
+            return row.checkpoint in unresolved
+        return digest(row.checkpoint) not in (None, row.settings.get("checkpoint_sha256"))
+
+    dropped = table.drop(outdated)
+    if dropped:
+        logging.info("rows of earlier jobs that are true no longer, and leave the table: %d", dropped)
+
+
+def evaluate(
+    checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, ways: Ways
+) -> list[Row]:
     """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
 
     Checkpoints of one architecture follow each other, so that each graph is built once.
@@ -64,19 +93,22 @@ def evaluate(checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: R
       ways: how to compute.
 
     Returns:
-      How many rows are errors.
+      The errors; one is not in the table where numbers stay that are still true.
 
     Raises:
+      FlagError: longer inputs are given than a model can read.
       OutputError: the table cannot be written.
     """
     usable: list[tuple[Named, Trained]] = []
-    errors = 0
+    unusable: list[tuple[Named, BertError]] = []
     for checkpoint in checkpoints:
         try:
             usable.append((checkpoint, _described(checkpoint, given)))
+        except FlagError:  # of the job, not of a checkpoint: before there is any row
+            raise
         except BertError as error:
-            for dataset in datasets:
-                errors += _put(table, _failed(checkpoint, dataset, error))
+            unusable.append((checkpoint, error))
+    done = [_put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
     first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
     features = _Features()
     decided = {"eval_batch_size": ways.batch_size, "precision": ways.precision}
@@ -87,8 +119,8 @@ def evaluate(checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: R
                 if table.has(checkpoint.prefix, dataset.task.name, dataset.split, settings):
                     logging.info("%s, %s %s: is in the table already", checkpoint.prefix, dataset.task.name, dataset.split)
                 else:
-                    errors += _put(table, _row(checkpoint, model, dataset, computes, features, settings))
-    return errors
+                    done.append(_put(table, _row(checkpoint, model, dataset, computes, features, settings)))
+    return [row for row in done if row.error]
 
 
 def _described(checkpoint: Named, given: Given) -> Trained:
@@ -139,15 +171,16 @@ def _row(
 
 def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
     problem = " ".join(str(error).split())  # those of preflight stand on lines of their own
-    return Row(checkpoint.prefix, checkpoint.step, dataset.task.name, dataset.split, error=problem)
+    digest = trained.digest(checkpoint.prefix)
+    settings = {**({"checkpoint_sha256": digest} if digest else {}), "data_sha256": dataset.digest}
+    return Row(checkpoint.prefix, checkpoint.step, dataset.task.name, dataset.split, error=problem, settings=settings)
 
 
-def _put(table: ResultsTable, row: Row) -> bool:
-    """Returns whether the row is an error."""
-    table.put(row)
+def _put(table: ResultsTable, row: Row) -> Row:
+    kept = "" if table.put(row) else "; its earlier row stays"
     if row.error:
-        logging.error("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.error)
+        logging.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)
     else:
         values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
         logging.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
-    return row.error is not None
+    return row

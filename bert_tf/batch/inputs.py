@@ -11,11 +11,11 @@ from pathlib import Path
 from bert_tf.batch import own_data
 from bert_tf.batch.job import Columns
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError, DataError
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import TEST, HeadSpec, SentenceExample, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.registry import canonical_name, get_task
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
@@ -98,8 +98,11 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
 
     Raises:
       CheckpointError: nothing says what the labels are, or there are more or fewer of them.
-      FlagError: the task is unknown.
+      FlagError: the task is unknown, or another one than the record's.
     """
+    trained_on = trained.record.get("task_name")
+    if task_name is not None and trained_on not in (None, canonical_name(task_name)):
+        raise FlagError(f"--task_name={task_name}: {trained.prefix} was trained on {trained_on}; leave the flag out")
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")

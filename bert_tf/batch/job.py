@@ -28,12 +28,18 @@ class Columns:
     id_column: str | None = None
     file_format: str | None = None
     has_header: bool | None = None
-    label_column: str | None = None
-    label_separator: str | None = None
 
     def given(self) -> dict[str, Any]:
         """Returns what is said, by name."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledColumns(Columns):
+    """What is where in a table that has labels too."""
+
+    label_column: str | None = None
+    label_separator: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,7 +57,7 @@ class Given:
 class TaskEntry:
     """Labelled examples: the dev splits of a task, another split of it, or a file."""
 
-    columns: Columns
+    columns: LabelledColumns
     name: str
     data_dir: str | None = None
     split: str | None = None
@@ -108,6 +114,8 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}:{mark.line + 1}" if mark else path
         raise FlagError(f"{place}: neither YAML nor JSON: {getattr(error, 'problem', None) or error}") from error
+    except ValueError as error:  # 2024-13-45 is a date to YAML
+        raise FlagError(f"{path}: a value that YAML takes for a date or number is none: {error}; put it in quotes") from error
     if not isinstance(values, dict):
         raise FlagError(f"{path}: a job is a mapping of keys to values, see docs/batch_jobs.md")
     return values
@@ -131,15 +139,15 @@ def make(kind: type[T], values: Mapping[Any, Any]) -> T:
 
 
 def _keys(kind: type) -> list[str]:
-    names = [field.name for field in dataclasses.fields(kind)]
-    return [key for name in names for key in (_keys(_PARTS[name]) if name in _PARTS else [name])]
+    fields = dataclasses.fields(kind)
+    return [key for field in fields for key in (_keys(_PARTS[field.type]) if field.type in _PARTS else [field.name])]
 
 
 def _made(kind: type[T], values: Mapping[Any, Any]) -> T:
     made = {}
     for field in dataclasses.fields(kind):
-        if field.name in _PARTS:
-            made[field.name] = _made(_PARTS[field.name], values)
+        if field.type in _PARTS:
+            made[field.name] = _made(_PARTS[field.type], values)
         elif field.name in values:
             made[field.name] = _value(field.name, values[field.name])
         elif field.default is dataclasses.MISSING:
@@ -207,7 +215,7 @@ def _file(value: Any) -> FilePair:
     return make(FilePair, value)
 
 
-_PARTS: dict[str, type] = {"columns": Columns, "model": Given}
+_PARTS: dict[str, type] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
     **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows"), _switch),

@@ -6,14 +6,14 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.batch.job import Columns
+from bert_tf.batch.job import Columns, LabelledColumns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME, CustomSettings
 from bert_tf.tasks.registry import get_task
 
 # Not the format, which the name of each file says.
-_KEPT = tuple(field.name for field in dataclasses.fields(Columns) if field.name != "file_format")
+_KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic
+from bert_tf.batch import lock
 from bert_tf.errors import OutputError
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
+_LOCK_FILE = ".results.lock"
 _FIRST = ("checkpoint", "step", "task", "split")
 _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("", "checkpoint", "task", "split")
@@ -36,7 +39,7 @@ class Row:
       examples: how many there are.
       examples_per_second: how fast they were computed.
       error: why there is nothing to tell.
-      settings: what decided on the numbers.
+      settings: what decided on the numbers; of an error, what it was that could not be measured.
     """
 
     checkpoint: str
@@ -62,7 +65,7 @@ class Row:
 
 
 class ResultsTable:
-    """The rows in a folder, written whenever one is added; those of earlier jobs stay."""
+    """The rows in a folder, written whenever one is added; those of earlier jobs stay, and of others that run at the time."""
 
     def __init__(self, folder: str | os.PathLike[str], order: Iterable[Key]) -> None:
         """Reads what is there.
@@ -75,7 +78,7 @@ class ResultsTable:
           OutputError: the folder cannot be written, or what it holds is damaged.
         """
         self._folder = atomic.make_folder(folder)
-        self._rows = {row.key: row for row in _read(self._folder / JSON_FILE)}
+        self._rows = self._stored()
         self._place = {key: place for place, key in enumerate(order)}
 
     @property
@@ -88,14 +91,37 @@ class ResultsTable:
         row = self._rows.get((checkpoint, task, split))
         return row is not None and row.error is None and row.settings == settings
 
-    def put(self, row: Row) -> None:
-        """Adds a row, or replaces it; both files are whole at any moment.
+    def put(self, row: Row) -> bool:
+        """Adds a row, or replaces its like; both files are whole at any moment.
+
+        An error replaces numbers only where they are of another checkpoint or of other data.
+
+        Returns:
+          Whether the row is in the table.
 
         Raises:
-          OutputError: they cannot be written.
+          OutputError: the files cannot be written.
         """
-        self._rows[row.key] = row
-        self.write()
+        with self._shared():
+            before = self._rows.get(row.key)
+            still_true = before is not None and before.error is None and row.settings.items() <= before.settings.items()
+            if row.error is None or not still_true:
+                self._rows[row.key] = row
+            return self._rows[row.key] is row
+
+    def drop(self, condition: Callable[[Row], bool]) -> int:
+        """Deletes the rows that meet a condition; returns how many.
+
+        Raises:
+          OutputError: as `put`.
+        """
+        if not any(map(condition, self.rows)):
+            return 0
+        with self._shared():
+            dropped = [row.key for row in self.rows if condition(row)]
+            for key in dropped:
+                del self._rows[key]
+            return len(dropped)
 
     def write(self) -> None:
         """Writes both files.
@@ -103,6 +129,22 @@ class ResultsTable:
         Raises:
           OutputError: as `put`.
         """
+        with self._shared():
+            pass
+
+    @contextlib.contextmanager
+    def _shared(self) -> Iterator[None]:
+        """Takes up what other jobs have written, and writes what the block makes of it before they go on."""
+        with atomic.readable_errors(self._folder), (self._folder / _LOCK_FILE).open("wb") as file:
+            lock.take(file, wait=True)
+            self._rows = self._stored()
+            yield
+            self._write()
+
+    def _stored(self) -> dict[Key, Row]:
+        return {row.key: row for row in _read(self._folder / JSON_FILE)}
+
+    def _write(self) -> None:
         rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
         atomic.write_text(self._folder / JSON_FILE, json.dumps({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
@@ -157,8 +199,18 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 def _read(path: Path) -> list[Row]:
     try:
         rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
-        return [Row(**{"step": None, **row}) for row in rows]
+        return [_whole(Row(**{"step": None, **row})) for row in rows]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable table; move it away, or name another --output_dir") from error
+
+
+def _whole(row: Row) -> Row:
+    """Refuses a row with neither numbers nor an error."""
+    numbers = [*row.metrics.values(), row.loss, row.examples, row.examples_per_second]
+    measured = bool(row.metrics) and all(isinstance(number, (int, float)) for number in numbers)
+    named = all(isinstance(text, str) for text in row.key)
+    if not named or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
+        raise ValueError
+    return row

@@ -1,7 +1,7 @@
 """A file that is written in chunks, by several processes one after the other where that must be.
 
 Beside OUTPUT stand OUTPUT.part, until it is whole, and OUTPUT.job.json: the settings that decide on its bytes, and how far it
-is. The second stays: it says what made the file, and that it need not be made again.
+is. The second stays: it says what made the file, and that it need not be made again. OUTPUT.part is locked while a job writes.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Any
 
 from bert_tf import atomic
+from bert_tf.batch import lock
 from bert_tf.errors import OutputError
 
 
@@ -35,17 +36,25 @@ class ResumableFile:
           settings: what decides on its bytes, as JSON can hold it.
         """
         self._path = Path(path)
-        self._part = self._path.with_name(f"{self._path.name}.part")
-        self._state_file = self._path.with_name(f"{self._path.name}.job.json")
+        self._part, self._state_file = _beside(self._path)
         self._settings = json.loads(json.dumps(settings))
         self.chunks = self.rows = self._size = 0
         self.finished = False
+        self._found = self._state_text()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            self._take_up(json.loads(self._state_file.read_text(encoding="utf-8")))
+            self._take_up(json.loads(self._found))
+
+    def _state_text(self) -> str:
+        with contextlib.suppress(OSError, UnicodeDecodeError):
+            return self._state_file.read_text(encoding="utf-8")
+        return ""
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
-        there = (self._path if state["finished"] else self._part).stat().st_size
-        fits = there == state["size"] if state["finished"] else there >= state["size"]
+        there = (self._path if state["finished"] else self._part).stat()
+        if state["finished"]:  # by its time too: another file may be as long
+            fits = [there.st_size, there.st_mtime_ns] == [state["size"], state["mtime_ns"]]
+        else:
+            fits = there.st_size >= state["size"]
         if fits and state["settings"] == self._settings:
             self.chunks, self.rows, self._size = state["chunks"], state["rows"], state["size"]
             self.finished = state["finished"]
@@ -54,13 +63,15 @@ class ResumableFile:
         """Opens what is done of it.
 
         Raises:
-          OutputError: it cannot be written.
+          OutputError: it cannot be written, or another job writes it.
         """
         atomic.make_folder(self._path.parent)
         with self._readable_errors():
-            self._file = self._part.open("r+b" if self.chunks else "wb")
+            self._file = self._part.open("ab")
+            if not lock.take(self._file, wait=False) or self._state_text() != self._found:
+                self._file.close()
+                raise OutputError(f"{self._path}: another job is writing it; wait for its end, or name another output")
             self._file.truncate(self._size)  # of the chunk that was being written
-            self._file.seek(self._size)
         return self
 
     def add(self, text: bytes, rows: int) -> None:
@@ -81,16 +92,18 @@ class ResumableFile:
         Raises:
           OutputError: it cannot be written.
         """
-        with self._readable_errors():
-            self._file.close()
-            if kind is not None:
-                return
-            os.replace(self._part, self._path)
-        self.finished = True
-        self._save()
+        with contextlib.closing(self._file), self._readable_errors():  # closing it ends the lock
+            if kind is None:
+                os.replace(self._part, self._path)
+                self.finished = True
+                self._save()
+            elif not self.chunks:
+                self._part.unlink(missing_ok=True)
 
     def _save(self) -> None:
         state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
+        if self.finished:
+            state["mtime_ns"] = self._path.stat().st_mtime_ns
         atomic.write_text(self._state_file, json.dumps({**state, "size": self._size}, indent=1) + "\n")
 
     @contextlib.contextmanager
@@ -101,3 +114,13 @@ class ResumableFile:
             raise OutputError(
                 f"{self._path}: cannot write: {error.strerror or error}; the same command goes on where it stopped"
             ) from error
+
+
+def forget(path: str | os.PathLike[str]) -> None:
+    """Deletes what stands beside a file that is about to be replaced in another way."""
+    for beside in _beside(Path(path)):
+        beside.unlink(missing_ok=True)
+
+
+def _beside(path: Path) -> tuple[Path, Path]:
+    return path.with_name(f"{path.name}.part"), path.with_name(f"{path.name}.job.json")

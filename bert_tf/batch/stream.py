@@ -14,6 +14,7 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf import atomic
+from bert_tf.batch import resumable
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.inputs import Inputs
 from bert_tf.batch.job import FilePair
@@ -85,6 +86,7 @@ def _opened(output: str) -> Iterator[BinaryIO]:
         return
     with atomic.replacing(output) as temporary, temporary.open("wb") as file:
         yield file
+        resumable.forget(output)
 
 
 def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:

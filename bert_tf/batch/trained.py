@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import hashlib
@@ -9,10 +10,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf.batch import job
 from bert_tf.batch.job import Given
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.tasks.base import HeadSpec, file_digest
@@ -20,6 +22,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _LENGTH = 128  # where nothing says otherwise, as in the published script
+_RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -88,23 +91,47 @@ def load(prefix: str, given: Given) -> Trained:
     """Finds what belongs to a checkpoint: what the job says, else what its folder holds.
 
     Raises:
+      FlagError: the job wants longer inputs than the model can read.
       BertError: a file is missing or damaged, or they do not fit each other.
     """
     reader = CheckpointReader(prefix)
     folder = Path(prefix).parent
     trained = run_folder.trained(folder)
+    recorded = _recorded(folder / run_folder.RECORD, trained)
     config = BertConfig.from_json_file(_file(given.bert_config_file, folder / "bert_config.json", "--bert_config_file"))
     vocabulary = _vocabulary(_file(given.vocab_file, folder / "vocab.txt", "--vocab_file"))
-    lower_case = _first(given.do_lower_case, trained.get("do_lower_case"), not vocabulary.is_cased)
-    length = _first(given.max_seq_length, trained.get("max_seq_length"), _LENGTH)
-    long_text = _first(given.long_text, trained.get("long_text"), "truncate")
+    lower_case = _first(given.do_lower_case, recorded.do_lower_case, not vocabulary.is_cased)
+    length = _first(given.max_seq_length, recorded.max_seq_length, _LENGTH)
+    long_text = _first(given.long_text, recorded.long_text, "truncate")
+    if given.max_seq_length is not None and length > config.max_position_embeddings:
+        raise FlagError(f"--max_seq_length={length}: {prefix} knows {config.max_position_embeddings} positions; lower it")
     preflight.refuse(preflight.check_model(config, vocabulary, lower_case=lower_case, max_seq_length=length))
     head = CLASSIFICATION_VARIABLES[0]
     if head not in reader.shapes:
         raise CheckpointError(f"{prefix}: no {head}: this is a pretrained model, not a classifier; train it first")
-    index = Path(f"{prefix}.index")
-    digest = file_digest(index if index.is_file() else prefix)
-    return Trained(prefix, config, vocabulary, lower_case, length, long_text, reader.shapes[head][0], trained, digest)
+    labels = reader.shapes[head][0]
+    return Trained(prefix, config, vocabulary, lower_case, length, long_text, labels, trained, digest(prefix) or "")
+
+
+def digest(prefix: str) -> str | None:
+    """Returns the sha256 of a checkpoint's index, which holds the checksums of all entries; None where there is none."""
+    for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 has one file for all
+        with contextlib.suppress(OSError):  # a run that goes on deletes its older ones
+            if path.is_file():
+                return file_digest(path)
+    return None
+
+
+def _recorded(path: Path, record: Mapping[str, Any]) -> Given:
+    """Returns how texts were prepared, and makes sure that the rest of a record can be used."""
+    labels = record.get("labels", [])
+    names = (record.get("task_name", ""), record.get("kind", ""))
+    if not isinstance(labels, list) or not all(isinstance(text, str) for text in (*names, *labels)):
+        raise CheckpointError(f"{path}: damaged record of a run: task_name, kind or labels are no texts; restore it")
+    try:
+        return job.make(Given, {name: record[name] for name in _RECORDED if record.get(name) is not None})
+    except FlagError as error:
+        raise CheckpointError(f"{path}: damaged record of a run: {error}; restore it") from error
 
 
 def _vocabulary(path: Path) -> Vocabulary:

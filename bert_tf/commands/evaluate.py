@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from absl import flags
+
 from bert_tf.batch.job import EvaluateJob
 from bert_tf.commands import batch_flags
 from bert_tf.commands.batch_flags import JOB, MACHINE, MODEL, MachineSettings
@@ -21,7 +23,9 @@ KEYS = (
     *MODEL,
 )
 FLAGS = (
-    Flag("checkpoints", str, None, "with commas: prefixes, folders for their newest, FOLDER:all for all steps, patterns"),
+    Flag(
+        "checkpoints", str, None, "with commas: prefixes, folders for their best or newest, FOLDER:all for all steps, patterns"
+    ),
     Flag("task_name", str, None, "with commas: tasks whose dev splits to evaluate on"),
     Flag("data_dir", str, None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample"),
     JOB,
@@ -69,16 +73,23 @@ def parse(argv: Sequence[str]) -> Settings | None:
         return None
     values = batch_flags.given(parsed, KEYS)
     if parsed["checkpoints"].value:
-        values["checkpoints"] = parsed["checkpoints"].value.split(",")
-    names, folder = parsed["task_name"].value, parsed["data_dir"].value
-    if names:
-        values["tasks"] = [{"name": name, **({"data_dir": folder} if folder else {})} for name in names.split(",")]
+        values["checkpoints"] = _names(parsed, "checkpoints")
+    folder = parsed["data_dir"].value
+    if parsed["task_name"].value:
+        values["tasks"] = [{"name": name, **({"data_dir": folder} if folder else {})} for name in _names(parsed, "task_name")]
     elif folder:
         raise FlagError("--data_dir is the folder of a task: name it with --task_name")
     elif not parsed["job"].value:
         raise FlagError("--task_name is required, or --job=FILE")
     job = batch_flags.make_job(EvaluateJob, parsed["job"].value, values)
     return Settings(job, batch_flags.machine_settings(parsed))
+
+
+def _names(parsed: flags.FlagValues, flag: str) -> list[str]:
+    names = parsed[flag].value.split(",")
+    if not all(names):
+        raise FlagError(f"--{flag}={parsed[flag].value}: a name is empty; there is a comma too many")
+    return list(names)
 
 
 def help_text() -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from bert_tf.batch.results_table import ResultsTable
 from bert_tf.commands import batch_machine
 from bert_tf.commands.evaluate import Settings
 from bert_tf.commands.sources import SAMPLE_NOTE, find_data
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
@@ -39,16 +40,18 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
     order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
     table = ResultsTable(job.output_dir, order)
+    evaluation.leave_out_outdated(table, job.checkpoints, named)
     ways = batch_machine.ways(settings.machine, job.eval_batch_size, environment=environment)
     logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
-    errors = evaluation.evaluate(named, datasets, table, job.model, ways)
+    failed = evaluation.evaluate(named, datasets, table, job.model, ways)
     table.write()
-    print(results_table.for_screen(table.rows), end="")
+    not_in_it = [row for row in failed if row not in table.rows]
+    print(results_table.for_screen([*table.rows, *not_in_it]), end="")
     score = glue.of(table.rows)
     if score is not None:
         print(score)
     logging.info("the table is in %s", Path(job.output_dir) / results_table.TSV_FILE)
-    return INCOMPLETE if errors else 0
+    return INCOMPLETE if failed else 0
 
 
 def _datasets(entry: TaskEntry, named: Sequence[Named], environment: Mapping[str, str]) -> Iterator[Dataset]:
@@ -90,6 +93,9 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
 
 def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
-    """Returns what the first checkpoint that has a record was trained by."""
-    records = (run_folder.trained(Path(checkpoint.prefix).parent) for checkpoint in named)
-    return next(filter(None, records), {})
+    """Returns what the first checkpoint that has a record was trained by; where one is damaged its row will say so."""
+    for checkpoint in named:
+        with contextlib.suppress(OutputError):
+            if record := run_folder.trained(Path(checkpoint.prefix).parent):
+                return record
+    return {}

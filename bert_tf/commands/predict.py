@@ -16,7 +16,7 @@ from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
 
 KEYS = (
-    Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its newest"),
+    Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its best, else its newest"),
     Flag("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
     Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
     Flag("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
@@ -66,7 +66,7 @@ def main(argv: Sequence[str]) -> int:
         settings = parse(argv)
         return 0 if settings is None else _run(settings)
 
-    return ended(work, stopped="stopped; the same command goes on where it was")
+    return ended(work, stopped="stopped; the same command goes on where it was; pipes and --beam start anew")
 
 
 def parse(argv: Sequence[str]) -> Settings | None:

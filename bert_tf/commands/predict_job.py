@@ -44,12 +44,14 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> None:
 
 
 def _refuse_contradictions(job: PredictJob) -> None:
-    outputs = collections.Counter(os.path.abspath(pair.output) for pair in job.files)
+    outputs = collections.Counter(os.path.realpath(pair.output) for pair in job.files)
     pipes = sum(pair.input == stream.PIPE for pair in job.files)
     for pair in job.files:
-        if outputs[os.path.abspath(pair.output)] > 1:
+        if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
+            raise FlagError(f"{pair.output}: is a folder; name a file to write")
+        if outputs[os.path.realpath(pair.output)] > 1:
             raise FlagError(f"{pair.output}: two inputs would be written there")
-        if pair.input != stream.PIPE and os.path.abspath(pair.input) in outputs:
+        if pair.input != stream.PIPE and os.path.realpath(pair.input) in outputs:
             raise FlagError(f"{pair.input}: is an input and an output")
     if pipes > 1:
         raise FlagError("the standard input can be read once")

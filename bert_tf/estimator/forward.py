@@ -57,7 +57,12 @@ class Forward:
                 state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
                 raise CheckpointError(f"{checkpoint}: {name} {state}; is it of another model or task?")
         with readable_errors(checkpoint), self._graph.as_default():  # outside of a graph a saver would build another one
-            self._saver.restore(self._session, checkpoint)
+            try:
+                self._saver.restore(self._session, checkpoint)
+            except tf.errors.OpError:
+                for name in wanted:
+                    reader[name]  # says what is damaged, which the graph does not
+                raise
             step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
             self._step.load(step, self._session)
         return step

@@ -32,7 +32,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OutputError(f"{path}: unreadable record of a run; name another folder or add --overwrite_output_dir") from error
+        raise OutputError(f"{path}: unreadable record of a run; restore it, or train with --overwrite_output_dir") from error
     return record  # type: ignore[no-any-return]
 
 

@@ -9,7 +9,7 @@ import pytest
 from bert_tf.batch import beam, inputs, stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.batch.prediction import Predictor
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, FlagError
 from tests.batch.runs import ways
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
@@ -53,17 +53,52 @@ def test_the_output_is_that_of_a_local_job_byte_for_byte(prefix, files, tmp_path
 
 def test_nothing_but_the_output_is_left(files, prefix, tmp_path):
     output = tmp_path / "out.tsv"
+    for beside in ("out.tsv.part", "out.tsv.job.json"):  # of a local job, whose output is replaced
+        (tmp_path / beside).touch()
     beam.predict(
         [FilePair(files[1].input, str(output))], reader(trained.load(prefix, Given())), functools.partial(load, prefix), RUNNER
     )
     assert list(tmp_path.iterdir()) == [output]
 
 
-def test_a_bad_row_is_one_line(prefix, tmp_path):
-    (tmp_path / "bad.tsv").write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\t\tsoup\n")
+def test_a_bad_row_is_one_line(prefix, tmp_path, caplog):
+    (tmp_path / "bad.tsv").write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n0\t1\t2\tsoup\n")
     pair = FilePair(str(tmp_path / "bad.tsv"), str(tmp_path / "out.tsv"))
     reads = reader(trained.load(prefix, Given()))
     with pytest.raises(BertError) as caught:
         beam.predict([pair], reads, functools.partial(load, prefix), RUNNER)
-    assert str(caught.value) == f"{tmp_path}/bad.tsv:2: the text in column '#1 String' is empty"
+    assert str(caught.value) == f"{tmp_path}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"
     assert not (tmp_path / "out.tsv").exists()
+    assert "Traceback" not in caplog.text
+
+
+def test_a_step_that_the_runner_does_twice_comes_to_the_same(tmp_path):
+    folder = beam._folder(str(tmp_path / "out.tsv"))
+    folder.mkdir()
+    parts = [beam.Part(number, str(folder / f"{number}")) for number in (1, 0)]
+    for part in parts:
+        (folder / str(part.number)).write_text(f"{part.number}\n")
+    for _ in range(2):
+        beam._put_together(str(tmp_path / "out.tsv"), parts)
+        assert (tmp_path / "out.tsv").read_text() == "0\n1\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runner=NoSuchRunner"], "--beam: Unexpected pipeline runner: NoSuchRunner"),
+        (["--runnr=FlinkRunner"], "--beam: Apache Beam has no option --runnr"),
+        ([*RUNNER, "--parallel=2"], "--beam: Apache Beam has no option --parallel"),
+        ([*RUNNER, "--direct_num_workers=many"], "--beam: argument --direct_num_workers: invalid int value: 'many'"),
+    ],
+)
+def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
+    with pytest.raises(FlagError) as caught:
+        beam.predict([], None, None, arguments)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_server_may_know_options_that_beam_does_not():
+    assert beam._options(["--runner=FlinkRunner", "--of_the_server=2"]).get_all_options()["runner"] == "FlinkRunner"

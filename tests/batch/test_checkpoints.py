@@ -26,6 +26,8 @@ def _folders(tmp_path, monkeypatch):
     save("base/model.ckpt-1")
     Path("empty").mkdir()
     Path("run/features").mkdir()
+    save("kept/model.ckpt-9")
+    save("kept/best/model.ckpt-3")
 
 
 STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
@@ -42,6 +44,9 @@ STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
         ("base", ["base/bert_model.ckpt"]),
         ("run:all", STEPS),
         ("run/*", STEPS),
+        ("kept", ["kept/best/model.ckpt-3"]),
+        ("kept:all", ["kept/model.ckpt-9"]),
+        ("kept/*", ["kept/model.ckpt-9", "kept/best/model.ckpt-3"]),
         ("run/model.ckpt-*", STEPS),
         ("run/model.ckpt-*.index", STEPS),
         ("run/model.ckpt-[12]*", STEPS[1:]),
@@ -52,6 +57,11 @@ STEPS = ["run/model.ckpt-9", "run/model.ckpt-20", "run/model.ckpt-100"]
 def test_names(name, prefixes):
     assert [str(Path(found.prefix)) for found in named([name])] == prefixes
     assert all(found.problem is None for found in named([name]))
+
+
+@pytest.mark.parametrize("name", ["./seed-1", "seed-1//model.ckpt-5", "seed-2/../seed-1:all", "./seed-1/*"])
+def test_a_checkpoint_has_one_name_however_its_path_is_spelled(name):
+    assert named(["seed-1", name]) == [Named("seed-1/model.ckpt-5")]
 
 
 def test_each_checkpoint_stands_once_in_the_order_of_the_names():

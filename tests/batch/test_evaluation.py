@@ -13,7 +13,7 @@ from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
@@ -59,7 +59,7 @@ def built(monkeypatch):
 def evaluate(folder, checkpoints, datasets, **given):
     found = named(checkpoints)
     table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in found for d in datasets])
-    return evaluation.evaluate(found, datasets, table, Given(**given), ways())
+    return len(evaluation.evaluate(found, datasets, table, Given(**given), ways()))
 
 
 def metrics(folder):
@@ -113,7 +113,7 @@ def broken_runs(folder, project, run):
     bare = shutil.copytree(run, folder / "bare")
     (bare / "vocab.txt").unlink()
     return {
-        str(torn(folder / "torn", run, 40)): "damaged checkpoint",
+        str(torn(folder / "torn", run, 40)): "damaged at ",
         str(changed(folder / "other", run, 40, **words)): "word_embeddings is [7, 8], expected [34, 8]",
         str(changed(folder / "nan", run, 40, **nan)): "computes what is not a finite number",
         str(write_run(folder / "three", project, steps=(5,), record=three)): "trained on labels a, b, c, not 0, 1",
@@ -179,9 +179,46 @@ def test_other_data_or_weights_are_measured_again(tmp_path, run, dev, built):
     assert ResultsTable(tmp_path, []).rows[0].step == 20
 
 
+def test_a_failed_attempt_leaves_numbers_that_are_true(tmp_path, run, dev, monkeypatch):
+    copy = shutil.copytree(run, tmp_path / "copy")
+    name = str(copy / "model.ckpt-40")
+    evaluate(tmp_path, [name], [dev])
+    good = ResultsTable(tmp_path, []).rows
+    with monkeypatch.context() as patch:
+        patch.setattr(Forward, "logits", fail)
+        assert evaluate(tmp_path, [name], [dev], max_seq_length=8) == 1
+        assert ResultsTable(tmp_path, []).rows == good
+        fewer = Dataset(dev.task, "dev", dev.examples[:-1])
+        assert evaluate(tmp_path, [name], [fewer]) == 1
+    assert [row.error for row in ResultsTable(tmp_path, []).rows] == ["torn"]
+
+
+def test_a_length_that_the_job_gives_and_a_model_cannot_read_stops_it(tmp_path, run, dev):
+    with pytest.raises(FlagError, match=r"--max_seq_length=4000: .* knows 64 positions"):
+        evaluate(tmp_path, ["none-*", f"{run}:all"], [dev], max_seq_length=4000)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
+    copy = tmp_path / "copy"
+    evaluate(tmp_path, [f"{copy}:all"], [dev])
+    shutil.copytree(run, copy)
+    found = named([f"{copy}:all"])
+    table = ResultsTable(tmp_path, [])
+    evaluation.leave_out_outdated(table, [f"{copy}:all"], found)  # the name stands for something now
+    assert table.rows == []
+    evaluate(tmp_path, [f"{copy}:all"], [dev])
+    for path in [*copy.glob("model.ckpt-20.*")]:  # trained again, and deleted
+        shutil.copy(path, copy / path.name.replace("20", "40"))
+        path.unlink()
+    table = ResultsTable(tmp_path, [])
+    evaluation.leave_out_outdated(table, [str(run)], named([str(run)]))
+    assert [row.step for row in table.rows] == [20, 100]
+
+
 def test_a_name_that_stands_for_nothing_computes_nothing(tmp_path, dev, built):
     found = [Named("x", "x: no checkpoint matches")]
-    assert evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), ways()) == 1
+    assert len(evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), ways())) == 1
     assert built == {"graphs": 0, "features": 0, "logits": 0}
 
 
@@ -200,5 +237,5 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     computes.close()
 
 
-def fail(*_):
+def fail(*_, **__):
     raise CheckpointError("torn")

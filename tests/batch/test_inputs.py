@@ -98,3 +98,10 @@ def test_where_no_record_is_the_task_has_to_be_named(tmp_path, project):
         reader(folder, task_name="MNLI")
     with pytest.raises(FlagError, match="unknown task"):
         reader(folder, task_name="MRPK")
+
+
+def test_a_task_that_the_model_was_not_trained_on_is_refused(run):
+    model = trained.load(str(run / "model.ckpt-20"), Given())
+    assert inputs.inputs(model, Columns(), task_name="mrpc", skip_bad_rows=False).published.name == "MRPC"
+    with pytest.raises(FlagError, match=r"--task_name=RTE: .*model\.ckpt-20 was trained on MRPC; leave the flag out"):
+        inputs.inputs(model, Columns(), task_name="RTE", skip_bad_rows=False)

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bert_tf.batch import job
-from bert_tf.batch.job import Columns, EvaluateJob, FilePair, Given, PredictJob, TaskEntry
+from bert_tf.batch.job import EvaluateJob, FilePair, Given, LabelledColumns, PredictJob, TaskEntry
 from bert_tf.errors import FlagError
 
 EVALUATE = {"checkpoints": "out/mrpc", "tasks": "MRPC", "output_dir": "out/eval"}
@@ -16,14 +16,14 @@ PREDICT = {"checkpoint": "out/mrpc", "files": {"input": "a.tsv", "output": "b.ts
 
 def test_one_value_stands_for_a_list_of_one():
     made = job.make(EvaluateJob, EVALUATE)
-    assert made == EvaluateJob(Given(), ("out/mrpc",), (TaskEntry(Columns(), "MRPC"),), "out/eval")
+    assert made == EvaluateJob(Given(), ("out/mrpc",), (TaskEntry(LabelledColumns(), "MRPC"),), "out/eval")
 
 
 def test_lists_and_entries():
     tasks = ["MRPC", {"name": "custom", "file": "more.csv", "text_a": 2, "label_column": "mood"}]
     made = job.make(EvaluateJob, {**EVALUATE, "checkpoints": ["a:all", "b"], "tasks": tasks, "max_seq_length": 64})
     assert made.checkpoints == ("a:all", "b")
-    assert made.tasks[1] == TaskEntry(Columns(text_a="2", label_column="mood"), "custom", file="more.csv")
+    assert made.tasks[1] == TaskEntry(LabelledColumns(text_a="2", label_column="mood"), "custom", file="more.csv")
     assert made.model == Given(max_seq_length=64)
 
 
@@ -56,6 +56,8 @@ def test_a_job_of_prediction():
         (PredictJob, {**PREDICT, "text_a": True}, "text_a: True is not a text"),
         (PredictJob, {**PREDICT, "file_format": "xml"}, "file_format: 'xml' is not tsv, csv or jsonl"),
         (PredictJob, {**PREDICT, 1: 2}, "unknown key '1'"),
+        (PredictJob, {**PREDICT, "label_column": "mood"}, "unknown key 'label_column'"),
+        (PredictJob, {**PREDICT, "label_separator": ","}, "unknown key 'label_separator'"),
     ],
 )
 def test_mistakes_name_the_key(kind, values, message):
@@ -82,6 +84,7 @@ def test_a_file_is_yaml_or_json(tmp_path, text):
         (b"- a\n", ": a job is a mapping of keys to values"),
         (b"", ": a job is a mapping of keys to values"),
         (b"tasks: \xff\n", ": not UTF-8"),
+        (b"output_dir: 2024-13-45\n", ": a value that YAML takes for a date or number is none: month must be in 1..12; put it"),
         (None, ": cannot read the job: No such file or directory"),
     ],
 )

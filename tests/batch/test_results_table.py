@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import threading
 
 import pytest
 
@@ -71,6 +73,40 @@ def test_a_row_takes_the_place_of_its_like(tmp_path):
     assert made.rows == [FIRST, BETTER, OTHER, mended]
 
 
+def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
+    made = table(tmp_path)
+    failed = dataclasses.replace(BROKEN, checkpoint=FIRST.checkpoint, error="out of memory")
+    assert not made.put(dataclasses.replace(failed, settings={"data_sha256": "5"}))
+    assert made.rows[0] == FIRST
+    other = dataclasses.replace(failed, settings={"data_sha256": "6"})
+    assert made.put(other)
+    assert made.rows[0] == other
+
+
+def test_jobs_at_a_time_keep_each_other_s_rows(tmp_path):
+    first, second = ResultsTable(tmp_path, [FIRST.key]), ResultsTable(tmp_path, [BETTER.key, OTHER.key])
+    for made, row in ((first, FIRST), (second, BETTER), (first, BROKEN), (second, OTHER)):
+        made.put(row)
+    assert {row.key for row in ResultsTable(tmp_path, []).rows} == {row.key for row in ROWS}
+
+
+def test_a_job_waits_while_another_writes(tmp_path):
+    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
+    thread = threading.Thread(target=second.put, args=[BETTER])
+    with first._shared():
+        thread.start()
+        thread.join(timeout=0.2)
+        first._rows[FIRST.key] = FIRST
+    thread.join()
+    assert ResultsTable(tmp_path, []).rows == [FIRST, BETTER]
+
+
+def test_rows_can_be_dropped(tmp_path):
+    made = table(tmp_path)
+    assert made.drop(lambda row: row.task == "MRPC") == 3
+    assert ResultsTable(tmp_path, []).rows == made.rows == [OTHER]
+
+
 def test_the_screen_has_the_best_first_and_errors_last():
     assert for_screen(ROWS) == (
         "   checkpoint  step  task  split  accuracy      f1    loss  examples  examples_per_second\n"
@@ -84,7 +120,19 @@ def test_the_screen_has_the_best_first_and_errors_last():
     )
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"rows": [{"no": 1}]}', '{"rows": 3}'])
+KEY = '"checkpoint": "a", "task": "MRPC", "split": "dev"'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("{", "[]", '{"rows": [{"no": 1}]}', '{"rows": 3}'),
+        f'{{"rows": [{{{KEY}}}]}}',
+        f'{{"rows": [{{{KEY}, "metrics": {{"accuracy": "1"}}, "loss": 1, "examples": 2, "examples_per_second": 3}}]}}',
+        f'{{"rows": [{{{KEY}, "metrics": [1]}}]}}',
+        f'{{"rows": [{{{KEY}, "error": 3}}]}}',
+    ],
+)
 def test_an_unreadable_table_is_not_overwritten(tmp_path, text):
     (tmp_path / "results.json").write_text(text)
     with pytest.raises(OutputError, match=r"results\.json: unreadable table; move it away"):

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bert_tf.batch import resumable
 from bert_tf.batch.resumable import ResumableFile
 from bert_tf.errors import OutputError
 
@@ -77,6 +78,8 @@ def test_a_file_that_was_changed_since_is_made_again(tmp_path):
     path.write_bytes(b"cut")
     assert not ResumableFile(path, SETTINGS).finished
     assert write(path, CHUNKS) == 0
+    path.write_bytes(b"".join(CHUNKS).upper())  # by another command, of the same size
+    assert not ResumableFile(path, SETTINGS).finished
     with pytest.raises(Killed):
         write(path, CHUNKS, until=2, settings={})
     (tmp_path / "x.tsv.part").write_bytes(b"cut")
@@ -94,23 +97,57 @@ def test_an_unreadable_state_counts_as_none(tmp_path, text):
 class FullDisk:
     """Takes the place of an open file."""
 
+    def __init__(self, file):
+        self.close = file.close
+
     def write(self, _):
         raise OSError(28, "No space left on device")
 
-    def close(self):
-        pass
 
-
-def write_until_full(file, monkeypatch):
+def write_until_full(file):
     with file:
         file.add(CHUNKS[0], rows=2)
-        monkeypatch.setattr(file, "_file", FullDisk())
+        file._file = FullDisk(file._file)
         file.add(CHUNKS[1], rows=2)
 
 
-def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path, monkeypatch):
+def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path):
     path = tmp_path / "x.tsv"
     with pytest.raises(OutputError, match=r"x\.tsv: cannot write: No space left on device; the same command goes on"):
-        write_until_full(ResumableFile(path, SETTINGS), monkeypatch)
+        write_until_full(ResumableFile(path, SETTINGS))
     assert json.loads((tmp_path / "x.tsv.job.json").read_text())["chunks"] == 1
     assert write(path, CHUNKS) == 1
+
+
+def test_what_stands_beside_a_file_can_be_forgotten(tmp_path):
+    path = tmp_path / "x.tsv"
+    write(path, CHUNKS)
+    with pytest.raises(Killed):
+        write(path, CHUNKS, until=2, settings={})
+    resumable.forget(path)
+    assert [found.name for found in tmp_path.iterdir()] == ["x.tsv"]
+
+
+def test_what_failed_before_its_first_chunk_leaves_nothing(tmp_path):
+    with pytest.raises(Killed):
+        write(tmp_path / "x.tsv", CHUNKS, until=0)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_jobs_at_a_time_the_second_is_refused(tmp_path):
+    path = tmp_path / "x.tsv"
+    with ResumableFile(path, SETTINGS) as first:
+        first.add(CHUNKS[0], rows=2)
+        with pytest.raises(OutputError, match=r"x\.tsv: another job is writing it; wait for its end, or name another output"):
+            write(path, [b"other\n"], settings={})
+        first.add(CHUNKS[1], rows=2)
+    assert path.read_bytes() == b"".join(CHUNKS[:2])
+
+
+def test_a_job_that_another_has_overtaken_is_refused(tmp_path):
+    path = tmp_path / "x.tsv"
+    late = ResumableFile(path, {})
+    write(path, CHUNKS)
+    with pytest.raises(OutputError, match="another job is writing it"), late:
+        pass
+    assert path.read_bytes() == b"".join(CHUNKS)

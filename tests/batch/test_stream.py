@@ -120,6 +120,16 @@ def test_pipes_say_what_files_say(source, tmp_path, reads, predictor, monkeypatc
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv", "whole.tsv", "whole.tsv.job.json"]
 
 
+def test_a_file_that_a_pipe_replaced_is_made_again(source, tmp_path, reads, predictor, monkeypatch):
+    predict(source, tmp_path / "out.tsv", reads, predictor)
+    whole = (tmp_path / "out.tsv").read_bytes()
+    monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(text(seed=1).encode())))
+    predict("-", tmp_path / "out.tsv", reads, predictor)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv"]
+    predict(source, tmp_path / "out.tsv", reads, predictor)
+    assert (tmp_path / "out.tsv").read_bytes() == whole
+
+
 def test_a_pipe_that_fails_leaves_no_file(source, tmp_path, reads, predictor, monkeypatch):
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
     with pytest.raises(KeyboardInterrupt):
@@ -168,5 +178,5 @@ def test_a_missing_file(tmp_path, reads, predictor):
 
 def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
     folder = torn(tmp_path / "torn", run, 100)
-    with pytest.raises(CheckpointError, match="damaged checkpoint"):
+    with pytest.raises(CheckpointError, match=r"model\.ckpt-100: damaged at "):
         Predictor(trained.load(str(folder / "model.ckpt-100"), Given()), reads.head, reads.labels, ways())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 
 import pytest
@@ -53,6 +54,10 @@ def test_other_weights_have_another_digest(run):
     assert len(digests) == 3
 
 
+def test_what_is_no_checkpoint_has_no_digest(run):
+    assert [trained.digest(str(name)) for name in (run, run / "model.ckpt-7")] == [None, None]
+
+
 def test_files_can_lie_elsewhere(copy, project):
     for name in ("vocab.txt", "bert_config.json"):
         (copy / name).unlink()
@@ -64,7 +69,7 @@ def test_files_can_lie_elsewhere(copy, project):
 
 
 def test_misfits_are_told_before_anything_is_computed(run):
-    with pytest.raises(BertError, match="--max_seq_length=4000 is outside"):
+    with pytest.raises(BertError, match=r"--max_seq_length=4000: .*model\.ckpt-40 knows 64 positions"):
         load(run, max_seq_length=4000)
     with pytest.raises(BertError, match="--do_lower_case is off"):
         load(run, do_lower_case=False)
@@ -100,3 +105,21 @@ def test_models_of_one_architecture_share_it(run, project, tmp_path):
     third = write_run(tmp_path / "third", project, record={"labels": ["a", "b", "c"]})
     assert load(run).architecture == load(again).architecture
     assert load(run).architecture != load(third).architecture
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"max_seq_length": "64"}, "max_seq_length: '64' is not a whole number from 1 on"),
+        ({"do_lower_case": 1}, "do_lower_case: 1 is not true or false"),
+        ({"labels": 2}, "task_name, kind or labels are no texts"),
+        ({"kind": None}, "task_name, kind or labels are no texts"),
+    ],
+)
+def test_a_record_of_other_values_is_one_line(copy, changed, message):
+    record = json.loads((copy / "run_config.json").read_text())
+    record["training"].update(changed)
+    (copy / "run_config.json").write_text(json.dumps(record))
+    with pytest.raises(CheckpointError) as caught:
+        load(copy)
+    assert str(caught.value) == f"{copy}/run_config.json: damaged record of a run: {message}; restore it"

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from bert_tf.batch.job import Columns, Given, TaskEntry
+from bert_tf.batch.job import Given, LabelledColumns, TaskEntry
 from bert_tf.commands import evaluate
 from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
@@ -28,7 +28,7 @@ def test_flags_become_a_job():
         *NEEDED, "--data_dir=d", "--checkpoints=a:all,b", "--nodo_lower_case", "--max_seq_length=64", "--num_gpus=1"
     )
     assert settings.job.checkpoints == ("a:all", "b")
-    assert settings.job.tasks == (TaskEntry(Columns(), "MRPC", data_dir="d"),)
+    assert settings.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
     assert settings.job.model == Given(max_seq_length=64, do_lower_case=False)
     assert settings.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
     assert settings.machine.precision == "float32"
@@ -56,6 +56,8 @@ def test_flags_go_before_the_file(tmp_path):
         ([*NEEDED, "--strategy=mirrored"], "--help lists all flags"),
         ([*NEEDED, "--job=none.yaml"], "none.yaml: cannot read the job: No such file or directory"),
         ([*NEEDED, "more"], "unexpected argument 'more'"),
+        ([*NEEDED, "--task_name=MRPC,"], "--task_name=MRPC,: a name is empty; there is a comma too many"),
+        ([*NEEDED, "--checkpoints=b,,"], "--checkpoints=b,,: a name is empty; there is a comma too many"),
     ],
 )
 def test_mistakes_are_one_line(arguments, message):
@@ -112,8 +114,46 @@ def test_the_table_is_printed_and_written(project, run, tmp_path, capsys):
 def test_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, capsys):
     folder = torn(tmp_path / "torn", run, 40)
     assert main(task_name="MRPC", data_dir=project.data_dir, checkpoints=f"{folder}:all", output_dir=tmp_path / "e") == 3
-    assert capsys.readouterr().out.splitlines()[-1].startswith(f"error: {folder}/model.ckpt-40: damaged checkpoint")
+    assert capsys.readouterr().out.splitlines()[-1].startswith(f"error: {folder}/model.ckpt-40: damaged at ")
     assert len(rows(tmp_path / "e")) == 3
+
+
+def test_an_error_that_is_not_in_the_table_is_on_the_screen(project, run, tmp_path, capsys):
+    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": tmp_path / "run", "output_dir": tmp_path / "e"}
+    folder = shutil.copytree(run, tmp_path / "run")
+    assert main(**flags) == 0
+    whole = rows(tmp_path / "e")
+    data = folder / "model.ckpt-40.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    capsys.readouterr()
+    assert main(**flags, max_seq_length=16) == 3
+    assert rows(tmp_path / "e") == whole
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.startswith("error: ") for line in lines] == [False, False, False, True]
+
+
+def test_an_error_of_a_name_leaves_when_the_name_stands_for_checkpoints(project, run, tmp_path, capsys):
+    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": f"{tmp_path}/run:all", "output_dir": tmp_path}
+    assert main(**flags) == 3
+    shutil.copytree(run, tmp_path / "run")
+    capsys.readouterr()
+    assert main(**flags) == 0
+    assert "error: " not in capsys.readouterr().out
+    assert [row["step"] for row in rows(tmp_path)] == [20, 40, 100]
+
+
+def test_a_damaged_record_does_not_stop_the_other_checkpoints(project, tmp_path):
+    record = {"task_name": "custom", "kind": "regression", "labels": [], "text_a": "said", "label_column": "mood"}
+    runs = [write_run(tmp_path / name, project, steps=[7], record=record) for name in ("damaged", "whole")]
+    (runs[0] / "run_config.json").write_text("{")
+    (tmp_path / "more.csv").write_text("said,mood\nrain .,1.5\nsoup .,-2\nbread salt .,0\n")
+    task = {"name": "custom", "file": str(tmp_path / "more.csv")}
+    job = {"checkpoints": [str(run) for run in runs], "tasks": task, "output_dir": str(tmp_path)}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    assert main(job=tmp_path / "job.json") == 3
+    damaged, whole = rows(tmp_path)
+    assert "run_config.json: unreadable record of a run" in damaged["error"]
+    assert whole["examples"] == 3
 
 
 def test_splits_and_files_of_a_job(project, run, tmp_path):

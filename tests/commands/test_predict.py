@@ -130,15 +130,40 @@ def test_other_flags_make_another_output(project, run, tmp_path):
         ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
         ("{run}", [("-", "b"), ("-", "c")], "the standard input can be read once"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
+        ("{run}", [("a", "b/")], "b/: is a folder; name a file to write"),
+        ("{run}", [("a", "{run}")], "run: is a folder; name a file to write"),
     ],
 )
 def test_what_cannot_be_is_one_line(checkpoint, files, message, run, tmp_path, capsys):
-    job = {"checkpoint": checkpoint.format(run=run), "files": [{"input": a, "output": b} for a, b in files]}
+    job = {"checkpoint": checkpoint.format(run=run), "files": [{"input": a, "output": b.format(run=run)} for a, b in files]}
     (tmp_path / "job.json").write_text(json.dumps(job))
     assert main(job=tmp_path / "job.json") == 2
     captured = capsys.readouterr()
     assert message in captured.err
     assert len(captured.err.splitlines()) == 1
+
+
+def test_an_input_is_not_written_over_by_another_name(run, tmp_path, capsys):
+    (tmp_path / "in.tsv").write_text("rain .\n")
+    (tmp_path / "link.tsv").symlink_to("in.tsv")
+    assert main(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "link.tsv") == 2
+    assert capsys.readouterr().err == f"error: {tmp_path}/in.tsv: is an input and an output\n"
+    assert (tmp_path / "in.tsv").read_text() == "rain .\n"
+
+
+def test_another_task_than_that_of_the_training_is_one_line(project, run, tmp_path, capsys):
+    test = project.data_dir / "test.tsv"
+    assert main(checkpoint=run, task_name="RTE", input=test, output=tmp_path / "out.tsv") == 2
+    assert capsys.readouterr().err == (f"error: --task_name=RTE: {run}/model.ckpt-40 was trained on MRPC; leave the flag out\n")
+
+
+def test_ctrl_c_says_what_starts_anew(monkeypatch, capsys):
+    def stop(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(predict, "_run", stop)
+    assert predict.main(["predict", *NEEDED]) == 130
+    assert capsys.readouterr().err == "error: stopped; the same command goes on where it was; pipes and --beam start anew\n"
 
 
 def test_beam_writes_what_a_local_job_writes(project, run, tmp_path, monkeypatch):

@@ -106,7 +106,10 @@ def test_a_damaged_checkpoint_is_named(forward, tmp_path):
     prefix = write(tmp_path, 4)
     data = tmp_path / "model.ckpt-4.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
-    with pytest.raises(CheckpointError, match=f"{prefix}: damaged"):
+    with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at [a-z_/]+: Read less bytes than requested"):
+        forward.load(prefix)
+    data.unlink()
+    with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at .*No such file or directory"):
         forward.load(prefix)
 
 

@@ -42,7 +42,7 @@ def test_a_folder_without_a_run_has_no_record(tmp_path):
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}", b'{"training": 3}', b"\xff\xfe", b"null"])
 def test_a_damaged_record_is_named(claimed, content):
     (claimed / "run_config.json").write_bytes(content)
-    with pytest.raises(OutputError, match=r"run_config.json: unreadable record of a run; name another folder or add --over"):
+    with pytest.raises(OutputError, match=r"run_config.json: unreadable record of a run; restore it, or train with --over"):
         load_record(claimed)
 
 
