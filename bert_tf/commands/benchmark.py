@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shlex
 import signal
-import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -52,30 +51,22 @@ class Settings(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.ended`; SIGTERM ends it as Ctrl-C does."""
-
-    def work() -> int:
-        settings = parse(argv)
-        return 0 if settings is None else _run(settings, shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
-
-    return ended(work, stopped="stopped; the output folder holds the comparisons that were finished")
+    command = shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]])
+    stopped = "stopped; the output folder holds the comparisons that were finished"
+    return ended(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: name and arguments.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
     """
     values = read(argv, FLAGS)
-    if values["help"].value:
-        sys.stdout.write(help_text())
-        return None
     given = {row.name: values[row.name].value for row in FLAGS}
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))

@@ -157,40 +157,22 @@ def _claim(job: Job) -> None:
 
 
 def _train(job: Job, plan: RestorePlan) -> run.Outcome:
-    train, ways, schedule, machine = job.settings.train, job.settings.speed, job.schedule, job.machine
-    if job.machine.is_chief:
+    train, schedule, machine = job.settings.train, job.schedule, job.machine
+    if machine.is_chief:
         _claim(job)
     else:
         run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, job.train_split)
     logging.info(plan.summary())
-    logging.info("***** Running training *****")
-    logging.info("  Num examples = %d", schedule.examples)
-    logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, machine.replicas))
-    logging.info("  Num steps = %d (%d examples of the last epoch are left out)", schedule.steps, schedule.unseen)
-    if train.freeze:
-        logging.info("  Frozen = %s", train.freeze)
-    optimization = Optimization(
-        learning_rate=train.learning_rate,
-        warmup_steps=int(schedule.steps * train.warmup_proportion),
-        total_steps=schedule.steps,
-        schedule=train.learning_rate_schedule,
-        polynomial_power=train.polynomial_power,
-        layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
-        frozen=parts.parse_frozen(train.freeze),
-        micro_batches=train.gradient_accumulation_steps,
-        defer_embeddings=ways.defer_embeddings,
-        loss_scaling=PRECISIONS[ways.precision].loss_scaling,
-        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
-    )
+    _log_plan(job)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = Model(
         job.config,
         job.task.head,
         loss.loss_options(train, job.task, features.label_ids),
-        speed.execution(ways),
+        speed.execution(job.settings.speed),
         seed=train.seed,
-        optimization=optimization,
+        optimization=_optimization(job),
         restore=plan,
         check_replicas=check_every > 0,
     )
@@ -209,6 +191,33 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     estimator = run.make_estimator(model, job.output_dir, machine)
     hooks = [PlacementHook(job.output_dir)] if job.settings.devices.log_device_placement and machine.is_chief else []
     return run.train(estimator, features, training, seed=train.seed, hooks=hooks, machine=machine)
+
+
+def _log_plan(job: Job) -> None:
+    schedule, freeze = job.schedule, job.settings.train.freeze
+    logging.info("***** Running training *****")
+    logging.info("  Num examples = %d", schedule.examples)
+    logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
+    logging.info("  Num steps = %d (%d examples of the last epoch are left out)", schedule.steps, schedule.unseen)
+    if freeze:
+        logging.info("  Frozen = %s", freeze)
+
+
+def _optimization(job: Job) -> Optimization:
+    train, ways, steps = job.settings.train, job.settings.speed, job.schedule.steps
+    return Optimization(
+        learning_rate=train.learning_rate,
+        warmup_steps=int(steps * train.warmup_proportion),
+        total_steps=steps,
+        schedule=train.learning_rate_schedule,
+        polynomial_power=train.polynomial_power,
+        layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
+        frozen=parts.parse_frozen(train.freeze),
+        micro_batches=train.gradient_accumulation_steps,
+        defer_embeddings=ways.defer_embeddings,
+        loss_scaling=PRECISIONS[ways.precision].loss_scaling,
+        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
+    )
 
 
 def _parts(batch_size: int, replicas: int) -> str:

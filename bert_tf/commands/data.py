@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +10,7 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import CUSTOM, Flag, check_custom, help_line, read
+from bert_tf.commands.flags import CUSTOM, Flag, HelpAsked, check_custom, help_line, read
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings
@@ -29,7 +28,7 @@ class Action(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(lambda: _run(argv), stopped="stopped; the same command goes on")
+    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped; the same command goes on")
 
 
 def help_text() -> str:
@@ -43,17 +42,12 @@ def help_text() -> str:
 def _run(argv: Sequence[str]) -> int:
     words = list(argv[1:])
     if not words or words[0] in ("--help", "-h", "-help"):
-        sys.stdout.write(help_text())
-        return 0
+        raise HelpAsked
     if words[0] not in ACTIONS:
         raise FlagError(f"data: {unknown_name('action', words[0], ACTIONS)}")
     action = ACTIONS[words.pop(0)]
     argument = words.pop(0) if words and not words[0].startswith("-") else None
-    values = read(["data", *words], action.flags)
-    if values["help"].value:
-        sys.stdout.write(help_text())
-    else:
-        action.run(argument, values)
+    action.run(argument, read(["data", *words], action.flags))
     return 0
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -68,30 +67,20 @@ class Report:
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.ended`."""
-
-    def work() -> int:
-        settings = parse(argv)
-        return 0 if settings is None else _run(settings)
-
-    return ended(work, stopped="stopped")
+    return ended(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
 
 
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: name and arguments.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
     """
     values = read(argv, (*DEVICES, *FLAGS))
-    if values["help"].value:
-        sys.stdout.write(help_text())
-        return None
     return Settings(DeviceSettings(**{row.name: values[row.name].value for row in DEVICES}), values["json"].value)
 
 

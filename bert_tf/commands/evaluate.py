@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -47,30 +46,22 @@ def main(argv: Sequence[str]) -> int:
     Returns:
       Exit status: 0 done, 3 a checkpoint could not be evaluated and its row says why; else see `ending.ended`.
     """
-
-    def work() -> int:
-        settings = parse(argv)
-        return 0 if settings is None else _run(settings)
-
-    return ended(work, stopped="stopped; the same command leaves out the rows that are done")
+    return ended(
+        lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; the same command leaves out the rows that are done"
+    )
 
 
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: name and arguments.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
+      HelpAsked: instead of settings.
     """
     parsed = read(argv, FLAGS)
-    if parsed["help"].value:
-        sys.stdout.write(help_text())
-        return None
     values = batch_flags.given(parsed, KEYS)
     if parsed["checkpoints"].value:
         values["checkpoints"] = _names(parsed, "checkpoints")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -30,6 +29,10 @@ EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_em
 
 _LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 _MOST_SEEDS = 1000
+
+
+class HelpAsked(Exception):  # noqa: N818  (no error)
+    """The command line asks which flags there are, see `ending.ended`."""
 
 
 class Flag(NamedTuple):
@@ -247,22 +250,17 @@ class Settings:
     given: frozenset[str]
 
 
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: program name and arguments.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
     """
     values = read(argv, [row for rows in GROUPS.values() for row in rows])
-    if values["help"].value:
-        sys.stdout.write(help_text())
-        return None
     for name, value in values.flag_values_dict().items():
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
@@ -318,17 +316,20 @@ def help_line(row: Flag) -> str:
 
 
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
-    """Reads a command line by a table of flags, and --help.
+    """Reads a command line by a table of flags.
 
     Raises:
       FlagError: a flag is unknown or has a value of another kind, or there is an argument that is no flag.
+      HelpAsked: --help is among the flags.
     """
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
-    if rest and not values["help"].value:
+    if values["help"].value:
+        raise HelpAsked
+    if rest:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
     for row in rows:
         if row.choices and values[row.name].value not in (None, *row.choices):

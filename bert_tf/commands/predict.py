@@ -61,31 +61,25 @@ def main(argv: Sequence[str]) -> int:
     Returns:
       Exit status: 0 done, 141 nobody reads the output any more; else see `ending.ended`.
     """
+    return ended(
+        lambda: _run(parse(argv)),
+        help_text=help_text,
+        stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
+    )
 
-    def work() -> int:
-        settings = parse(argv)
-        return 0 if settings is None else _run(settings)
 
-    return ended(work, stopped="stopped; the same command goes on where it was; pipes and --beam start anew")
-
-
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: name and arguments, those of Beam after `--`.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
+      HelpAsked: instead of settings.
     """
     end = argv.index(_REST) if _REST in argv else len(argv)
     parsed, rest = read(argv[:end], FLAGS), tuple(argv[end + 1 :])
-    if parsed["help"].value:
-        sys.stdout.write(help_text())
-        return None
     if rest and not parsed["beam"].value:
         raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
     values = batch_flags.given(parsed, KEYS)

@@ -26,10 +26,27 @@ from bert_tf.tasks.custom import CustomSettings
 
 def make_record(job: Job) -> dict[str, Any]:
     """Returns the contents of run_config.json."""
+    plan = job.machine.plan
+    return {
+        run_folder.DETERMINING: _determining(job),
+        run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
+        "data_note": SAMPLE_NOTE if job.data.is_sample else "",
+        "command": _command(job),
+        "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "numpy": np.__version__,
+        },
+    }
+
+
+def _determining(job: Job) -> dict[str, Any]:
+    """Returns everything that what is learned depends on."""
     settings = job.settings
-    training = _training(settings.train)
     determining = {
-        **training,
+        **_training(settings.train),
         **dataclasses.asdict(settings.speed),
         "task_name": job.task.name,
         "labels": list(job.task.labels),
@@ -50,6 +67,12 @@ def make_record(job: Job) -> dict[str, Any]:
         # parts of a batch, as it does for replicas.
         del determining[name]
     determining["freeze"] = sorted(map(str, parse_frozen(settings.train.freeze)))
+    return determining
+
+
+def _command(job: Job) -> str:
+    """Returns the command that repeats the run from anywhere."""
+    settings = job.settings
     repeat = {
         "task_name": job.task.name,
         "data_dir": None if job.task.name == CUSTOM else str(job.data.folder.resolve()),
@@ -58,25 +81,12 @@ def make_record(job: Job) -> dict[str, Any]:
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
-        **training,
+        **_training(settings.train),
         **dataclasses.asdict(settings.speed),
         **{name: getattr(settings.job, name) for name in ("do_train", "do_eval", "do_predict")},
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
-    plan = job.machine.plan
-    return {
-        run_folder.DETERMINING: determining,
-        run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
-        "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)]),
-        "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
-        "versions": {
-            "bert_tf": bert_tf.__version__,
-            "python": platform.python_version(),
-            "tensorflow": tf.__version__,
-            "numpy": np.__version__,
-        },
-    }
+    return shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
 
 
 def _training(train: TrainSettings) -> dict[str, Any]:

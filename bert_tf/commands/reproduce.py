@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -43,31 +42,25 @@ def main(argv: Sequence[str]) -> int:
     Returns:
       Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.ended`.
     """
+    return ended(
+        lambda: _run(parse(argv)),
+        help_text=help_text,
+        stopped="stopped at once; the same command continues from the last checkpoint",
+    )
 
-    def work() -> int:
-        settings = parse(argv)
-        return 0 if settings is None else _run(settings)
 
-    return ended(work, stopped="stopped at once; the same command continues from the last checkpoint")
-
-
-def parse(argv: Sequence[str]) -> Settings | None:
+def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
       argv: name of the command, of the run, and flags.
 
-    Returns:
-      The settings; None where help was asked for and printed.
-
     Raises:
       FlagError: there is no such run, a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
     """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
     values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
-    if values["help"].value:
-        sys.stdout.write(help_text())
-        return None
     if not named:
         raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")
     if named[0] not in RUNS:

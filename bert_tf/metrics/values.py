@@ -37,8 +37,8 @@ def macro_f1(labels: Array, predictions: Array) -> float:
     """Mean F1 of the classes that are a label or predicted somewhere, or of all L labels."""
     from sklearn.metrics import f1_score
 
-    if labels.ndim == 2:
-        return float(np.mean([f1(*columns) for columns in zip(labels.T, predictions.T)]))
+    if labels.ndim == 2 and labels.shape[1] == 1:  # scikit-learn would average over class 0 as well
+        return f1(labels[:, 0], predictions[:, 0])
     return float(f1_score(labels, predictions, average="macro", zero_division=0.0))
 
 
