@@ -1,4 +1,4 @@
-.PHONY: run install check test test-slow benchmark-env
+.PHONY: run install check test coverage test-slow benchmark-env
 PYTHON ?= python3
 BIN := .venv/bin
 
@@ -10,8 +10,14 @@ install: .venv/develops
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
 
+TESTS := -m "not slow" -n 2 --dist loadfile
+
 test: install
-	$(BIN)/pytest -m "not slow" -n 2 --dist loadfile --cov --cov-report=term
+	$(BIN)/pytest $(TESTS)
+
+# The same tests a third slower, since Python's tracing sees every call of TensorFlow's too.
+coverage: install
+	$(BIN)/pytest $(TESTS) --cov --cov-report=term
 
 # BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt: .peers/transformers/bin/python
 test-slow: install

@@ -25,12 +25,19 @@ def _predict(argv: list[str]) -> int:
     return predict.main(argv)
 
 
+def _profile(argv: list[str]) -> int:
+    from bert_tf.commands import profile
+
+    return profile.main(argv)
+
+
 COMMANDS = {
     "classifier": classifier.main,
     "evaluate": _evaluate,
     "predict": _predict,
     "benchmark": _benchmark,
     "devices": devices.main,
+    "profile": _profile,
     "reproduce": reproduce.main,
     "data": data.main,
 }

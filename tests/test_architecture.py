@@ -20,7 +20,7 @@ LAYERS = (
     ("metrics", "tokenization"),
     ("features",),
     ("tasks",),
-    ("inputs", "modeling", "optimization", "checkpoints", "runtime"),
+    ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("benchmark", "reproduction", "batch"),
     ("commands",),

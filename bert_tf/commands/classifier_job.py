@@ -23,6 +23,7 @@ from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.placement_log import PlacementHook
+from bert_tf.estimator.profile_hook import ProfileHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
@@ -31,10 +32,12 @@ from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.profiling.timing import diagnosis
+from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.machine import set_up
-from bert_tf.runtime.precision import PRECISIONS
+from bert_tf.runtime.precision import PRECISIONS, misgiving
 from bert_tf.tasks import labels
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
@@ -187,10 +190,22 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         check_every,
         _batching(job),
         _evaluation_plan(job),
+        _setting(job),
     )
     estimator = run.make_estimator(model, job.output_dir, machine)
-    hooks = [PlacementHook(job.output_dir)] if job.settings.devices.log_device_placement and machine.is_chief else []
-    return run.train(estimator, features, training, seed=train.seed, hooks=hooks, machine=machine)
+    watchers = _watchers(job) if machine.is_chief else []
+    return run.train(estimator, features, training, seed=train.seed, watchers=watchers, machine=machine)
+
+
+def _watchers(job: Job) -> list[run.Hook]:
+    """Returns what writes files about steps, as far as it is asked for."""
+    asked = job.settings.job
+    hooks: list[run.Hook] = []
+    if job.settings.devices.log_device_placement:
+        hooks.append(PlacementHook(job.output_dir))
+    if asked.profile_steps:
+        hooks.append(ProfileHook(job.output_dir, StepRange.parse("profile_steps", asked.profile_steps)))
+    return hooks
 
 
 def _log_plan(job: Job) -> None:
@@ -230,6 +245,25 @@ def _parts(batch_size: int, replicas: int) -> str:
 
 def _batching(job: Job) -> Batching:
     return speed.batching(job.settings.speed, job.settings.data.max_seq_length)
+
+
+def _setting(job: Job) -> diagnosis.Setting:
+    """Returns what a diagnosis of the run's speed goes by."""
+    plan, train, ways, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
+    return diagnosis.Setting(
+        gpu=any("GPU" in name for name in plan.devices) or bool(devices.place and job.machine.sees_gpu),
+        replicas=job.machine.replicas,
+        machines=len(plan.cluster.workers) if plan.cluster else 1,
+        strategy=plan.strategy,
+        precision=ways.precision,
+        half_precision=next((name for name in ("bfloat16", "float16") if misgiving(name) is None), None),
+        xla=ways.xla,
+        group_by_length=ways.group_by_length,
+        accumulation_steps=train.gradient_accumulation_steps,
+        cross_device_ops=devices.cross_device_ops,
+        all_reduce_alg=devices.all_reduce_alg,
+        intra_op_threads=devices.intra_op_threads,
+    )
 
 
 def _evaluation_plan(job: Job) -> EvaluationPlan | None:

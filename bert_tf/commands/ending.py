@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 
 from bert_tf.commands.flags import HelpAsked
 from bert_tf.errors import BertError, PreflightError
 from bert_tf.runtime.closing import leave
+
+_BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
 
 
 def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
@@ -19,10 +22,13 @@ def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str
       stopped: what to say after Ctrl-C.
 
     Returns:
-      Exit status: that of the work, 2 a problem that the user can mend, 75 another machine is gone, 130 stopped.
+      Exit status: that of the work, 2 a problem that the user can mend, 75 another machine is gone, 130 stopped, 141 nobody
+        reads standard output any more.
     """
     try:
-        return leave(work())
+        status = work()
+        sys.stdout.flush()
+        return leave(status)
     except HelpAsked:
         sys.stdout.write(help_text())
         return leave(0)
@@ -33,3 +39,6 @@ def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str
     except KeyboardInterrupt:
         print(f"error: {stopped}", file=sys.stderr)
         return leave(130)
+    except BrokenPipeError:  # as head does when it has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
+        return leave(_BROKEN_PIPE)

@@ -14,6 +14,7 @@ from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.optimization.parts import parse_frozen
+from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
 from bert_tf.tasks.base import CLASSIFICATION, KINDS
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
@@ -149,6 +150,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     "Output": (
         Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
         Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds; the same run continues"),
+        Flag("profile_steps", str, None, "steps to record for profilers, 20-30: profile/, NVTX ranges (docs/profiling.md)"),
         Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
     ),
 }  # fmt: skip
@@ -229,6 +231,7 @@ class JobSettings:
     submission_zip: bool
     output_dir: str
     overwrite_output_dir: bool
+    profile_steps: str | None
     verbosity: int
 
 
@@ -286,6 +289,8 @@ def check_custom(task_name: str, values: flags.FlagValues) -> None:
 def _check_training(values: flags.FlagValues) -> None:
     """Refuses values that no table of flags can tell."""
     parse_frozen(values["freeze"].value)
+    if values["profile_steps"].value:
+        StepRange.parse("profile_steps", values["profile_steps"].value)
     decay, parts, examples = (values[name].value for name in ("layer_decay", "gradient_accumulation_steps", "train_batch_size"))
     if not 0.0 < decay <= 1.0:
         raise FlagError(f"--layer_decay={decay}: must be above 0 and at most 1; --freeze keeps the weights of layers")

@@ -22,6 +22,7 @@ from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 CUSTOM_FILES = ("train_file", "dev_file", "test_file")
+_WHILE_TRAINING = {"profile_steps"}
 # What an evaluation of one's own data takes from the run.
 CUSTOM_COLUMNS = tuple(f.name for f in dataclasses.fields(CustomSettings) if f.name not in (*CUSTOM_FILES, "labels"))
 
@@ -102,7 +103,7 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
 def _as_trained(settings: Settings) -> Settings:
     """Takes what the command line leaves open from the run that the output folder holds."""
     checkpoint = run.require_checkpoint(settings.job.output_dir)
-    idle = settings.given & {field.name for field in dataclasses.fields(settings.train)}
+    idle = settings.given & ({field.name for field in dataclasses.fields(settings.train)} | _WHILE_TRAINING)
     if idle:
         logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
     trained = run_folder.trained(settings.job.output_dir)

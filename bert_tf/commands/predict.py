@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -38,7 +37,6 @@ FLAGS = (
 )
 
 _REST = "--"
-_BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
 
 
 class Settings(NamedTuple):
@@ -56,11 +54,7 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
-
-    Returns:
-      Exit status: 0 done, 141 nobody reads the output any more; else see `ending.ended`.
-    """
+    """Runs a command line; returns the exit status, see `ending.ended`."""
     return ended(
         lambda: _run(parse(argv)),
         help_text=help_text,
@@ -105,10 +99,5 @@ def _run(settings: Settings) -> int:
     begin(settings.machine.verbosity)
     from bert_tf.commands import predict_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    try:
-        predict_job.run(settings, environment=os.environ)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
-        return _BROKEN_PIPE
+    predict_job.run(settings, environment=os.environ)
     return 0

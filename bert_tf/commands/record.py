@@ -32,12 +32,14 @@ def make_record(job: Job) -> dict[str, Any]:
         run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": _command(job),
+        "schedule": {"train_examples": job.schedule.examples, "steps": job.schedule.steps},
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
         "versions": {
             "bert_tf": bert_tf.__version__,
             "python": platform.python_version(),
             "tensorflow": tf.__version__,
             "numpy": np.__version__,
+            "system": platform.platform(),
         },
     }
 

@@ -22,7 +22,9 @@ from bert_tf import atomic
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.optimization import replicas
+from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.runtime.closing import close_in_background
+from bert_tf.runtime.memory_use import MemoryUse
 from bert_tf.runtime.peers import START_AGAIN, Watch
 
 tf1 = tf.compat.v1
@@ -34,7 +36,7 @@ _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up
 
 
 class ProgressHook(tf1.train.SessionRunHook):
-    """Reports loss, learning rate and examples/s: to the log, to metrics.jsonl and to TensorBoard.
+    """Reports loss, learning rate, examples/s, times and memory: to the log, to metrics.jsonl and to TensorBoard.
 
     On a terminal a progress bar shows the time left; elsewhere there are plain lines.
 
@@ -43,7 +45,13 @@ class ProgressHook(tf1.train.SessionRunHook):
     """
 
     def __init__(
-        self, output_dir: str | os.PathLike[str] | None, *, batch_size: int, total_steps: int, every_n_steps: int
+        self,
+        output_dir: str | os.PathLike[str] | None,
+        *,
+        batch_size: int,
+        total_steps: int,
+        every_n_steps: int,
+        timer: StepTimer | None = None,
     ) -> None:
         """Prepares the reports.
 
@@ -52,7 +60,9 @@ class ProgressHook(tf1.train.SessionRunHook):
           batch_size: examples of one step.
           total_steps: the last step.
           every_n_steps: how often to report.
+          timer: of the steps, which a hook before this one fills.
         """
+        self._timer = timer
         self._folder = None if output_dir is None else Path(output_dir)
         self._batch_size = batch_size
         self._total = total_steps
@@ -76,8 +86,9 @@ class ProgressHook(tf1.train.SessionRunHook):
         if self._folder is not None:
             _keep_lines_up_to(self._folder / METRICS_FILE, step)
             self._lines = (self._folder / METRICS_FILE).open("a", encoding="utf-8")
+        self._memory = MemoryUse()
         self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
-        self._last_step, self._last_time = step, time.perf_counter()
+        self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
         """Asks for the watched values."""
@@ -94,18 +105,36 @@ class ProgressHook(tf1.train.SessionRunHook):
 
     def _report(self, values: Mapping[str, np.floating[Any]]) -> None:
         step, now = self.step, time.perf_counter()
-        rate = (step - self._last_step) / (now - self._last_time)
+        seconds = now - self._last_time
+        rate = (step - self._last_step) / seconds
         self._last_step, self._last_time = step, now
+        rates = {"examples_per_second": rate * self._batch_size, **self._tokens_per(seconds)}
+        times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
-            self._write(
-                {"step": step, **{k: float(v) for k, v in values.items()}, "examples_per_second": rate * self._batch_size}
-            )
-        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s"
+            watched = {name: float(value) for name, value in values.items()}
+            self._write({"step": step, **watched, **rates, **times, **self._memory.read()})
+        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
+        timed = _timed(rates, times)
         with tqdm.external_write_mode():
             logging.info(
-                text, step, self._total, values["loss"], values["learning_rate"], rate * self._batch_size, rate, skipped
+                text,
+                step,
+                self._total,
+                values["loss"],
+                values["learning_rate"],
+                rates["examples_per_second"],
+                rate,
+                timed,
+                skipped,
             )
+
+    def _tokens_per(self, seconds: float) -> dict[str, float]:
+        """Returns the rate of real tokens since the last report."""
+        if self._timer is None:
+            return {}
+        tokens, self._last_tokens = self._timer.tokens - self._last_tokens, self._timer.tokens
+        return {"tokens_per_second": tokens / seconds}
 
     def _write(self, line: Mapping[str, float]) -> None:
         # The norm of a step that loss scaling skips is no number, and JSON has no word for that.
@@ -342,6 +371,15 @@ def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], 
         writer = tf1.summary.FileWriterCache.get(os.fspath(folder))
     writer.add_summary(summary, step)
     writer.flush()
+
+
+def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
+    """Returns what the log says of times; milliseconds."""
+    parts = [f"tokens/s = {rates['tokens_per_second']:.0f}"] if "tokens_per_second" in rates else []
+    for name in ("reader_cost", "batch_cost", "communication_cost"):
+        if name in times:
+            parts.append(f"{name} = {times[name] * 1e3:.2f} ms (p90 {times[f'{name}_p90'] * 1e3:.2f})")
+    return "".join(f", {part}" for part in parts)
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.restore import RestorePlan, initialize_from
 from bert_tf.config import BertConfig
+from bert_tf.estimator import stamps
 from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
@@ -28,6 +29,7 @@ TRAIN, EVAL, PREDICT = (getattr(tf.estimator.ModeKeys, name) for name in ("TRAIN
 
 # Tensors of evaluation that hooks fetch by name: [B, L], and [B] the numbers of the rows.
 LOGITS, ROWS = "watch/logits", "watch/rows"
+TOKENS = "watch/tokens"  # of training: a scalar int32, the real tokens of the step over all replicas
 
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
@@ -67,6 +69,9 @@ def make_model_fn(model: Model) -> ModelFn:
             tf.identity(features[pipeline.ROWS], name=ROWS)
             loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
+        stamps.mark(stamps.BEGAN)
+        stamps.mark(stamps.BATCH, after=list(features.values()))
+        tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
         update = Update(model.optimization)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:

@@ -15,15 +15,19 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError, LostPeerError
+from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
 from bert_tf.estimator.model_fn import LOGITS, ROWS, Features, Model, ModelFn, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
+from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eval_input_fn, train_input_fn
+from bert_tf.profiling.timing import timing_file
+from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
+from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.runtime.machine import DeviceFunction, Machine
 from bert_tf.runtime.peers import Watch
 from bert_tf.tasks import scores
@@ -31,6 +35,7 @@ from bert_tf.tasks import scores
 tf1 = tf.compat.v1
 
 Estimator = tf.estimator.Estimator
+Hook = tf.compat.v1.train.SessionRunHook
 
 _CHECKPOINTS_KEPT = 5
 _FORWARD = "forward"
@@ -47,6 +52,7 @@ class Training:
     check_replicas_every_n_steps: int = 0
     batching: Batching = TO_LONGEST
     evaluation: EvaluationPlan | None = None  # while it trains
+    setting: Setting = UNKNOWN_SETTING  # what the diagnosis afterwards goes by
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,7 +97,8 @@ def train(
     training: Training,
     *,
     seed: int,
-    hooks: Sequence[tf1.train.SessionRunHook] = (),
+    watchers: Sequence[Hook] = (),
+    hooks: Sequence[Hook] = (),
     machine: Machine | None = None,
 ) -> Outcome:
     """Trains to the last step, or to an early end, from the newest checkpoint in the folder where there is one.
@@ -101,7 +108,8 @@ def train(
       features: with labels.
       training: how long, and what to keep.
       seed: of the order.
-      hooks: called between steps, beside the package's own.
+      watchers: hooks that look at steps; for them a step ends before anything is logged, saved or evaluated.
+      hooks: called between steps, after the package's own.
       machine: what the estimator was made for; of several that train together the chief alone writes.
 
     Raises:
@@ -110,7 +118,7 @@ def train(
       OutputError: a checkpoint or an evaluation cannot be written, or the evaluations of the run are damaged.
     """
     folder, schedule = estimator.model_dir, training.schedule
-    start = _last_step(folder)
+    start = last_step(folder)
     writes, watch = machine is None or machine.is_chief, machine and machine.watch
     stop = StopOnSignalHook(together=watch is not None)
     with _listeners(folder, training, start, stop) if writes else contextlib.nullcontext() as listeners:
@@ -122,25 +130,40 @@ def train(
             return Outcome(start)
         if start:
             logging.info("continuing from step %d of %d", start, schedule.steps)
+        timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
+        timing = StepTimingHook(timer, training.setting)
         progress = ProgressHook(
             folder if writes else None,
             batch_size=schedule.batch_size,
             total_steps=schedule.steps,
             every_n_steps=training.log_every_n_steps,
+            timer=timer,
         )
         savers = [_saver(folder, training, listeners)] if writes else []
-        between_steps = [progress, stop, *_guards(training, watch, start), *savers, *hooks]
+        between_steps = [timing, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
         input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
         try:
             with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
                 _fit(estimator, input_fn, between_steps, schedule.steps, watch)
+                _report_timing(folder if writes else None, timing, training.setting)
         finally:
             stop.release()
     # The chief of several machines may still be saving.
-    outcome = Outcome(_last_step(folder) if writes else progress.step, stop.stopped_by)
+    outcome = Outcome(last_step(folder) if writes else progress.step, stop.stopped_by)
     if outcome.step < schedule.steps and outcome.stopped_by is None:
         _ended_early(folder, training, up_to=outcome.step)
     return outcome
+
+
+def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting) -> None:
+    summary = timing.timer.summary()
+    diagnosis = diagnose(summary, setting, idle=timing.idle)
+    logging.info("%s", diagnosis.text)
+    if folder is not None and (diagnosis.kind != TOO_SHORT or not timing_file.exists(folder)):
+        try:
+            timing_file.write(folder, summary, diagnosis)
+        except OutputError as error:  # what is trained is saved already
+            logging.warning("%s", error)
 
 
 @contextlib.contextmanager
@@ -167,9 +190,9 @@ def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
     return True
 
 
-def _guards(training: Training, watch: Watch | None, start: int) -> list[tf1.train.SessionRunHook]:
+def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     """Returns what looks after replicas and machines; before the saver, so that what is found wrong is not saved."""
-    guards: list[tf1.train.SessionRunHook] = []
+    guards: list[Hook] = []
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
     if watch:
@@ -241,8 +264,13 @@ def require_checkpoint(folder: str | os.PathLike[str]) -> str:
     return checkpoint
 
 
-def _last_step(folder: str) -> int:
-    checkpoint = tf.train.latest_checkpoint(folder)
+def last_step(folder: str | os.PathLike[str]) -> int:
+    """Returns the step of the newest checkpoint of a run; 0 where there is none.
+
+    Raises:
+      CheckpointError: it is damaged or missing.
+    """
+    checkpoint = tf.train.latest_checkpoint(os.fspath(folder))
     listed = Path(folder) / "checkpoint"
     mend = f"to go on from an earlier checkpoint, name it in the first line of {listed}; to start anew, delete {folder}"
     if checkpoint is None:
@@ -258,9 +286,7 @@ def _last_step(folder: str) -> int:
         raise CheckpointError(f"{error}; {mend}") from error
 
 
-def _fit(
-    estimator: Estimator, input_fn: InputFn, hooks: list[tf1.train.SessionRunHook], steps: int, watch: Watch | None
-) -> None:
+def _fit(estimator: Estimator, input_fn: InputFn, hooks: list[Hook], steps: int, watch: Watch | None) -> None:
     if watch is None:
         estimator.train(input_fn, hooks=hooks, max_steps=steps)
         return

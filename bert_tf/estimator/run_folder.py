@@ -130,10 +130,11 @@ def _delete_run(folder: Path) -> None:
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
         "vocab.txt", "bert_config.json", "device_placement.tsv",
+        "timing.json",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
-    for name in ("best", "eval", "features"):
+    for name in ("best", "eval", "features", "profile"):
         shutil.rmtree(folder / name, ignore_errors=True)
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     for place in (folder, *of_other_tasks):
@@ -152,7 +153,9 @@ def _is_task(name: str) -> bool:
 
 def _delete_results(folder: Path) -> None:
     """Deletes what evaluation and prediction write."""
-    for pattern in ("eval_results.*", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv", "submission.zip"):
+    for pattern in (
+        "eval_results.*", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv", "submission.zip",
+    ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
     if (folder / "submission").is_dir() and not any((folder / "submission").iterdir()):

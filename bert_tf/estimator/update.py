@@ -9,6 +9,7 @@ from typing import Union
 
 import tensorflow as tf
 
+from bert_tf.estimator import stamps
 from bert_tf.modeling.embeddings import Lookup
 from bert_tf.optimization import accumulation, replicas
 from bert_tf.optimization.accumulation import Features
@@ -108,6 +109,7 @@ class Update:
             return [loss, *dense_gradients(loss if self._loss_scale is None else self._loss_scale.scale(loss), sources)]
 
         if self._optimization.micro_batches == 1:
+            stamps.mark_done(stamps.FORWARD, loss, after=[])
             loss, *gradients = differentiate(loss)
         else:  # the loss above is never computed, but its graph owns the variables, and the table reads the whole batch
             loss, *gradients = accumulation.add_up(
@@ -127,7 +129,11 @@ class Update:
         """Updates the weights by the scaled gradients of this replica: those of the variables, and of the table's rows."""
         step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
+        stamps.mark(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them
+        stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
         *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
+        if replicas.count() > 1:
+            stamps.mark_done(stamps.SUMS, loss, after=gradients)
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)

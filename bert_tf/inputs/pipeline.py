@@ -23,6 +23,7 @@ _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix prod
 # What a batch holds beside its features.
 ROWS = "rows"  # [B] int32, numbers of the examples
 GLOBAL_BATCH_SIZE = "global_batch_size"  # scalar int32, examples of the step over all replicas
+GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
 
 InputFn = Callable[..., tf.data.Dataset]
 
@@ -174,17 +175,19 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
         for batch in rows(replicas):
+            whole = {GLOBAL_BATCH_SIZE: np.int32(len(batch)), GLOBAL_TOKENS: np.int32(features.lengths[batch].sum())}
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
-                yield {**padded, ROWS: part.astype(np.int32), GLOBAL_BATCH_SIZE: np.int32(len(batch))}
+                yield {**padded, ROWS: part.astype(np.int32), **whole}
 
     def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
         signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.fields}
-        signature |= {ROWS: tf.TensorSpec([None], tf.int32), GLOBAL_BATCH_SIZE: tf.TensorSpec([], tf.int32)}
+        signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
+        signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_BATCH_SIZE, GLOBAL_TOKENS)}
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
         return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(tf.data.AUTOTUNE)
 

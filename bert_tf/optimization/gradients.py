@@ -38,6 +38,7 @@ def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[l
     Returns:
       The scaled gradients, and the norm before scaling (scalar).
     """
-    norm = tf.linalg.global_norm(gradients)
-    scale = limit / tf.maximum(norm, limit)
-    return on_own_devices(lambda gradient: gradient * scale, gradients), norm
+    with tf.name_scope("clip_by_global_norm"):  # by which a memory trace tells it from the update
+        norm = tf.linalg.global_norm(gradients)
+        scale = limit / tf.maximum(norm, limit)
+        return on_own_devices(lambda gradient: gradient * scale, gradients), norm

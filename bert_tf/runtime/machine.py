@@ -67,6 +67,11 @@ class Machine:
         """Whether this process writes, evaluates and predicts."""
         return self.plan.cluster is None or self.plan.cluster.is_chief
 
+    @property
+    def sees_gpu(self) -> bool:
+        """Whether TensorFlow may use a GPU, be it for the parts that are placed nowhere."""
+        return bool(self.session_config.gpu_options.visible_device_list)
+
     def alone(self) -> Machine:
         """Returns this process without the others, as it evaluates and predicts."""
         if self.plan.cluster is None:

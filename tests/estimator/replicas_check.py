@@ -50,9 +50,8 @@ RUNS = {
     "three": ("mirrored", 3, None, {}),
     "four": ("mirrored", 4, "hierarchical", {}),
     "central": ("central_storage", 2, None, {}),
-    "two in micro-batches": ("mirrored", 2, None, {"micro_batches": 3}),  # of the five examples of a replica: 1, 2 and 2
     "one, plain": ("one_device", 1, None, {"fused": False}),
-    "two, plain": ("mirrored", 2, None, {"fused": False}),
+    "two, plain, in micro-batches": ("mirrored", 2, None, {"fused": False, "micro_batches": 3}),  # a replica's 5 are 1, 2 and 2
     "one, float16": ("one_device", 1, None, {"dtype": tf.float16}),
     "two, float16": ("mirrored", 2, None, {"dtype": tf.float16}),
     "central, float16": ("central_storage", 2, None, {"dtype": tf.float16}),

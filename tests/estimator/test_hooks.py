@@ -12,6 +12,7 @@ import tensorflow as tf
 from bert_tf.errors import LostPeerError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.runtime.memory_use import MemoryUse
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -88,7 +89,17 @@ def test_a_report_has_what_was_watched(tmp_path):
     take_steps([progress(tmp_path)])
     line = toy.metrics_lines(tmp_path)[3]
     assert line.pop("examples_per_second") > 0
+    assert line.pop("host_memory_mb") > 100
     assert line == {"step": 4, "loss": 0.25, "learning_rate": 0.25, "gradient_norm": 2.0}
+
+
+def test_a_report_has_the_memory_of_a_gpu_where_there_is_one(tmp_path, monkeypatch):
+    used = iter([5.0, 7.0])
+    monkeypatch.setattr(MemoryUse, "read", lambda _: {"gpu_memory_mb": next(used), "gpu_memory_peak_mb": 9.0})
+    take_steps([progress(tmp_path, every=3)])
+    found = [(line["gpu_memory_mb"], line["gpu_memory_peak_mb"]) for line in toy.metrics_lines(tmp_path)]
+    assert found == [(5.0, 9.0), (7.0, 9.0)]
+    assert {"gpu_memory_mb", "gpu_memory_peak_mb"} <= toy.summary_tags(tmp_path)
 
 
 def test_reports_come_at_multiples_and_at_the_end(tmp_path):
@@ -130,7 +141,9 @@ def test_the_log_says_how_far_it_is(tmp_path, caplog):
 
 def test_tensorboard_gets_the_numbers_of_a_report(tmp_path):
     take_steps([progress(tmp_path)])
-    assert toy.summary_tags(tmp_path) == {"loss", "learning_rate", "gradient_norm", "examples_per_second"}
+    assert toy.summary_tags(tmp_path) == {
+        "loss", "learning_rate", "gradient_norm", "examples_per_second", "host_memory_mb",
+    }  # fmt: skip
 
 
 def test_the_step_counts_earlier_runs(tmp_path):

@@ -191,7 +191,10 @@ def test_at_most_five_checkpoints_are_kept(tmp_path):
 def test_every_step_is_reported_once(finished):
     lines = toy.metrics_lines(finished)
     assert [line["step"] for line in lines] == list(range(1, LAST + 1))
-    assert lines[0].keys() == {"step", "loss", "learning_rate", "gradient_norm", "examples_per_second"}
+    expected = {"step", "loss", "learning_rate", "gradient_norm", "examples_per_second", "tokens_per_second", "host_memory_mb"}
+    assert lines[0].keys() == expected
+    costs = {f"{name}{part}" for name in ("reader_cost", "batch_cost") for part in ("", "_p50", "_p90", "_p99")}
+    assert lines[-1].keys() == expected | costs
 
 
 def test_the_reported_rate_warms_up_and_falls(finished):
@@ -207,7 +210,7 @@ def test_tensorboard_gets_every_number_of_a_report(finished):
 
 def test_training_leaves_no_temporary_files(finished):
     kinds = {path.name.split(".tfevents")[0].split("-")[0] for path in finished.iterdir()}
-    assert kinds == {"checkpoint", "events.out", "metrics.jsonl", "model.ckpt"}
+    assert kinds == {"checkpoint", "events.out", "metrics.jsonl", "model.ckpt", "timing.json"}
 
 
 @pytest.mark.parametrize("batch_size", [None, 4, 13])

@@ -17,7 +17,7 @@ from bert_tf.estimator import run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
-STEPS = 300
+STEPS = 160
 WITHIN = 60.0  # seconds until a job knows that a worker is gone
 
 
@@ -53,7 +53,7 @@ def flags_of(train_flags):
     """Flags of a run that is long enough to be interrupted."""
 
     def flags(folder, **extra):
-        return train_flags(folder, num_train_epochs=60, save_checkpoints_steps=20, **extra)
+        return train_flags(folder, num_train_epochs=32, save_checkpoints_steps=20, **extra)
 
     return flags
 

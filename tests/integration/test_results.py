@@ -31,7 +31,7 @@ def test_nothing_but_results_is_in_the_folder(finished):
     assert names == {
         *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "features"),
         *("metrics.jsonl", "model.*", "predictions.tsv", "run_config.json", "submission", "test_results.tsv"),
-        "vocab.txt",
+        *("timing.json", "vocab.txt"),
     }
 
 

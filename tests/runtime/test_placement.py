@@ -228,7 +228,7 @@ def test_a_gpu_has_kernels_for_all_of_training(function, optimization):
     model = Model(config, HeadSpec(2), optimization=Optimization(0.1, 2, 9, **optimization))
     with tf.Graph().as_default() as graph, graph.device(function):
         shapes = {field.name: field.shape(None, None) for field in SENTENCE_FIELDS}
-        shapes |= {pipeline.ROWS: [None], pipeline.GLOBAL_BATCH_SIZE: []}
+        shapes |= {pipeline.ROWS: [None], pipeline.GLOBAL_BATCH_SIZE: [], pipeline.GLOBAL_TOKENS: []}
         with tf.device("/cpu:0"):
             batch = {name: tf1.placeholder(tf.int32, shape) for name, shape in shapes.items()}
         make_model_fn(model)(batch, "train")

@@ -1,0 +1,187 @@
+"""Records some steps of training for the tools that look at them; the others run as without it."""
+
+from __future__ import annotations
+
+import collections
+import functools
+import json
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+from tensorflow.python.client import timeline
+
+from bert_tf import atomic
+from bert_tf.errors import BertError
+from bert_tf.estimator import stamps
+from bert_tf.profiling.operations import operations_file, step_stats
+from bert_tf.profiling.operations.matmul_peak import MatmulPeak
+from bert_tf.profiling.operations.operations_file import OPERATIONS_FILE, Record
+from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
+from bert_tf.profiling.timing.step_range import StepRange
+
+tf1 = tf.compat.v1
+
+PROFILE_FOLDER = "profile"
+PHASES_FILE = "phases.json"
+
+_BATCH, _DATA, _FORWARD, _BACKWARD, _ALL_REDUCE, _OPTIMIZER = "batch", "data", "forward", "backward", "all-reduce", "optimizer"
+_BOTH = "forward and backward"  # of micro-batches, which take turns
+_TRACED = 10  # steps at the end of the range whose operations are written down: their records are held until it ends
+_UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has one tracer only
+
+
+class ProfileHook(tf1.train.SessionRunHook):
+    """Writes a folder `profile`: TensorFlow's profile, a Chrome trace of the last step, times of phases and of operations.
+
+    The same steps have NVTX ranges, and cudaProfilerStart and cudaProfilerStop around them.
+    """
+
+    def __init__(
+        self, output_dir: str | os.PathLike[str], steps: StepRange, *, environment: Mapping[str, str] = os.environ
+    ) -> None:
+        """Prepares the hook.
+
+        Args:
+          output_dir: folder of `profile`.
+          steps: which to record.
+          environment: of the process; under Nsight Systems TensorFlow's own profiler is left off.
+        """
+        self._folder = Path(output_dir) / PROFILE_FOLDER
+        self._steps = steps
+        self._with_tensorflow = _UNDER_NSYS not in environment
+        self._ranges, self._cuda = Ranges(), CudaProfiler()
+        if not self._with_tensorflow and not self._ranges.seen_by_nsight:
+            logging.warning("--profile_steps: Nsight Systems will show no names of phases; pip install nvtx")
+        self._profiling = self._recorded = False
+        self._traces: collections.deque[Any] = collections.deque(maxlen=_TRACED)  # `StepStats`
+
+    def begin(self) -> None:
+        """Adds what says where a step is; only the recorded steps compute it."""
+        graph = tf1.get_default_graph()
+        names = {op.name for op in graph.get_operations()}
+        phases = _phases(names)
+        self._marks = []
+        for number, (stamp, phase) in enumerate(phases):
+            following = phases[number + 1][1] if number + 1 < len(phases) else _OPTIMIZER
+            with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
+                passed = functools.partial(self._pass, phase, following)
+                self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
+        self._first_phase = phases[0][1]
+        # What has to be fetched for a stamp to be true, see `stamps.mark_done`.
+        self._marks += [graph.get_tensor_by_name(f"{s}{stamps.RECEIVED}:0") for s, _ in phases if s + stamps.RECEIVED in names]
+        self._peak = MatmulPeak(graph)
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Finds out where the run starts."""
+        del coord
+        start = int(session.run(tf1.train.get_global_step(session.graph)))
+        self._next = start + 1
+        # The first step of a run that goes on builds and tunes, and says nothing of the others.
+        self._first = max(self._steps.first, start + 2) if start else self._steps.first
+        if self._first > self._steps.last:
+            logging.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
+        """Starts recording where it is time."""
+        del run_context
+        step = self._next
+        traced = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE)  # by which `StepTimingHook` keeps a step apart
+        if step == self._first - 1:  # other fetches have the graph optimized again: that shall not be in the record
+            return tf1.train.SessionRunArgs(self._marks, options=traced)
+        if not self._first <= step <= self._steps.last:
+            return None
+        if not self._profiling:
+            self._start()
+        self._marked = tf.profiler.experimental.Trace("train", step_num=step, _r=1)  # by which TensorBoard tells steps apart
+        self._marked.__enter__()
+        self._ranges.start(_BATCH, shown=f"{_BATCH} {step}")
+        self._ranges.start(self._first_phase)
+        return tf1.train.SessionRunArgs(self._marks, options=traced)
+
+    def _start(self) -> None:
+        self._profiling = True
+        shutil.rmtree(self._folder, ignore_errors=True)  # of the same steps, before the run was stopped
+        if self._with_tensorflow:
+            tf.profiler.experimental.start(os.fspath(self._folder))
+        self._cuda.start()
+
+    def _pass(self, phase: str, following: str) -> np.bool_:
+        """A step goes from a phase to another; called by the graph."""
+        if self._profiling:
+            self._ranges.end(phase)
+            self._ranges.start(following)
+        return np.bool_(True)
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        """Stops recording where it is time."""
+        if self._profiling:
+            self._ranges.end_all()
+            self._marked.__exit__(None, None, None)
+            self._traces.append(run_values.run_metadata.step_stats)
+            if self._next == self._steps.last:
+                self._stop(run_context.session)
+        self._next += 1
+
+    def _stop(self, session: tf1.Session) -> None:
+        """Ends the record; training goes on, whatever becomes of it."""
+        self._recorded = True
+        self._stop_profilers()
+        try:
+            self._write(session)
+        except Exception as error:
+            reason = str(error) if isinstance(error, BertError) else repr(error)
+            logging.warning("--profile_steps: the record is not whole: %s", reason)
+
+    def _write(self, session: tf1.Session) -> None:
+        trace = self._folder / f"chrome_trace_step{self._next}.json"
+        self._folder.mkdir(parents=True, exist_ok=True)
+        atomic.write_text(trace, timeline.Timeline(self._traces[-1]).generate_chrome_trace_format())
+        means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
+        atomic.write_text(
+            self._folder / PHASES_FILE, json.dumps({"steps": len(self._ranges.seconds[_BATCH]), **means}, indent=2)
+        )
+        self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
+        split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
+        logging.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
+
+    def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
+        """Writes what `python -m bert_tf profile` shows."""
+        kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
+        found = step_stats.operations(self._traces, kernels)
+        record = Record(len(self._traces), step_us, found, gpus, self._peak.measure(session))
+        operations_file.write(self._folder / OPERATIONS_FILE, record)
+        self._traces.clear()
+
+    def _stop_profilers(self) -> None:
+        self._profiling = False
+        self._cuda.stop()
+        if self._with_tensorflow:
+            try:
+                tf.profiler.experimental.stop()
+            except tf.errors.OpError as error:  # nothing was recorded, or it cannot be written
+                logging.warning("--profile_steps: TensorFlow's profile is not in %s: %s", self._folder, error.message)
+
+    def end(self, session: tf1.Session) -> None:
+        """Stops a record that the end of the run cuts off, and says where there is none."""
+        del session
+        if self._profiling:
+            self._stop_profilers()
+        if not self._recorded and self._first <= self._steps.last:
+            logging.warning("--profile_steps: the record is not whole, the run ended with step %d", self._next - 1)
+
+
+def _phases(names: set[str]) -> list[tuple[str, str]]:
+    """Returns the stamps that a step passes, each with the phase that ends there.
+
+    Args:
+      names: of the operations of the graph.
+    """
+    whole = [(stamps.BATCH, _DATA), (stamps.FORWARD, _FORWARD), (stamps.GRADIENTS, _BACKWARD), (stamps.SUMS, _ALL_REDUCE)]
+    found = [(stamp, phase) for stamp, phase in whole if stamp in names]
+    return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in found]

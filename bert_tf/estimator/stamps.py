@@ -1,0 +1,62 @@
+"""Moments of a training step, written down by the graph itself.
+
+An Estimator reads its batch inside of the step, so only the graph knows when that was there. A stamp is an operation without
+cost that runs on the host after others. That an operation of a GPU has run says only that it was launched; that it is done,
+a value shows that the host has received from it.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+
+import tensorflow as tf
+from tensorflow.python.framework.config import is_op_determinism_enabled
+
+from bert_tf.optimization import replicas
+
+# Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
+BEGAN = "watch/time/began"
+BATCH = "watch/time/batch"  # the batch is there
+FORWARD = "watch/time/forward"  # the loss is there; not where micro-batches take turns
+LAUNCHED = "watch/time/launched"  # the host has launched all gradients
+GRADIENTS = "watch/time/gradients"  # the gradients of this replica are there
+SUMS = "watch/time/sums"  # those of all replicas are, where there are several
+
+RECEIVED = "/received"  # what follows the name of a stamp in that of the value that the host waits for
+
+_HOST = "/device:CPU:0"
+
+
+def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
+    """Adds the moment when the operations of some tensors have run, those of a GPU have been launched."""
+    with tf.device(_HOST), tf.control_dependencies(list(after)):
+        if is_op_determinism_enabled():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
+            tf.numpy_function(time.time, [], tf.float64, name=name)
+        else:
+            tf.timestamp(name=name)
+
+
+def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
+    """Adds the moment when a number and some other tensors are there.
+
+    A device computes in the order of launching: what it sends is there when all is that was launched before. It has to be
+    fetched as well, or the graph is optimized to do without.
+    """
+    with tf.device(number.device), tf.control_dependencies(list(after)):
+        sent = tf.math.is_finite(number)  # any operation would do that cannot be left out
+    with tf.device(_HOST):
+        received = tf.identity(sent, name=name + RECEIVED)
+    mark(name, [received])
+
+
+def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
+    """Returns the stamps of the replicas of this process, and what has to be fetched with them, by name.
+
+    Args:
+      gradients: whether those of the gradients are wanted, and of their sums where there are several replicas.
+    """
+    several = tf.distribute.get_strategy().num_replicas_in_sync > 1
+    done = [GRADIENTS, *([SUMS] if several else [])] if gradients else []
+    names = [BEGAN, BATCH, *([LAUNCHED] if gradients else []), *done, *(name + RECEIVED for name in done)]
+    return {name: replicas.local_tensors(name) for name in names}

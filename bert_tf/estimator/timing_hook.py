@@ -1,0 +1,125 @@
+"""Times every step of training, and looks into a few of them for how long the device had nothing to do."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.estimator import stamps
+from bert_tf.estimator.model_fn import TOKENS
+from bert_tf.optimization import replicas
+from bert_tf.profiling.timing.diagnosis import Setting
+from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes, covered
+
+tf1 = tf.compat.v1
+
+_STAMPS = (stamps.BATCH, stamps.LAUNCHED, stamps.GRADIENTS, stamps.SUMS)
+# Steps of a session that are traced, until that is enough time; the quietest of them counts. Other programs on the same cores
+# make an operation of a microsecond one of milliseconds now and then, so a few short steps are not enough.
+_TRACED, _TRACED_SECONDS = frozenset(range(8, 42, 3)), 0.5
+_WAITS = ("IteratorGetNext", "MultiDeviceIteratorGetNextFromShard", "_Recv")  # run without computing anything
+
+
+class StepTimingHook(tf1.train.SessionRunHook):
+    """Measures batch_cost from the call of a step to its results, and the parts of it by the graph's own stamps.
+
+    It has to be the first hook: what the others do is no part of the step.
+
+    Attributes:
+      timer: what was measured.
+      idle: share of a step in which no operation was computed and none waited for the batch; None where it was not measured.
+    """
+
+    def __init__(self, timer: StepTimer, setting: Setting) -> None:
+        """Prepares the hook.
+
+        Args:
+          timer: gets the times.
+          setting: what computes the steps. A few are traced for `idle` on the CPU of one machine: of a GPU the host's trace
+            says nothing. When gradients are there matters where a GPU is behind its host, or replicas wait for each other.
+        """
+        self.timer = timer
+        self.idle: float | None = None
+        self._watches_gradients = setting.gpu or setting.replicas > 1
+        self._left = 0.0 if setting.gpu or setting.machines > 1 else _TRACED_SECONDS  # to be traced
+        self._quietest = float("inf")
+
+    def begin(self) -> None:
+        """Finds the stamps."""
+        (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
+        self._fetched = {TOKENS: tokens, **stamps.fetched(gradients=self._watches_gradients)}
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Starts counting."""
+        del session, coord
+        self._step = 0
+        self._ended: float | None = None
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
+        """Asks for the stamps."""
+        del run_context
+        self._step += 1
+        self._began = time.monotonic()
+        self._looks_into = self._left > 0.0 and self._step in _TRACED
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE) if self._looks_into else None
+        return tf1.train.SessionRunArgs(self._fetched, options=options)
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        """Takes the time."""
+        del run_context
+        now = time.monotonic()
+        moments = run_values.results
+        last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
+        times = StepTimes(
+            batch=now - self._began,
+            reader=max(last[stamps.BATCH] - min(moments[stamps.BEGAN]), 0.0),
+            communication=_between(last, stamps.GRADIENTS, stamps.SUMS),
+            lead=_between(last, stamps.LAUNCHED, stamps.GRADIENTS),
+            between=math.nan if self._ended is None else self._began - self._ended,
+            tokens=int(moments[TOKENS]),
+        )
+        traced = _is_traced(run_values)
+        self.timer.add(times, traced=traced)
+        if self._looks_into:
+            self._look_into(times, run_values.run_metadata)
+        self._ended = None if traced else time.monotonic()  # what is written of a traced step is no part of the run
+
+    def _look_into(self, times: StepTimes, metadata: tf1.RunMetadata) -> None:
+        self._left -= times.batch
+        if times.batch < self._quietest:
+            self._quietest = times.batch
+            self.idle = max(1.0 - (computing_seconds(metadata) + times.reader) / times.batch, 0.0)
+
+
+def _is_traced(run_values: tf1.train.SessionRunValues) -> bool:
+    """Whether a hook, any of them, asked for a trace of the step."""
+    return run_values.options.trace_level != tf1.RunOptions.NO_TRACE
+
+
+def _between(moments: Mapping[str, float], earlier: str, later: str) -> float:
+    """Returns the time between two stamps; 0 where one is missing."""
+    return max(moments[later] - moments[earlier], 0.0) if later in moments else 0.0
+
+
+def computing_seconds(metadata: tf1.RunMetadata) -> float:
+    """Returns how long at least one operation of the CPU was computed in a step that was traced."""
+    spans = [
+        (start + node.op_start_rel_nanos, start + node.op_end_rel_nanos)
+        for device in metadata.step_stats.dev_stats
+        if "/device:CPU:" in device.device
+        for node in device.node_stats
+        if not _waits(node.timeline_label)
+        for start in [node.all_start_nanos or node.all_start_micros * 1000]
+    ]
+    starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
+    return covered(starts, ends) / 1e9
+
+
+def _waits(label: str) -> bool:
+    """Whether an operation computes nothing; labels end in "name = Type(inputs)"."""
+    return label.partition(" = ")[2].startswith(_WAITS)

@@ -1,0 +1,100 @@
+"""What an operation belongs to, read off its name: the phase of the step, the scope, the layer.
+
+The names are TensorFlow's and those of the published BERT: variables by their paths, Adam's moments below them, derivatives
+below `gradients`, the optimizer's arithmetic without a path. The names of this package follow the same rules.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+
+WEIGHTS = "weights"
+OPTIMIZER_STATE = "optimizer_state"
+FORWARD = "forward"
+BACKWARD = "backward"
+CLIP = "clip"
+UPDATE = "update"
+PHASES = (WEIGHTS, OPTIMIZER_STATE, FORWARD, BACKWARD, CLIP, UPDATE)
+
+_SLOTS = r"(?:adam_[mv]|lamb_[mv]|Adam(?:_1)?|Momentum|current_at)"
+_VARIABLES = r"(?:kernel|bias|gamma|beta|word_embeddings|position_embeddings|token_type_embeddings|output_weights|output_bias)"
+_READ = r"(?:/read|/Read/ReadVariableOp)?"
+_ARITHMETIC = (
+    r"(?:[Mm]ul|add|sub|truediv|Square|R?[Ss]qrt|Pow|Cast|Less|SelectV2|M(?:ax|in)imum|clip_by_value|Identity|IsFinite)"
+)
+_ASSIGN = r"(?:Resource\w+|Assign\w*)"
+
+# The first that is found in a name decides; names that match none are of the forward pass.
+_RULES = tuple(
+    (phase, re.compile(pattern))
+    for phase, pattern in (
+        (CLIP, r"(?:^|/)(?:clip_by_global_norm|global_norm|VerifyFinite)(?:_\d+)?(?:/|$)|^watch/gradient_norm"),
+        (BACKWARD, r"(?:^|/)gradients(?:_\d+)?/"),
+        # A batch that is computed in parts: the sums of the gradients so far, and how they travel from part to part.
+        (BACKWARD, r"^while/body/_\d+/add(?:_\d+)?$|^while/(?!body/)|^Empty(?:_\d+)?$"),
+        (BACKWARD, r"^AddN(?:_\d+)?$"),  # the sums of gradients over replicas
+        (UPDATE, r"^(?:update|PolynomialDecay|global_step|Read(?:_\d+)?|Cast(?:_\d+)?|watch/learning_rate)(?:/|$)"),
+        (UPDATE, rf"^(?:{_ASSIGN}|{_ARITHMETIC}|ReadVariableOp)(?:_\d+)?(?:/[^/]+)?$"),
+        (OPTIMIZER_STATE, rf"/{_SLOTS}{_READ}$"),
+        (WEIGHTS, rf"(?:^|/){_VARIABLES}{_READ}$"),
+        (WEIGHTS, r"/ReadVariableOp(?:_\d+)?$"),
+    )
+)
+_VARIABLE = re.compile(rf"(?:^|/){_VARIABLES}$")
+_SLOT = re.compile(rf"/{_SLOTS}$")
+_ADDED = re.compile(r"^(?:(?:ConstantFolding|ArithmeticOptimizer|replica_\d+|while/body/_\d+|gradients(?:_\d+)?|update)/)+")
+_COPIED = re.compile(r"/_\d+$")  # a tensor on its way to another device
+_LAYER = re.compile(r"(?:^|/)layer_(\d+)(?:/|$)")
+_COMPONENTS_OF_A_PART = 2  # bert/embeddings
+_BEFORE_THE_LAYERS = ("bert/embeddings", "bert", "bert/encoder")
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def phase_of(name: str) -> str:
+    """Returns the phase of the step in which an operation stands, one of `PHASES`."""
+    plain = re.sub(r"^(?:(?:ConstantFolding|replica_\d+)/)+", "", _COPIED.sub("", name))
+    return next((phase for phase, pattern in _RULES if pattern.search(plain)), FORWARD)
+
+
+@functools.lru_cache(maxsize=1 << 16)
+def scope_of(name: str) -> tuple[str, ...]:
+    """Returns the path of the part of the model that an operation belongs to.
+
+    A derivative belongs where its operation does: gradients/bert/pooler/dense/MatMul_grad/MatMul is of bert/pooler/dense.
+    What stands in no scope is of its phase: (update).
+    """
+    components = _COPIED.sub("", _ADDED.sub("", name)).split("/")[:-1]
+    for place, component in enumerate(components):
+        if component.endswith("_grad"):
+            components = components[:place]
+            break
+    phase = phase_of(name)
+    if components[:1] in ([], ["while"]) or phase == CLIP or (phase == UPDATE and not name.startswith("update/")):
+        return (f"({phase.replace('_', ' ')})",)
+    return tuple(components)
+
+
+def layer_of(name: str) -> str:
+    """Returns the part of the model by its common name: layer 3, or the upper end of the scope, as bert/embeddings."""
+    found = _LAYER.search(_ADDED.sub("", name))
+    return f"layer {int(found[1])}" if found else "/".join(scope_of(name)[:_COMPONENTS_OF_A_PART])
+
+
+def layer_order(layer: str) -> tuple[int, int, str]:
+    """Returns a key that sorts what `layer_of` returns: embeddings, layers by number, heads, what is in no scope."""
+    if layer.startswith("layer "):
+        return 1, int(layer.split(" ")[1]), ""
+    if layer in _BEFORE_THE_LAYERS:
+        return 0, _BEFORE_THE_LAYERS.index(layer), ""
+    return 2 + layer.startswith("("), 0, layer
+
+
+def is_variable(name: str) -> bool:
+    """Whether an operation is a weight itself, not what reads it."""
+    return bool(_VARIABLE.search(name)) and phase_of(name) == WEIGHTS
+
+
+def is_slot(name: str) -> bool:
+    """Whether an operation is a part of the optimizer's state itself."""
+    return bool(_SLOT.search(name)) and phase_of(name) == OPTIMIZER_STATE

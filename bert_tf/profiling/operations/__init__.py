@@ -1,0 +1,1 @@
+"""The operations of recorded steps, and tables of where their time went."""

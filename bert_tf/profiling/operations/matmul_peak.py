@@ -1,0 +1,98 @@
+"""How fast large matrix products are where training computes its own: in its session, on its device, in its number format.
+
+Chains of products in a loop of the graph, so that neither Python nor the session is in the time. It is what a library call
+reaches, not what the data sheet says.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import itertools
+import time
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.profiling.operations.flops import is_product
+
+tf1 = tf.compat.v1
+
+# Rows of what goes through a chain, and widths that it takes on in turns: squares, and the feed-forward part of BERT-Base.
+_CHAINS = {"CPU": ((1024, (1024, 1024)), (1024, (768, 3072))), "GPU": ((4096, (4096, 4096)), (8192, (1024, 4096)))}
+_REPETITIONS = 3
+_SECONDS = 0.15  # of one run of a chain
+
+
+class _Chain(NamedTuple):
+    """Products one after the other.
+
+    Attributes:
+      device_kind: for which it is large enough.
+      flops: of one turn.
+      result: one number of the last product.
+    """
+
+    dtype: str
+    device_kind: str
+    flops: int
+    result: tf.Tensor
+
+
+class MatmulPeak:
+    """Products that stand in the graph of training and run only to be measured."""
+
+    def __init__(self, graph: tf.Graph) -> None:
+        """Adds the chains, in the dtypes and on the device of the graph's own products."""
+        definition = graph.as_graph_def()
+        in_functions = (node for function in definition.library.function for node in function.node_def)  # of micro-batches
+        products = [node for node in itertools.chain(definition.node, in_functions) if is_product(node.op)]
+        self._device = max(collections.Counter(node.device for node in products).items(), key=_count, default=("", 0))[0]
+        dtypes = (tf.as_dtype(number) for number in sorted({node.attr["T"].type for node in products}))
+        with graph.as_default(), tf.device(self._device), tf.name_scope("matmul_peak"):
+            self._turns = tf1.placeholder(tf.int32, [], name="turns")
+            self._chains = [
+                _Chain(dtype.name, kind, 2 * 2 * rows * widths[0] * widths[1], self._result(rows, widths, dtype))
+                for dtype in dtypes
+                for kind, sizes in _CHAINS.items()
+                for rows, widths in sizes
+            ]
+
+    def _result(self, rows: int, widths: tuple[int, int], dtype: tf.DType) -> tf.Tensor:
+        """Returns one number of the result of `turns` times two products, of factors that are quick to make."""
+        shapes = ((rows, widths[0]), widths, widths[::-1])
+        x, up, down = (
+            tf.cast(tf.random.normal([m, 1], seed=1) * tf.random.normal([1, n], seed=2) * m**-0.5, dtype) for m, n in shapes
+        )
+        _, x = tf.while_loop(
+            lambda turn, _: turn < self._turns,
+            lambda turn, x: (turn + 1, tf.matmul(tf.matmul(x, up), down)),
+            (0, x),
+            parallel_iterations=1,
+        )
+        return x[0, 0]
+
+    def measure(self, session: tf1.Session) -> dict[str, float]:
+        """Returns the fastest of the chains in GFLOP/s, by dtype; none where there is no memory left for them."""
+        found = {device.device_type for device in session.list_devices()}
+        here = "CPU" if "CPU" in self._device.upper() or "GPU" not in found else "GPU"
+        best: dict[str, float] = {}
+        for chain in self._chains:
+            if chain.device_kind == here:
+                with contextlib.suppress(tf.errors.ResourceExhaustedError, tf.errors.UnimplementedError):
+                    best[chain.dtype] = max(best.get(chain.dtype, 0.0), self._rate(session, chain))
+        return best
+
+    def _rate(self, session: tf1.Session, chain: _Chain) -> float:
+        self._seconds(session, chain, 1)  # finds memory and starts threads
+        turns = max(1, round(_SECONDS / self._seconds(session, chain, 1)))
+        return turns * chain.flops / min(self._seconds(session, chain, turns) for _ in range(_REPETITIONS)) / 1e9
+
+    def _seconds(self, session: tf1.Session, chain: _Chain, turns: int) -> float:
+        begin = time.perf_counter()
+        session.run(chain.result, {self._turns: turns})
+        return time.perf_counter() - begin
+
+
+def _count(entry: tuple[str, int]) -> int:
+    return entry[1]

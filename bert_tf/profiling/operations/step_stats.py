@@ -1,0 +1,199 @@
+"""Reads operations off TensorFlow's records of steps: `StepStats` of the runtime, `XSpace` of its profiler for GPUs.
+
+A record of an operation has its label: [allocator and memory] NAME = TYPE(INPUT, INPUT:1, ^CONTROL). Of inputs the shapes are
+those that the operations of these names put out.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.profiling.operations.flops import Product, Shape, product_of
+from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation
+from bert_tf.profiling.timing.step_timer import covered
+
+_GPU_PLANE = "/device:GPU:"
+_REFERENCE = 100  # added to a dtype's number
+_OF_KERNELS, _OF_OPERATION = "kernel_details", "tf_op"  # statistics of an event, see TensorFlow's gpu_event_stats.cc
+
+Kernels = Mapping[tuple[str, str], Sequence[Kernel]]  # by device and name of the operation
+
+
+class Call(NamedTuple):
+    """One operation of one step."""
+
+    name: str
+    type: str
+    device: str
+    dtype: str
+    inputs: tuple[Shape | None, ...]
+    outputs: tuple[Shape, ...]
+    micros: float
+
+
+def calls(step: Any) -> Iterator[Call]:
+    """Yields what ran in a step.
+
+    Args:
+      step: `StepStats`.
+    """
+    for device in step.dev_stats:
+        if device.device.startswith("/job:"):  # of a GPU's streams there would be others
+            yield from _calls_of_device(device)
+
+
+def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Operation, ...]:
+    """Returns the operations of steps, the longest first.
+
+    Args:
+      steps: `StepStats` of each.
+      kernels: what ran on GPUs, from `gpu_kernels`.
+    """
+    by_key: dict[tuple[str, str], list[Call]] = collections.defaultdict(list)
+    for step in steps:
+        for call in calls(step):
+            by_key[call.device, call.name].append(call)
+    found = (_operation(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
+    return tuple(sorted(found, key=lambda operation: (-operation.total_us, operation.name)))
+
+
+def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
+    """Returns what ran on GPUs by TensorFlow's profile: kernels of each operation, and how long each GPU computed.
+
+    Args:
+      folder: where the profiler wrote; its newest profile counts.
+      steps: that were profiled.
+    """
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2
+
+    spaces = sorted(folder.glob("plugins/profile/*/*.xplane.pb"))
+    if not spaces:
+        return {}, {}
+    return kernels_of_space(xplane_pb2.XSpace.FromString(spaces[-1].read_bytes()), steps)
+
+
+def kernels_of_space(space: Any, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
+    """Does the work of `gpu_kernels` for an `XSpace`."""
+    kernels: dict[tuple[str, str], list[Kernel]] = {}
+    gpus: dict[str, Gpu] = {}
+    for plane in space.planes:
+        if not plane.name.startswith(_GPU_PLANE):
+            continue
+        device = plane.name[len("/device:") :].split(" ")[0]
+        by_operation: dict[str, dict[str, list[float]]] = collections.defaultdict(lambda: collections.defaultdict(list))
+        intervals = []
+        for operation, kernel, begin, end in _kernel_events(plane):
+            by_operation[operation][kernel].append((end - begin) / 1e6)
+            intervals.append((begin, end))
+        if intervals:
+            gpus[device] = Gpu(steps, covered(*np.array(intervals, np.int64).T) / 1e6)
+        for operation, by_name in by_operation.items():
+            found = [Kernel(name, len(us), sum(us), min(us), max(us)) for name, us in by_name.items()]
+            kernels[device, operation] = sorted(found, key=lambda kernel: -kernel.total_us)
+    return kernels, gpus
+
+
+def _kernel_events(plane: Any) -> Iterator[tuple[str, str, int, int]]:
+    """Yields operation, kernel, begin and end in picoseconds."""
+    names = {number: metadata.name for number, metadata in plane.stat_metadata.items()}
+    first = min((line.timestamp_ns for line in plane.lines), default=0)  # picoseconds since 1970 are too many for 64 bits
+    for line in plane.lines:
+        for event in line.events:
+            stats = {names.get(stat.metadata_id, ""): stat.str_value or names.get(stat.ref_value, "") for stat in event.stats}
+            if _OF_KERNELS not in stats:  # copies of memory, and lines that others derive from the kernels
+                continue
+            begin = (line.timestamp_ns - first) * 1000 + event.offset_ps
+            kernel = plane.event_metadata[event.metadata_id].name
+            yield _operation_name(stats.get(_OF_OPERATION, "")), kernel, begin, begin + event.duration_ps
+
+
+def _operation_name(annotation: str) -> str:
+    """Returns the operation that an annotation names: outer::name:Type#details#."""
+    return annotation.split("#")[0].rsplit("::", 1)[-1].rsplit(":", 1)[0]
+
+
+def _calls_of_device(device: Any) -> Iterator[Call]:
+    name = device.device.rpartition("/device:")[2]  # GPU:0, of whichever job: a session records its own machine
+    produced: dict[str, list[Any]] = collections.defaultdict(list)
+    for node in sorted(device.node_stats, key=_end):
+        produced[node.node_name].append(node)
+    shapes = functools.partial(_shape, produced)
+    for node in device.node_stats:
+        kind, inputs = _type_and_inputs(node.node_name, node.timeline_label)
+        begin = node.all_start_nanos + node.op_start_rel_nanos
+        yield Call(
+            name=node.node_name,
+            type=kind,
+            device=name,
+            dtype=_dtype(node.output[0]) if node.output else "",
+            inputs=tuple(shapes(word, begin) for word in inputs if not word.startswith("^")),
+            outputs=tuple(map(_dimensions, node.output)),
+            micros=max(node.op_end_rel_nanos - node.op_start_rel_nanos, 0) / 1e3,
+        )
+
+
+def _end(node: Any) -> int:
+    return node.all_start_nanos + node.op_end_rel_nanos
+
+
+def _type_and_inputs(name: str, label: str) -> tuple[str, list[str]]:
+    _, found, rest = label.partition(f"{name} = ")
+    kind, opened, inputs = rest.rpartition(")")[0].partition("(")
+    return (kind, inputs.split(", ") if inputs else []) if found and opened else ("", [])
+
+
+def _shape(produced: Mapping[str, Sequence[Any]], word: str, begin: int) -> Shape | None:
+    """Returns the shape of an input; in a loop, of the last time before it was read.
+
+    Args:
+      produced: records of each operation in the order of their ends.
+      word: NAME or NAME:SLOT.
+      begin: when it was read, in nanoseconds.
+    """
+    name, _, slot = word.partition(":")
+    records = produced.get(name, ())
+    if not records:
+        return None
+    place = bisect.bisect_right([_end(record) for record in records], begin) if len(records) > 1 else 1
+    outputs = records[max(place - 1, 0)].output
+    return next((_dimensions(output) for output in outputs if output.slot == int(slot or 0)), None)
+
+
+def _dimensions(output: Any) -> Shape:
+    return tuple(dimension.size for dimension in output.tensor_description.shape.dim)
+
+
+def _dtype(output: Any) -> str:
+    return _dtype_name(output.tensor_description.dtype)
+
+
+@functools.cache
+def _dtype_name(number: int) -> str:
+    return tf.as_dtype(number % _REFERENCE).name if number else ""
+
+
+def _operation(same: Sequence[Call], kernels: Sequence[Kernel]) -> Operation:
+    longest = max(same, key=lambda call: call.micros)
+    by_product: dict[Product, list[float]] = collections.defaultdict(list)
+    for call in same:
+        product = product_of(call.type, call.inputs, call.outputs[0] if call.outputs else None)
+        if product is not None:
+            by_product[product].append(call.micros)
+    micros = [call.micros for call in same]
+    return Operation(
+        **{name: getattr(longest, name) for name in ("name", "type", "device", "dtype", "inputs", "outputs")},
+        calls=len(same),
+        total_us=sum(micros),
+        min_us=min(micros),
+        max_us=max(micros),
+        products=tuple(Multiplied(product, len(times), sum(times)) for product, times in by_product.items()),
+        kernels=tuple(kernels),
+    )

@@ -1,0 +1,202 @@
+"""What held a run up, from the times of its steps: one paragraph with the evidence, and the flag to try next."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from bert_tf.profiling.timing.step_timer import Summary
+
+INPUT_BOUND, HOST_BOUND, DEVICE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
+    "input-bound",
+    "host-bound",
+    "device-bound",
+    "communication-bound",
+    "too short to tell",
+)
+
+_LEAST_STEPS = 20
+_LARGE = 0.2  # share of a step from which on waiting is what holds a run up
+_IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
+_AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
+_OUTSIDE = 0.1  # share of the time between steps that is worth a word
+_RARER = "checkpoints and evaluations are rarer with a larger --save_checkpoints_steps and --eval_every_n_steps"
+
+
+@dataclasses.dataclass(frozen=True)
+class Setting:
+    """What was computed on and how, as far as a flag could change it."""
+
+    gpu: bool = False
+    replicas: int = 1
+    machines: int = 1
+    strategy: str = "mirrored"
+    precision: str = "float32"
+    half_precision: str | None = "bfloat16"  # the format of 16 bits that this machine has units for
+    xla: bool = False
+    group_by_length: bool = False
+    accumulation_steps: int = 1
+    cross_device_ops: str | None = None
+    all_reduce_alg: str | None = None
+    intra_op_threads: int | None = None
+
+
+UNKNOWN_SETTING = Setting()  # one CPU, no flags
+
+
+@dataclasses.dataclass(frozen=True)
+class Diagnosis:
+    """What held a run up.
+
+    Attributes:
+      kind: one of the names above.
+      shares: of batch_cost: `reader`, `communication`; `idle`, when the device had nothing to do, where it could be measured.
+      flag: what to try next; None where no flag helps.
+      text: one paragraph for a person.
+    """
+
+    kind: str
+    shares: Mapping[str, float]
+    flag: str | None
+    text: str
+
+
+class _Hint(NamedTuple):
+    """A flag, why it may help, and where it is worth a try."""
+
+    flag: str
+    why: str
+    applies: Callable[[Setting], bool]
+
+
+def _always(setting: Setting) -> bool:
+    del setting
+    return True
+
+
+def _has_neighbours(setting: Setting) -> bool:
+    """Whether GPUs of one machine could add up in groups, and do not."""
+    chosen = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
+    return setting.gpu and setting.replicas > 2 and setting.machines == 1 and not chosen
+
+
+def _has_units_for(precision: str) -> Callable[[Setting], bool]:
+    return lambda s: s.gpu and s.precision in ("float32", "tf32") and s.half_precision == precision
+
+
+_HINTS: dict[str, tuple[_Hint, ...]] = {
+    INPUT_BOUND: (
+        _Hint(
+            "--intra_op_threads",
+            "one less than there are cores leaves one to the reader",
+            lambda s: not s.gpu and s.intra_op_threads is None,
+        ),
+        _Hint("--train_batch_size", "a larger batch is read with less work for each example", _always),
+    ),
+    HOST_BOUND: (
+        _Hint(
+            "--gradient_accumulation_steps", "fewer parts are fewer and larger operations", lambda s: s.accumulation_steps > 1
+        ),
+        _Hint("--xla", "joins many small operations into few", lambda s: s.gpu and not s.xla),
+        _Hint("--train_batch_size", "a larger batch gives each operation more to compute", _always),
+    ),
+    COMMUNICATION_BOUND: (
+        _Hint(
+            "--all_reduce_alg=nccl",
+            "adds up between GPUs directly",
+            lambda s: s.machines > 1 and s.gpu and not s.all_reduce_alg,
+        ),
+        _Hint(
+            "--cross_device_ops=hierarchical",
+            "adds up in groups of neighbours, which suits GPUs without NVLink",
+            _has_neighbours,
+        ),
+        _Hint(
+            "--train_batch_size",
+            "gradients are added up once a step, so a larger batch does it less often"
+            " (--gradient_accumulation_steps keeps it within the memory)",
+            _always,
+        ),
+    ),
+    DEVICE_BOUND: (
+        _Hint("--precision=bfloat16", "uses Tensor Cores", _has_units_for("bfloat16")),
+        _Hint("--precision=float16", "uses Tensor Cores", _has_units_for("float16")),
+        _Hint("--xla", "joins operations", lambda s: s.gpu and not s.xla),
+        _Hint("--group_by_length", "leaves less to compute where lengths differ", lambda s: not s.group_by_length),
+    ),
+}
+
+
+def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None) -> Diagnosis:
+    """Says what held a run up.
+
+    Args:
+      summary: the times of its steps.
+      setting: how it was computed.
+      idle: share of a step in which no operation was computed and none waited for the batch; None where it was not measured.
+    """
+    if summary.steps < _LEAST_STEPS:
+        first = f" {summary.first_steps} first steps took {_time(summary.first_seconds)}." if summary.first_steps else ""
+        text = f"The run was {TOO_SHORT}: {summary.steps} after the first steps, {_LEAST_STEPS} are needed.{first}"
+        return Diagnosis(TOO_SHORT, {}, None, text)
+    shares = {
+        "reader": summary.reader.mean / summary.batch.mean,
+        "communication": summary.communication.mean / summary.batch.mean,
+        **({} if idle is None else {"idle": idle}),
+    }
+    kind = _kind(summary, setting, shares)
+    hint = next((hint for hint in _HINTS[kind] if hint.applies(setting)), None)
+    next_try = f"Try {hint.flag}: {hint.why}." if hint else "No flag is known to make it faster."
+    sentences = [f"The run was {kind}: {_reason(kind, summary, setting, shares)}.", _evidence(summary, setting, shares)]
+    outside = summary.between / (summary.between + summary.batch.mean)
+    if outside >= _OUTSIDE:
+        sentences.append(f"{outside:.0%} of the time passed between steps; {_RARER}.")
+    return Diagnosis(kind, shares, hint and hint.flag, " ".join([*sentences, next_try]))
+
+
+def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
+    """Returns the largest of what held the device up, if it is large, else the device."""
+    waits = {
+        INPUT_BOUND: shares["reader"] / _LARGE,
+        COMMUNICATION_BOUND: shares["communication"] / _LARGE,
+        HOST_BOUND: shares.get("idle", 0.0) / _IDLE,
+    }
+    kind = max(waits, key=waits.__getitem__)
+    if waits[kind] >= 1.0:
+        return kind
+    return HOST_BOUND if setting.gpu and summary.lead.mean < _AHEAD * summary.batch.mean else DEVICE_BOUND
+
+
+def _reason(kind: str, summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
+    """Returns the sentence of the verdict."""
+    if kind == INPUT_BOUND:
+        return f"{shares['reader']:.0%} of a step was waiting for the next batch"
+    if kind == COMMUNICATION_BOUND:
+        others = "the other machines" if setting.machines > 1 else "the sum of the replicas' gradients"
+        return f"{shares['communication']:.0%} of a step was waiting for {others}"
+    ahead = f"the host was {_time(summary.lead.mean)} ahead of the GPU ({summary.lead.mean / summary.batch.mean:.0%} of a step)"
+    if kind == HOST_BOUND:
+        return ahead if setting.gpu else f"in {shares['idle']:.0%} of a step no operation was being computed"
+    if setting.gpu:
+        return ahead
+    if "idle" in shares:
+        return f"operations were being computed in {1 - shares['reader'] - shares['idle']:.0%} of a step"
+    return "little of a step was waiting (how much of it the device computed was not measured)"
+
+
+def _evidence(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:
+    parts = [
+        f"Mean of {summary.steps} steps: batch_cost {_time(summary.batch.mean)} (p50 {_time(summary.batch.p50)},"
+        f" p90 {_time(summary.batch.p90)}, p99 {_time(summary.batch.p99)})",
+        f"reader_cost {_time(summary.reader.mean)} (reader_cost / batch_cost = {shares['reader']:.4f})",
+    ]
+    if setting.replicas > 1:
+        parts.append(f"communication {_time(summary.communication.mean)}")
+    rates = f"{summary.examples_per_second:.1f} examples/s, {summary.tokens_per_second:.0f} tokens/s"
+    first = f"{summary.first_steps} first steps, {_time(summary.first_seconds)} in all, are not in it"
+    return f"{', '.join(parts)}; {rates}; {first}."
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.2f} s" if seconds >= 1.0 else f"{seconds * 1e3:.2f} ms"

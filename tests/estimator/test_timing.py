@@ -1,0 +1,169 @@
+"""Times of steps, and what they say of runs that are made slow on purpose."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.estimator import timing_hook
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
+from tests.estimator import toy
+
+tf1 = tf.compat.v1
+
+STEPS = 50
+SCHEDULE = Schedule(examples=24, batch_size=4, epochs=1, fixed_steps=STEPS)
+SLOW = 0.03  # seconds
+WIDE = BertConfig(
+    vocab_size=20,
+    hidden_size=512,
+    num_hidden_layers=1,
+    num_attention_heads=8,
+    intermediate_size=2048,
+    max_position_embeddings=64,
+)
+
+
+class SlowFeatures(SentenceFeatures):
+    """Takes its time for every batch."""
+
+    def batch(self, rows, tokens):
+        time.sleep(SLOW)
+        return super().batch(rows, tokens)
+
+
+def timing(folder):
+    return json.loads((folder / "timing.json").read_text(encoding="utf-8"))
+
+
+def long_features(examples, tokens):
+    ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
+    lengths = np.full(examples, tokens, np.int32)
+    return SentenceFeatures(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
+
+
+@pytest.fixture(scope="module")
+def tiny(tmp_path_factory):
+    """Many operations of a microsecond each."""
+    folder = tmp_path_factory.mktemp("tiny")
+    toy.train(folder, schedule=SCHEDULE, training={"save_checkpoints_steps": 1000})
+    return folder
+
+
+def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
+    data = SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(SentenceFeatures)})
+    with caplog.at_level("INFO", logger="absl"):
+        toy.train(tmp_path, schedule=SCHEDULE, data=data, training={"save_checkpoints_steps": 1000})
+    found = timing(tmp_path)
+    assert found["diagnosis"]["kind"] == INPUT_BOUND
+    assert found["diagnosis"]["text"] in caplog.text
+    assert 0.5 * SLOW < found["reader"]["p50"] < found["batch"]["p50"] < 3 * SLOW
+
+
+def test_many_tiny_operations_make_a_run_host_bound(tiny):
+    found = timing(tiny)["diagnosis"]
+    assert found["kind"] == HOST_BOUND, found["text"]
+
+
+def test_a_large_model_makes_a_run_device_bound(tmp_path):
+    data = long_features(32, 64)
+    schedule = Schedule(32, 16, 1, fixed_steps=44)
+    toy.train(tmp_path, schedule=schedule, data=data, config=WIDE, training={"save_checkpoints_steps": 1000})
+    found = timing(tmp_path)["diagnosis"]
+    assert found["kind"] == DEVICE_BOUND, found["text"]
+    assert found["shares"]["idle"] < 0.2
+
+
+def test_a_short_run_says_so(tmp_path, caplog):
+    (tmp_path / "timing.json").mkdir()
+    with caplog.at_level("INFO", logger="absl"):
+        outcome = toy.train(tmp_path, schedule=Schedule(24, 4, 1))
+    assert f"The run was {TOO_SHORT}: 1 after the first steps" in caplog.text
+    # A file that cannot be written does not fail a run that is trained.
+    assert outcome.step == 6
+    assert "timing.json: cannot write" in caplog.text
+
+
+def test_the_first_steps_and_those_that_were_traced_are_kept_apart(tiny):
+    found = timing(tiny)
+    assert found["first_steps"] == 5
+    assert 1 <= found["traced_steps"] <= 12
+    assert found["steps"] == STEPS - 5 - found["traced_steps"]
+    assert found["first_seconds"] > 5 * found["batch"]["p99"]  # the first builds the graph
+
+
+def test_reports_have_the_costs_of_their_steps(tiny):
+    lines = toy.metrics_lines(tiny)
+    assert ["batch_cost" in line for line in lines[:6]] == [False] * 5 + [True]
+    assert 0 <= lines[-1]["reader_cost"] <= lines[-1]["batch_cost"]
+    assert {"reader_cost", "batch_cost", "batch_cost_p99", "tokens_per_second"} <= toy.summary_tags(tiny)
+
+
+def test_the_rate_of_tokens_counts_real_ones(tiny):
+    data = toy.features(SCHEDULE.examples)
+    lines = toy.metrics_lines(tiny)[:6]  # an epoch
+    tokens = [SCHEDULE.batch_size * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
+    assert sum(tokens) == pytest.approx(data.lengths.sum())
+
+
+def test_micro_batches_are_one_step(tmp_path):
+    toy.train(tmp_path, schedule=Schedule(24, 4, 2), micro_batches=2)
+    lines = toy.metrics_lines(tmp_path)
+    assert len(lines) == 12
+    tokens = [4 * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
+    assert sum(tokens) == pytest.approx(2 * toy.features(24).lengths.sum())
+
+
+@pytest.fixture(scope="module")
+def replicas():
+    """What tests/estimator/timing_check.py reports; in a process of its own, since devices are set up only once."""
+    command = [sys.executable, "-m", "tests.estimator.timing_check"]
+    root = Path(__file__).parents[2]
+    result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    assert result.returncode == 0, result.stderr[-2000:]
+    return json.loads(result.stdout)
+
+
+def test_a_slow_all_reduce_makes_a_run_communication_bound(replicas):
+    found = replicas["timing"]
+    assert found["diagnosis"]["kind"] == COMMUNICATION_BOUND, found["diagnosis"]["text"]
+    assert (
+        0.9 * replicas["seconds"] < found["communication"]["p50"] < 2 * replicas["seconds"]
+    )  # both replicas wait at the same time
+
+
+def test_replicas_share_a_step_and_its_tokens_count_once(replicas):
+    assert sum(replicas["timing"][f"{kind}steps"] for kind in ("", "first_", "traced_")) == replicas["steps"]
+    lines = replicas["lines"][:3]  # an epoch: three batches of eight
+    tokens = [8 * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
+    assert sum(tokens) == pytest.approx(toy.features(24).lengths.sum())
+
+
+def test_reports_of_replicas_have_the_cost_of_communication(replicas):
+    assert replicas["lines"][-1]["communication_cost"] > 0.9 * replicas["seconds"]
+
+
+def test_computing_leaves_out_waiting_and_other_devices():
+    traced = [
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "a = MatMul(x, y)", 1_000_000, 500),
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "b = Add(a, y)", 1_000_400, 200),  # overlaps by 100
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "[mkl 8B] next = IteratorGetNext(iterator)", 1_000_000, 900_000),
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "received = _Recv()", 1_000_000, 900_000),
+        ("/device:GPU:0/stream:all", "k = MatMul()", 1_000_000, 900_000),
+    ]
+    metadata = tf1.RunMetadata()
+    for device, label, start, nanoseconds in traced:
+        node = metadata.step_stats.dev_stats.add(device=device).node_stats.add(timeline_label=label, all_start_nanos=start)
+        node.op_end_rel_nanos = nanoseconds
+    assert timing_hook.computing_seconds(metadata) == pytest.approx(600e-9)

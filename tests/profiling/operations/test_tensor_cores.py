@@ -1,0 +1,42 @@
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.profiling.operations import tensor_cores
+from bert_tf.profiling.operations.flops import Product
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sizes", "obstacle"),
+    [
+        ("float16", (64, 768, 3072), ""),
+        ("bfloat16", (8, 8, 8), ""),
+        ("float32", (64, 768, 3072), "float32"),
+        ("float16", (1763, 768, 3072), "M = 1763: no multiple of 8"),
+        ("bfloat16", (64, 30, 30522), "K = 30, N = 30522: no multiple of 8"),
+        ("float16", (64, 768, 2), "N = 2: no multiple of 8"),
+    ],
+)
+def test_what_keeps_a_product_from_them(dtype, sizes, obstacle):
+    assert tensor_cores.obstacle(dtype, Product(1, *sizes)) == obstacle
+
+
+@pytest.mark.parametrize(
+    ("kernel", "expected"),
+    [
+        ("volta_fp16_s884gemm_fp16_64x64_ldg8_f2f_nn", True),
+        ("volta_h884gemm_64x64_ldg8_nn", True),
+        ("turing_fp16_s1688gemm_fp16_128x128_ldg8_f2f_tn", True),
+        ("ampere_bf16_s16816gemm_bf16_128x64_ldg8_relu_f2f_stages_64x3_tn", True),
+        ("void cutlass::Kernel<cutlass_80_tensorop_s1688gemm_128x128_16x5_nt_align4>", True),
+        ("sm80_xmma_gemm_f32f32_tf32f32_f32_nn_n_tilesize32x32x64_stage3_warpsize2x1x2_tensor16x8x8", True),
+        ("sm90_xmma_gemm_bf16bf16_bf16f32_f32_tn_n_tilesize128x128x64_warpgroupsize1x1x1", True),
+        ("sm80_xmma_gemm_f32f32_f32f32_f32_tn_n_tilesize32x32x8_stage3_warpsize1x2x1_ffma_aligna4", False),
+        ("volta_sgemm_128x64_nn", False),
+        ("ampere_sgemm_32x128_tn", False),
+        ("void splitKreduce_kernel<32, 16, int, float>", False),
+        ("void tensorflow::functor::ApplyAdamKernel<float>", False),
+    ],
+)
+def test_who_uses_them_by_the_name_of_the_kernel(kernel, expected):
+    assert tensor_cores.uses(kernel) is expected

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bert_tf.profiling.timing import timing_file
+from bert_tf.profiling.timing.diagnosis import (
+    COMMUNICATION_BOUND,
+    DEVICE_BOUND,
+    HOST_BOUND,
+    INPUT_BOUND,
+    TOO_SHORT,
+    Setting,
+    diagnose,
+)
+from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes
+
+CPU, GPU = Setting(), Setting(gpu=True)
+
+
+def run_of(steps=40, **times):
+    """Steps of 100 ms."""
+    timer = StepTimer(batch_size=8, replicas=1, warm_up_steps=0)
+    for _ in range(steps):
+        timer.add(StepTimes(0.1, tokens=50, **times))
+    return timer.summary()
+
+
+@pytest.mark.parametrize(
+    ("times", "idle", "setting", "kind"),
+    [
+        ({"reader": 0.03}, 0.05, CPU, INPUT_BOUND),
+        ({"reader": 0.01}, 0.05, CPU, DEVICE_BOUND),
+        ({"reader": 0.01}, 0.6, CPU, HOST_BOUND),
+        ({"reader": 0.03}, 0.6, CPU, HOST_BOUND),  # the larger one, as a multiple of what is large
+        ({"reader": 0.06}, 0.3, CPU, INPUT_BOUND),
+        ({"communication": 0.04}, 0.05, Setting(replicas=2), COMMUNICATION_BOUND),
+        ({"communication": 0.04, "reader": 0.05}, 0.05, Setting(replicas=2), INPUT_BOUND),
+        ({"lead": 0.001}, None, GPU, HOST_BOUND),
+        ({"lead": 0.04}, None, GPU, DEVICE_BOUND),
+        ({"lead": 0.001, "reader": 0.05}, None, GPU, INPUT_BOUND),
+        ({}, None, Setting(machines=2, replicas=2), DEVICE_BOUND),
+    ],
+)
+def test_the_verdict_is_what_holds_the_run_up_most(times, idle, setting, kind):
+    diagnosis = diagnose(run_of(**times), setting, idle=idle)
+    assert diagnosis.kind == kind
+    assert diagnosis.text.startswith(f"The run was {kind}: ")
+
+
+@pytest.mark.parametrize(
+    ("setting", "flag"),
+    [(CPU, "--intra_op_threads"), (Setting(intra_op_threads=1), "--train_batch_size"), (GPU, "--train_batch_size")],
+)
+def test_a_reader_is_offered_a_core_where_none_is_left_to_it_yet(setting, flag):
+    assert diagnose(run_of(reader=0.05), setting, idle=0.0).flag == flag
+
+
+def test_a_few_steps_are_too_short_to_tell():
+    assert diagnose(run_of(19), CPU, idle=0.9).kind == TOO_SHORT
+    assert diagnose(run_of(20), CPU, idle=0.9).kind == HOST_BOUND
+
+
+def test_the_evidence_is_given_with_the_ratio_of_the_costs():
+    diagnosis = diagnose(run_of(reader=0.05), CPU, idle=0.0)
+    assert diagnosis.shares == {"reader": 0.5, "communication": 0.0, "idle": 0.0}
+    assert diagnosis.text == (
+        "The run was input-bound: 50% of a step was waiting for the next batch. Mean of 40 steps: batch_cost 100.00 ms"
+        " (p50 100.00 ms, p90 100.00 ms, p99 100.00 ms), reader_cost 50.00 ms (reader_cost / batch_cost = 0.5000); 80.0"
+        " examples/s, 500 tokens/s; 0 first steps, 0.00 ms in all, are not in it. Try --intra_op_threads: one less than there"
+        " are cores leaves one to the reader."
+    )
+
+
+def test_time_between_steps_is_mentioned_where_it_is_much():
+    text = diagnose(run_of(between=0.1), CPU, idle=0.0).text
+    assert "50% of the time passed between steps; checkpoints and evaluations are rarer with a larger" in text
+    assert "between steps" not in diagnose(run_of(between=0.01), CPU, idle=0.0).text
+
+
+@pytest.mark.parametrize(
+    ("setting", "idle", "flag"),
+    [
+        (CPU, 0.0, "--group_by_length"),
+        (Setting(group_by_length=True), 0.0, None),
+        (CPU, 0.5, "--train_batch_size"),
+        (Setting(accumulation_steps=4), 0.5, "--gradient_accumulation_steps"),
+    ],
+)
+def test_the_flag_to_try_is_one_that_is_not_in_use(setting, idle, flag):
+    diagnosis = diagnose(run_of(), setting, idle=idle)
+    assert diagnosis.flag == flag
+    assert (flag or "No flag") in diagnosis.text
+
+
+@pytest.mark.parametrize(
+    ("setting", "flag"),
+    [
+        (GPU, "--precision=bfloat16"),
+        (Setting(gpu=True, half_precision="float16"), "--precision=float16"),  # a GPU from before bfloat16
+        (Setting(gpu=True, half_precision=None), "--xla"),
+        (Setting(gpu=True, precision="float16"), "--xla"),
+        (Setting(gpu=True, precision="float16", xla=True, group_by_length=True), None),
+    ],
+)
+def test_a_gpu_that_is_busy_is_offered_half_precision_first(setting, flag):
+    assert diagnose(run_of(lead=0.05), setting).flag == flag
+
+
+@pytest.mark.parametrize(
+    ("setting", "flag"),
+    [
+        (Setting(gpu=True, replicas=2), "--train_batch_size"),
+        (Setting(gpu=True, replicas=4), "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
+        (Setting(gpu=True, replicas=4, cross_device_ops="hierarchical"), "--train_batch_size"),
+        (Setting(gpu=True, replicas=2, strategy="central_storage"), "--train_batch_size"),  # which adds up on the host
+        (Setting(gpu=True, replicas=2, machines=2), "--all_reduce_alg=nccl"),
+        (Setting(replicas=2), "--train_batch_size"),
+    ],
+)
+def test_replicas_that_wait_for_each_other_are_offered_another_way_to_add_up(setting, flag):
+    assert diagnose(run_of(communication=0.05), setting).flag == flag
+
+
+def test_the_file_holds_summary_and_diagnosis(tmp_path):
+    summary = run_of(reader=0.05)
+    timing_file.write(tmp_path, summary, diagnose(summary, CPU))
+    found = json.loads((tmp_path / "timing.json").read_text())
+    assert (found["steps"], found["reader"]["p90"], found["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
+    assert found["diagnosis"]["kind"] == INPUT_BOUND

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from bert_tf.profiling.timing import ranges
+from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
+
+
+@pytest.fixture
+def nvtx(monkeypatch):
+    """Stands for the package; keeps what it is told."""
+    told = []
+
+    def start_range(message):
+        told.append(("start", message))
+        return message
+
+    fake = SimpleNamespace(
+        start_range=start_range, end_range=lambda mark: told.append(("end", mark)), __spec__=SimpleNamespace()
+    )
+    monkeypatch.setitem(sys.modules, "nvtx", fake)
+    return told
+
+
+@pytest.fixture
+def _no_nvtx(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nvtx", None)  # its import fails
+
+
+def test_ranges_reach_nsight_under_their_shown_names(nvtx):
+    marks = Ranges()
+    marks.start("batch", shown="batch 20")
+    marks.start("data")
+    marks.end("data")
+    marks.end_all()
+    assert nvtx == [("start", "batch 20"), ("start", "data"), ("end", "data"), ("end", "batch 20")]
+    assert marks.seen_by_nsight
+
+
+@pytest.mark.usefixtures("_no_nvtx")
+def test_without_nvtx_ranges_are_measured_all_the_same():
+    marks = Ranges()
+    marks.start("data")
+    time.sleep(0.01)
+    marks.end("data")
+    assert marks.seconds["data"][0] >= 0.01
+    assert not marks.seen_by_nsight
+
+
+@pytest.mark.usefixtures("_no_nvtx")
+def test_a_range_that_is_not_open_is_not_closed():
+    marks = Ranges()
+    marks.end("data")
+    assert dict(marks.seconds) == {}
+
+
+def test_cuda_s_profiler_is_told_where_a_runtime_is_loaded(monkeypatch):
+    told = []
+    runtime = SimpleNamespace(cudaProfilerStart=lambda: told.append("start"), cudaProfilerStop=lambda: told.append("stop"))
+    monkeypatch.setattr(ranges, "loaded_library", lambda name: f"/usr/lib/{name}")
+    monkeypatch.setattr(ranges.ctypes, "CDLL", lambda path: told.append(path) or runtime)
+    profiler = CudaProfiler()
+    profiler.start()
+    profiler.stop()
+    assert told == ["/usr/lib/libcudart.so", "start", "stop"]
+
+
+def test_without_a_cuda_runtime_nothing_is_told(monkeypatch):
+    monkeypatch.setattr(ranges, "loaded_library", lambda _: None)
+    CudaProfiler().start()
+    CudaProfiler().stop()
+
+
+def test_a_loaded_library_is_found_by_the_memory_map(tmp_path, monkeypatch):
+    maps = tmp_path / "maps"
+    maps.write_text("7f0-7f1 r-xp 00000000 fe:00 12 /opt/cuda/libcudart.so.12\n7f2-7f3 rw-p 00000000 00:00 0\n")
+    monkeypatch.setattr(ranges, "_MAPS", maps)
+    assert ranges.loaded_library("libcudart.so") == "/opt/cuda/libcudart.so.12"
+    assert ranges.loaded_library("libcuda.so") is None

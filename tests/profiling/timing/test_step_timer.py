@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from bert_tf.profiling.timing.step_timer import Spread, StepTimer, StepTimes, covered
+
+
+def timer_of(*batch_costs, warm_up_steps=2, **settings):
+    timer = StepTimer(batch_size=4, warm_up_steps=warm_up_steps, **settings)
+    for seconds in batch_costs:
+        timer.add(StepTimes(seconds, reader=seconds / 4, communication=seconds / 8, lead=seconds / 5, between=0.5, tokens=10))
+    return timer
+
+
+def test_a_summary_worked_out_by_hand():
+    summary = timer_of(30.0, 10.0, 1.0, 2.0, 3.0).summary()
+    assert (summary.steps, summary.first_steps, summary.first_seconds) == (3, 2, 40.0)
+    # Percentiles lie between neighbours: the 90th of 1, 2, 3 is eight tenths of the way from 2 to 3.
+    assert summary.batch == Spread(mean=2.0, p50=2.0, p90=pytest.approx(2.8), p99=pytest.approx(2.98))
+    assert summary.reader.mean == 0.5
+    assert summary.communication.mean == 0.25
+    assert summary.lead.mean == pytest.approx(0.4)
+    assert summary.between == 0.5
+    assert (summary.examples_per_second, summary.tokens_per_second) == (12 / 6, 30 / 6)
+
+
+def test_time_between_steps_is_the_mean_of_what_is_known():
+    timer = timer_of(30.0, 10.0, 1.0)
+    timer.add(StepTimes(1.0, between=math.nan))
+    timer.add(StepTimes(1.0, between=0.1))
+    assert timer.summary().between == pytest.approx(0.3)
+    assert timer_of(30.0).summary().between == 0.0
+
+
+def test_without_steps_after_the_first_a_summary_is_of_nothing():
+    summary = timer_of(30.0).summary()
+    assert (summary.steps, summary.first_steps, summary.batch.mean, summary.examples_per_second) == (0, 1, 0.0, 0.0)
+
+
+def test_an_interval_has_the_steps_since_the_last():
+    timer = timer_of(9.0, 9.0, 1.0, 3.0)
+    assert timer.interval()["batch_cost"] == 2.0
+    timer.add(StepTimes(8.0, reader=2.0))
+    values = timer.interval()
+    assert (values["batch_cost"], values["batch_cost_p50"], values["reader_cost"], values["reader_cost_p99"]) == (8, 8, 2, 2)
+
+
+def test_an_interval_of_first_steps_is_empty():
+    timer = timer_of(9.0, 9.0)
+    assert timer.interval() == {}
+    timer.add(StepTimes(1.0))
+    assert timer.interval()["batch_cost"] == 1.0
+
+
+def test_communication_is_reported_of_several_replicas():
+    assert timer_of(9.0, 9.0, 8.0, replicas=2).interval()["communication_cost"] == 1.0
+    assert "communication_cost" not in timer_of(9.0, 9.0, 8.0).interval()
+
+
+def test_a_traced_step_counts_its_tokens_and_not_its_time():
+    timer = timer_of(9.0, 9.0, 1.0)
+    timer.add(StepTimes(100.0, tokens=7), traced=True)
+    assert (timer.tokens, timer.summary().steps, timer.summary().traced_steps, timer.summary().batch.mean) == (37, 1, 1, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "expected"),
+    [
+        ([], 0),
+        ([(5, 7)], 2),
+        ([(5, 7), (6, 9), (1, 2)], 5),  # 1-2 and 5-9
+        ([(0, 10), (2, 3), (4, 12)], 12),  # the second lies within the first
+        ([(3, 3), (0, 1)], 1),
+    ],
+)
+def test_what_intervals_cover_counts_once(intervals, expected):
+    starts, ends = np.array(intervals, np.int64).reshape(-1, 2).T
+    assert covered(starts, ends) == expected
+
+
+def test_nanoseconds_since_1970_keep_their_last_digit():
+    start = 1_700_000_000_123_456_789
+    assert covered(np.array([start]), np.array([start + 1])) == 1
