@@ -19,6 +19,12 @@ def _evaluate(argv: list[str]) -> int:
     return evaluate.main(argv)
 
 
+def _memory(argv: list[str]) -> int:
+    from bert_tf.commands import memory
+
+    return memory.main(argv)
+
+
 def _predict(argv: list[str]) -> int:
     from bert_tf.commands import predict
 
@@ -37,6 +43,7 @@ COMMANDS = {
     "predict": _predict,
     "benchmark": _benchmark,
     "devices": devices.main,
+    "memory": _memory,
     "profile": _profile,
     "reproduce": reproduce.main,
     "data": data.main,

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.profiling.memory.live_memory import live_memory, whole_step
+
 tf1 = tf.compat.v1
 
 
@@ -27,7 +29,4 @@ def peak_bytes(session: tf1.Session, fetches: Any) -> int:
     """Returns the most bytes that tensors of a run take at a time, as the allocator records it."""
     metadata = tf1.RunMetadata()
     session.run(fetches, options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE), run_metadata=metadata)
-    nodes = [node for device in metadata.step_stats.dev_stats for node in device.node_stats]
-    records = [record for node in nodes for memory in node.memory for record in memory.allocation_records]
-    released = sorted((record.alloc_micros, -record.alloc_bytes) for record in records)
-    return max(np.cumsum([-count for _, count in released]))
+    return whole_step(live_memory(metadata)).peak

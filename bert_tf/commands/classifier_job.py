@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf import atomic
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
-from bert_tf.commands import loss, results, speed, submission
+from bert_tf.commands import loss, memory_preflight, results, speed, submission
 from bert_tf.commands.evaluating import best_by
 from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import Job, prepare
@@ -21,6 +21,7 @@ from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import best, describe, preflight, run, run_folder
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.profile_hook import ProfileHook
@@ -34,7 +35,7 @@ from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.step_range import StepRange
-from bert_tf.runtime import placement
+from bert_tf.runtime import gpu_memory, placement
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS, misgiving
@@ -58,11 +59,14 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
       BertError: something that the user can mend.
     """
     speed.set_up(settings.speed)
+    memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
     machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
     describe_machine(machine, settings.devices, environment)
     speed.warn(settings.speed)
     job = prepare(settings, machine, environment=environment)
     plan = _check(job)
+    if job.settings.job.do_train:
+        job = memory_preflight.fitted(job, memory)
     if job.settings.job.do_train:
         outcome = _train(job, plan)
         if outcome.stopped_by is not None:
@@ -205,6 +209,8 @@ def _watchers(job: Job) -> list[run.Hook]:
         hooks.append(PlacementHook(job.output_dir))
     if asked.profile_steps:
         hooks.append(ProfileHook(job.output_dir, StepRange.parse("profile_steps", asked.profile_steps)))
+    if asked.memory_trace_step:
+        hooks.append(MemoryTraceHook(job.output_dir, asked.memory_trace_step))
     return hooks
 
 

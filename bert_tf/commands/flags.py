@@ -25,6 +25,7 @@ from bert_tf.tasks.tables import FORMATS
 POLYNOMIAL = "polynomial"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+AUTO = "auto"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
@@ -116,6 +117,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("layer_decay", float, 1.0, "rate of each layer in terms of the one above, up to 1; head and pooler have it all"),
         Flag("freeze", str, None, "parts that keep their weights: embeddings,0-5,pooler (layers by number)"),
         Flag("gradient_accumulation_steps", int, 1, "parts that a batch is computed in, to need the memory of one", 1),
+        Flag("fit_memory", bool, False, "in as many parts as fit into the memory of the GPU; or --train_batch_size=auto"),
+        Flag("check_memory", bool, True, "on a GPU, refuse what will not fit into its memory, before the graph is built"),
         Flag("recompute", bool, False, "compute activations again for the gradient, to keep one layer's at a time; slower"),
         Flag("adam_bias_correction", bool, False, "correct Adam's moments for their start at zero; off in the published BERT"),
         Flag("class_weights", str, None, "factors of the loss of each class: balanced, or one for each label with commas"),
@@ -151,6 +154,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("output_dir", str, None, "folder of checkpoints and results; else out/task"),
         Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds; the same run continues"),
         Flag("profile_steps", str, None, "steps to record for profilers, 20-30: profile/, NVTX ranges (docs/profiling.md)"),
+        Flag("memory_trace_step", int, None, "step whose memory to write: memory_trace_stepN.txt, live_memory_stepN.tsv", 1),
         Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
     ),
 }  # fmt: skip
@@ -231,7 +235,10 @@ class JobSettings:
     submission_zip: bool
     output_dir: str
     overwrite_output_dir: bool
+    memory_trace_step: int | None
     profile_steps: str | None
+    fit_memory: bool
+    check_memory: bool
     verbosity: int
 
 
@@ -263,7 +270,7 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value.
       HelpAsked: instead of settings.
     """
-    values = read(argv, [row for rows in GROUPS.values() for row in rows])
+    values = read(_with_auto(argv), [row for rows in GROUPS.values() for row in rows])
     for name, value in values.flag_values_dict().items():
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
@@ -272,6 +279,20 @@ def parse(argv: Sequence[str]) -> Settings:
     check_custom(values["task_name"].value, values)
     _check_training(values)
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
+
+
+def _with_auto(argv: Sequence[str]) -> list[str]:
+    """Returns a command line with --fit_memory in the place of --train_batch_size=auto: the batch keeps its size."""
+    words = list(argv)
+    for place, word in enumerate(words):
+        name, equals, value = word.lstrip("-").partition("=")
+        if name != "train_batch_size" or not word.startswith("-"):
+            continue
+        if equals and value == AUTO:
+            words[place] = "--fit_memory"
+        elif not equals and words[place + 1 : place + 2] == [AUTO]:
+            words[place : place + 2] = ["--fit_memory"]
+    return words
 
 
 def check_custom(task_name: str, values: flags.FlagValues) -> None:

@@ -22,7 +22,7 @@ from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 CUSTOM_FILES = ("train_file", "dev_file", "test_file")
-_WHILE_TRAINING = {"profile_steps"}
+_WHILE_TRAINING = {"fit_memory", "check_memory", "memory_trace_step", "profile_steps"}
 # What an evaluation of one's own data takes from the run.
 CUSTOM_COLUMNS = tuple(f.name for f in dataclasses.fields(CustomSettings) if f.name not in (*CUSTOM_FILES, "labels"))
 

@@ -239,8 +239,8 @@ def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alo
 
 
 def test_flags_of_training_are_named_where_nothing_is_trained(copied, caplog):
-    assert run(*copied.project.flags(copied.folder, do_eval=True, label_smoothing=0.5, profile_steps=3)) == 0
-    said = "nothing is trained, so these change nothing: --label_smoothing, --profile_steps, --train_batch_size"
+    assert run(*copied.project.flags(copied.folder, do_eval=True, label_smoothing=0.5, memory_trace_step=3)) == 0
+    said = "nothing is trained, so these change nothing: --label_smoothing, --memory_trace_step, --train_batch_size"
     assert said in caplog.text
 
 

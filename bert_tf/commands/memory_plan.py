@@ -1,0 +1,200 @@
+"""The forecast of the memory command: does a step of training fit, what takes the memory, and what would help."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import flags as absl_flags
+
+from bert_tf.commands.ending import ended
+from bert_tf.commands.flags import EXACT, GROUPS, Flag, help_line, read
+from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.optimization import parts
+from bert_tf.profiling.forecast import fitting
+from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
+from bert_tf.profiling.forecast.step_peak import Forecast, forecast
+from bert_tf.profiling.forecast.ways import Ways
+
+FITS, DOES_NOT_FIT = 0, 1
+
+_PARTS = ("weights", "slots", "gradients", "activations", "workspace")
+_AS_IN_TRAINING = (
+    "max_seq_length",
+    "train_batch_size",
+    "gradient_accumulation_steps",
+    "recompute",
+    "precision",
+    "freeze",
+    "pack_tokens",
+    "skip_unread",
+    "lean_gradients",
+    "fused_adam",
+    "defer_embeddings",
+    "published_layout",
+    "eval_every_n_steps",
+)
+_TRAINING = {row.name: row for rows in GROUPS.values() for row in rows}
+FLAGS = (
+    Flag("bert_config_file", str, None, "sizes of the model (required)"),
+    Flag("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); TensorFlow logs what it takes", 1),
+    *(_TRAINING[name] for name in _AS_IN_TRAINING),
+    Flag("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
+    Flag("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),
+    Flag("num_gpus", int, 1, "devices that share a batch", 1),
+    Flag("json", bool, False, "print one JSON object instead, sizes in bytes"),
+)  # fmt: skip
+
+
+class Request(NamedTuple):
+    """What is asked."""
+
+    config: BertConfig
+    tokens: int
+    batch_size: int
+    memory: int  # bytes
+    ways: Ways
+
+
+class Plan(NamedTuple):
+    """What is answered."""
+
+    request: Request
+    found: Forecast
+    fits: bool
+    largest: Mapping[int, int]  # batch by length
+    levers: Sequence[Bought]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns 0 where the step fits, 1 where it does not, else see `ending.ended`."""
+    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped")
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    usage = "Says before anything is built whether training fits: python -m bert_tf memory plan"
+    status = "Exit status: 0 it fits, 1 it does not, 2 a flag or file is unusable."
+    return "\n".join([usage, status, "", *map(help_line, FLAGS)]) + "\n"
+
+
+def make_plan(request: Request) -> Plan:
+    """Forecasts a step, the largest batches, and what each lever buys."""
+    config, tokens, batch_size, memory, ways = request
+    found = forecast(config, tokens=tokens, batch_size=batch_size, ways=ways)
+    lengths = [length for length in fitting.LENGTHS if length <= config.max_position_embeddings]
+    return Plan(
+        request,
+        found,
+        fitting.fits(found, memory),
+        {length: fitting.largest_batch(config, tokens=length, memory=memory, ways=ways) for length in lengths},
+        [
+            fitting.bought(config, lever, tokens=tokens, batch_size=batch_size, memory=memory)
+            for lever in fitting.levers(config, ways)
+        ],
+    )
+
+
+def as_json(plan: Plan) -> str:
+    """Returns a plan as one JSON object."""
+    request = plan.request
+    return json.dumps(
+        {
+            "fits": plan.fits,
+            "peak_bytes": plan.found.peak,
+            "memory_bytes": request.memory,
+            "usable_bytes": fitting.usable(request.memory),
+            "by_part": {part: getattr(plan.found, part) for part in _PARTS},
+            "moment": plan.found.moment,
+            "max_seq_length": request.tokens,
+            "train_batch_size": request.batch_size,
+            "ways": {**dataclasses.asdict(request.ways), "frozen": sorted(map(str, request.ways.frozen))},
+            "largest_batch": {str(length): batch for length, batch in plan.largest.items()},
+            "levers": [bought._asdict() for bought in plan.levers],
+        },
+        indent=2,
+    )
+
+
+def describe(plan: Plan) -> str:
+    """Returns a plan for people."""
+    return "\n".join(_lines(plan)) + "\n"
+
+
+def _lines(plan: Plan) -> Iterator[str]:
+    config, tokens, batch_size, memory, _ = plan.request
+    found, usable = plan.found, fitting.usable(memory)
+    heads, words = config.num_attention_heads, config.vocab_size
+    yield f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {heads} heads, vocabulary {words}"
+    yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB, of which {_mb(usable)} can be used"
+    yield ""
+    yield f"{'part':<12}{'MiB':>10}"
+    for part in _PARTS:
+        yield f"{part:<12}{_mb(getattr(found, part)):>10}"
+    yield f"{'peak':<12}{_mb(found.peak):>10}   {found.moment}"
+    yield ""
+    room = usable - found.peak
+    yield f"fits, {_mb(room)} MiB to spare" if plan.fits else f"does not fit: {_mb(-room)} MiB too much"
+    yield ""
+    yield f"{'sequence':<15}" + "".join(f"{length:>8}" for length in plan.largest)
+    yield f"{'largest batch':<15}" + "".join(f"{batch:>8}" for batch in plan.largest.values())
+    yield ""
+    width = max((len(bought.flag) for bought in plan.levers), default=0)
+    if plan.levers:
+        yield f"{f'one more at sequence {tokens}':<{width}}{'peak, MiB':>11}{'saved':>9}{'largest batch':>15}"
+    for bought in plan.levers:
+        saved = _mb(found.peak - bought.peak)
+        yield f"{bought.flag:<{width}}{_mb(bought.peak):>11}{saved:>9}{bought.largest_batch:>15}"
+
+
+def _run(argv: Sequence[str]) -> int:
+    values = read(argv, FLAGS)
+    plan = make_plan(_request(values))
+    sys.stdout.write(as_json(plan) + "\n" if values["json"].value else describe(plan))
+    return FITS if plan.fits else DOES_NOT_FIT
+
+
+def _request(values: absl_flags.FlagValues) -> Request:
+    for name in ("bert_config_file", "gpu_memory_mb"):
+        if values[name].value is None:
+            raise FlagError(f"--{name} is required: {next(row.help for row in FLAGS if row.name == name)}")
+    config = BertConfig.from_json_file(values["bert_config_file"].value)
+    tokens, batch_size = values["max_seq_length"].value, values["train_batch_size"].value
+    if not 1 <= tokens <= config.max_position_embeddings:
+        raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
+    if not 0.0 <= values["padding"].value < 1.0:  # nan is neither
+        raise FlagError(f"--padding={values['padding'].value:g}: is a share of all positions, at least 0 and less than 1")
+    frozen = parts.parse_frozen(values["freeze"].value)
+    parts.check_layers(frozen, config.num_hidden_layers)
+    pieces = values["gradient_accumulation_steps"].value
+    if pieces * values["num_gpus"].value > batch_size:
+        raise FlagError(f"--train_batch_size={batch_size}: fewer examples than parts on all devices")
+    ways = Ways(
+        micro_batches=pieces,
+        frozen=frozen,
+        replicas=values["num_gpus"].value,
+        evaluates=values["eval_every_n_steps"].value > 0,
+        **_chosen(values, "recompute", "precision", "padding", "host_embeddings"),
+        **_exact(values),
+    )
+    return Request(config, tokens, batch_size, values["gpu_memory_mb"].value * MEBIBYTE, ways)
+
+
+def _exact(values: absl_flags.FlagValues) -> dict[str, Any]:
+    """Returns the ways that change no number; all are off in the published layout where they are not given."""
+    known = {field.name for field in dataclasses.fields(Ways)}
+    names = [name for name in EXACT if name in known]
+    published = values["published_layout"].value
+    return {name: values[name].value and not (published and not values[name].present) for name in names}
+
+
+def _chosen(values: absl_flags.FlagValues, *names: str) -> dict[str, Any]:
+    return {name: values[name].value for name in names}
+
+
+def _mb(size: float) -> str:
+    return f"{size / MEBIBYTE:.0f}"

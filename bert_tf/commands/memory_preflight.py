@@ -1,0 +1,157 @@
+"""Will training fit into the memory of the GPU? Asked before the graph is built, and answered by the forecast."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert_tf.commands import recipes, speed
+from bert_tf.commands.job import Job
+from bert_tf.errors import PreflightError
+from bert_tf.estimator import run
+from bert_tf.features import sentences
+from bert_tf.optimization import parts
+from bert_tf.profiling.forecast import fitting
+from bert_tf.profiling.forecast.fitting import MEBIBYTE
+from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.profiling.forecast.ways import Ways
+from bert_tf.runtime import placement
+from bert_tf.runtime.placement import EMBEDDINGS, Rule
+from bert_tf.tasks.base import SentenceExample
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+# The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
+_ERROR = 0.15
+_SAMPLE = 256  # examples whose lengths stand for those of all
+_LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
+
+
+class Lengths(NamedTuple):
+    """What batches hold.
+
+    Attributes:
+      tokens: of the longest example, with which a batch is padded.
+      padding: share of the positions of a batch that is padding.
+      spread: its standard deviation from one example to the next.
+    """
+
+    tokens: int
+    padding: float
+    spread: float
+
+
+def fitted(job: Job, memory: int | None) -> Job:
+    """Returns the job, with --fit_memory computed in as many parts as fit.
+
+    Args:
+      job: what to train.
+      memory: bytes for tensors on each GPU, from `runtime.gpu_memory`; None where it is not known, and nothing is checked.
+
+    Raises:
+      PreflightError: the forecast exceeds the memory by more than its error, and --check_memory is on.
+    """
+    wanted = job.settings.job.fit_memory, job.settings.job.check_memory
+    place = placement.parse(job.settings.devices.place) if job.settings.devices.place else ()
+    # What is placed nowhere is where TensorFlow chooses: on a GPU that it sees.
+    on_gpu = any("GPU" in device for device in job.machine.plan.devices) or (bool(place) and job.machine.sees_gpu)
+    if not on_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
+        if job.settings.job.fit_memory:
+            logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
+        return job
+    if run.last_step(job.output_dir) >= job.schedule.steps:  # nothing is left to train
+        return job
+    lengths = _lengths(job)
+    ways = _ways(job, lengths, hosted=bool(place))
+    if job.settings.job.fit_memory:
+        job, ways = _in_parts(job, ways, lengths, memory)
+    _check(job, ways, lengths, memory)
+    return job
+
+
+def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
+    """Whether the forecast knows where weights lie, and what computes them: XLA has its own ways."""
+    hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
+    return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
+
+
+def _lengths(job: Job) -> Lengths:
+    """Returns the mean of some examples, and the longest of those with the longest texts."""
+    examples, ways = job.examples[job.train_split], job.settings.speed
+    some = _tokens(job, examples[:: max(1, len(examples) // _SAMPLE)])
+    longest = _tokens(job, heapq.nlargest(_LONGEST, examples, key=_characters)).max()
+    tokens = speed.batching(ways, job.settings.data.max_seq_length).tokens(int(max(longest, some.max())))
+    if ways.group_by_length:  # the longest are in one batch
+        return Lengths(tokens, 0.0, 0.0)
+    return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
+
+
+def _tokens(job: Job, examples: Sequence[SentenceExample]) -> np.ndarray:
+    """Returns the [E] lengths of some examples."""
+    data = job.settings.data
+    built = sentences.build(
+        ((example.text_a, example.text_b) for example in examples),
+        np.zeros(len(examples), np.int32),
+        WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
+        max_seq_length=data.max_seq_length,
+    )
+    return built.lengths
+
+
+def _characters(example: SentenceExample) -> int:
+    return len(example.text_a) + len(example.text_b or "")
+
+
+def _ways(job: Job, lengths: Lengths, *, hosted: bool) -> Ways:
+    train, chosen = job.settings.train, job.settings.speed
+    return Ways(
+        micro_batches=train.gradient_accumulation_steps,
+        recompute=chosen.recompute,
+        precision=chosen.precision,
+        frozen=parts.parse_frozen(train.freeze),
+        host_embeddings=hosted,
+        pack_tokens=chosen.pack_tokens,
+        padding=lengths.padding,
+        spread=lengths.spread,
+        skip_unread=chosen.skip_unread,
+        lean_gradients=chosen.lean_gradients,
+        fused_adam=chosen.fused_adam,
+        defer_embeddings=chosen.defer_embeddings,
+        replicas=job.machine.replicas,
+        evaluates=train.eval_every_n_steps > 0,
+    )
+
+
+def _in_parts(job: Job, ways: Ways, lengths: Lengths, memory: int) -> tuple[Job, Ways]:
+    """Computes a batch in the fewest parts of which one fits; where none does, `_check` says so."""
+    batch_size = job.settings.train.train_batch_size
+    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, ways=ways)
+    if found is None or found.micro_batches == ways.micro_batches:
+        return job, ways
+    count = found.micro_batches
+    logging.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
+    settings = recipes.with_values(job.settings, {"gradient_accumulation_steps": count})
+    return job._replace(settings=settings), found
+
+
+def _check(job: Job, ways: Ways, lengths: Lengths, memory: int) -> None:
+    batch_size = job.settings.train.train_batch_size
+    found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, ways=ways)
+    said = f"training takes about {found.peak // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU"
+    if fitting.fits(found, memory):
+        logging.info("%s (%s)", said, found.moment)
+        return
+    largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, ways=ways)
+    helps = [f"--train_batch_size={largest}"] if largest else []
+    parts_that_fit = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, ways=ways)
+    if parts_that_fit is not None:
+        helps.append(f"--gradient_accumulation_steps={parts_that_fit.micro_batches}")
+    helps += [] if ways.recompute else ["--recompute"]
+    mend = f"try {', '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
+    if found.peak <= memory * (1.0 + _ERROR) or not job.settings.job.check_memory:
+        logging.warning("%s, and may run out of it: %s", said, mend)
+        return
+    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {mend}, --nocheck_memory trains all the same"])

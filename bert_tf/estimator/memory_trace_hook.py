@@ -1,0 +1,92 @@
+"""Writes down what the operations of one step put out and held; the other steps run as without it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.errors import OutputError
+from bert_tf.profiling.memory import live_memory, live_memory_file, peak_report, peak_text, trace_file
+from bert_tf.profiling.memory.trace_text import readable
+
+tf1 = tf.compat.v1
+
+
+class MemoryTraceHook(tf1.train.SessionRunHook):
+    """Writes memory_trace_stepN.txt and live_memory_stepN.tsv, which `python -m bert_tf memory report` and `peak` read."""
+
+    def __init__(self, output_dir: str | os.PathLike[str], step: int) -> None:
+        """Prepares the hook.
+
+        Args:
+          output_dir: folder of the files.
+          step: the one to trace; the first of a run is 1.
+        """
+        self._path = Path(output_dir) / f"memory_trace_step{step}.txt"
+        self._live_path = Path(output_dir) / live_memory_file.file_name(step)
+        self._step = step
+        self._next = 0
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Finds out where the run starts."""
+        del coord
+        self._next = int(session.run(tf1.train.get_global_step(session.graph))) + 1
+        self._variables = _sizes(session.graph)
+        if self._next > self._step:
+            logging.warning("--memory_trace_step=%d: no trace, the run starts with step %d", self._step, self._next)
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
+        """Asks for the records of the step."""
+        del run_context
+        if self._next != self._step:
+            return None
+        # The software's records have all allocations; the hardware's would take the GPU's one tracer from other profilers.
+        return tf1.train.SessionRunArgs(None, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE))
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        """Writes them."""
+        del run_context
+        self._next += 1
+        if self._next != self._step + 1:
+            return
+        try:
+            self._write_trace(run_values.run_metadata)
+            self._write_live_memory(run_values.run_metadata)
+        except OutputError as error:  # training goes on, whatever becomes of what is said of it
+            logging.warning("--memory_trace_step=%d: %s", self._step, error)
+
+    def _write_trace(self, metadata: tf1.RunMetadata) -> None:
+        trace = trace_file.from_run_metadata(metadata)
+        trace_file.write(self._path, trace)
+        outputs = sum(len(node.outputs) for node in trace.nodes)
+        logging.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
+
+    def _write_live_memory(self, metadata: tf1.RunMetadata) -> None:
+        step = live_memory_file.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))
+        if not step.memories:
+            logging.warning("--memory_trace_step=%d: no %s, the runtime recorded no allocation", self._step, self._live_path)
+            return
+        live_memory_file.write(self._live_path, step)
+        peak = peak_report.make_peak(step)
+        text = "step %d had %s of %s alive at its peak (%s); %s; see python -m bert_tf memory peak %s"
+        shown = (peak_text.phases(peak.moment.by_phase), peak_text.agreement(peak.agreement[peak.allocator]))
+        logging.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
+
+    def end(self, session: tf1.Session) -> None:
+        """Says so where the run was too short."""
+        del session
+        if self._next <= self._step:
+            logging.warning("--memory_trace_step=%d: no trace, the run ended with step %d", self._step, self._next - 1)
+
+
+def _sizes(graph: tf.Graph) -> dict[str, int]:
+    """Returns the bytes of variables by name; of one that every replica has, each replica's."""
+    collections = (tf1.GraphKeys.GLOBAL_VARIABLES, tf1.GraphKeys.LOCAL_VARIABLES)
+    variables = [variable for name in collections for variable in graph.get_collection(name)]
+    each = [part for variable in variables for part in getattr(variable, "values", (variable,))]
+    return {part.op.name: part.shape.num_elements() * part.dtype.base_dtype.size for part in each if part.shape.num_elements()}

@@ -1,0 +1,1 @@
+"""How much memory a step will take, and what fits."""

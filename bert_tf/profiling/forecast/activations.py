@@ -1,0 +1,195 @@
+"""What a step of training keeps of each block of the encoder for its gradient, and what it needs beside that meanwhile.
+
+The tables were read off the code and off live tensors at the peak (`live_memory`); for the published implementation off a trace
+of it. Two facts decide more than the formulas do. An operation takes over the memory of an input that nobody else reads, so
+a chain of element-wise operations has one tensor, not one each. And what of a gradient does not depend on the gradient from
+above is computed as soon as it can be, in the forward pass: of GELU by hand its derivative is kept, not what it is made of.
+
+Letters: B batch, T tokens, N rows of tokens, M rows that are asked for, D hidden size, I intermediate size, H heads.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from bert_tf.config import BertConfig
+
+FLOAT = 4  # bytes of a float32
+
+# Sizes of tensors; those of the last layer differ where only the first token of each sequence is asked for.
+ROWS = "rows"  # N D: of all tokens
+ASKED = "asked"  # M D: of those that are asked for
+PADDED = "padded"  # B T D: keys and values with padding
+QUERIES = "queries"  # those of the rows that ask, with padding: B T D or B D
+WIDE = "wide"  # M I
+SCORES = "scores"  # B H T T, or B H T for the first token alone
+ROW = "row"  # M: one number a row
+
+
+class Kept(NamedTuple):
+    """A tensor that is kept from the forward to the backward pass.
+
+    Attributes:
+      name: what it is.
+      size: one of the sizes above.
+      wide_number: whether it is float32 in half precision too.
+      for_weights: whether only the gradient of the block's own weights reads it.
+      dropped: the field of `BertConfig` with the rate of dropout without which it is not there; "" for none.
+    """
+
+    name: str
+    size: str
+    wide_number: bool = False
+    for_weights: bool = False
+    dropped: str = ""
+
+
+_HIDDEN, _ATTENTION = "hidden_dropout_prob", "attention_probs_dropout_prob"
+
+_END = (  # of both blocks: projection, dropout, residual, LayerNorm
+    Kept("mask", ASKED, dropped=_HIDDEN),
+    Kept("normal", ASKED, wide_number=True),
+    Kept("scale", ROW, wide_number=True),
+    Kept("output", ASKED),
+)
+_QKV = (Kept("query", QUERIES), Kept("key", PADDED), Kept("value", PADDED))
+_JOINED = Kept("joined", ASKED, for_weights=True)
+# Gradients by hand, see `modeling.lean`.
+_LEAN_ATTENTION = (
+    *_QKV,
+    Kept("context", QUERIES),
+    Kept("weights", SCORES),
+    Kept("dropped weights", SCORES, dropped=_ATTENTION),
+    _JOINED,
+    *_END,
+)
+# Gradients derived op by op: masks are kept beside what they dropped, and LayerNorm its centered rows.
+_CENTERED = Kept("centered", ASKED, wide_number=True)
+_PLAIN_ATTENTION = (
+    *_QKV,
+    Kept("weights", SCORES),
+    Kept("mask of weights", SCORES, dropped=_ATTENTION),
+    Kept("dropped weights", SCORES, dropped=_ATTENTION),
+    _JOINED,
+    _CENTERED,
+    *_END,
+)
+_ACTIVATED = Kept("activated", WIDE)
+_LEAN_GELU = (Kept("derivative", WIDE), _ACTIVATED._replace(for_weights=True))
+_LEAN_ACTIVATIONS = {"gelu_tanh": _LEAN_GELU, "gelu_erf": _LEAN_GELU}
+_PLAIN_ACTIVATIONS = {
+    "gelu_tanh": (
+        Kept("input", WIDE),
+        Kept("derivative of the cube", WIDE),
+        Kept("tanh", WIDE),
+        Kept("distribution", WIDE),
+        _ACTIVATED._replace(for_weights=True),
+    ),
+    "gelu_erf": (
+        Kept("half of the input", WIDE),
+        Kept("derivative of erf", WIDE),
+        Kept("distribution", WIDE),
+        _ACTIVATED._replace(for_weights=True),
+    ),
+    "relu": (_ACTIVATED,),
+    "tanh": (_ACTIVATED,),
+    "linear": (_ACTIVATED._replace(for_weights=True),),
+}
+
+
+class Need(NamedTuple):
+    """Memory of a block while it is computed, beside what is kept: counts of sizes."""
+
+    forward: Mapping[str, float]
+    backward: Mapping[str, float]
+
+
+# Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place but for two tensors.
+_ATTENTION_NEED = Need({SCORES: 0.75, ASKED: 1}, {SCORES: 2, ASKED: 3})
+_LEAN_NEED = Need({WIDE: 3, ASKED: -3}, {WIDE: 1, ASKED: 2})  # LayerNorm's are not there yet while GELU is computed
+_PLAIN_NEED = Need({WIDE: 2, ASKED: -3}, {WIDE: 1.5, ASKED: 2})
+
+
+@dataclasses.dataclass(frozen=True)
+class Shape:
+    """Sizes of one pass: that of a micro-batch on one replica.
+
+    Attributes:
+      examples: B.
+      tokens: T, padding included.
+      rows: N, padding included where it is computed.
+      number: bytes of an activation.
+    """
+
+    examples: int
+    tokens: int
+    rows: int
+    number: int = FLOAT
+
+
+def elements(shape: Shape, config: BertConfig, *, first_only: bool) -> dict[str, int]:
+    """Returns how many numbers a tensor of each size has."""
+    d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
+    asked = shape.examples if first_only else shape.rows
+    asking = shape.examples if first_only else tokens
+    return {
+        ROWS: shape.rows * d,
+        ASKED: asked * d,
+        PADDED: tokens * d,
+        QUERIES: asking * d,
+        WIDE: asked * config.intermediate_size,
+        SCORES: asking * heads * shape.tokens,
+        ROW: asked,
+    }
+
+
+class Block(NamedTuple):
+    """Bytes of a block: attention or feed-forward part of a layer.
+
+    Attributes:
+      kept: by name.
+      forward: beside them, while it is computed.
+      backward: beside them, while its gradient is.
+    """
+
+    kept: Mapping[str, int]
+    forward: int
+    backward: int
+
+    @property
+    def total(self) -> int:
+        """All that is kept."""
+        return sum(self.kept.values())
+
+
+def layer_blocks(
+    shape: Shape, config: BertConfig, *, lean: bool, first_only: bool, trained: bool = True
+) -> tuple[Block, Block]:
+    """Returns the attention and the feed-forward block of a layer.
+
+    Args:
+      shape: sizes of the pass.
+      config: sizes of the model, and rates of dropout.
+      lean: gradients by hand, in the place of those derived op by op.
+      first_only: whether the first token of each sequence alone is asked for, in the last layer.
+      trained: whether the layer's own weights have gradients.
+    """
+    counts = elements(shape, config, first_only=first_only)
+    attention = _LEAN_ATTENTION if lean else _PLAIN_ATTENTION
+    activations = {**_PLAIN_ACTIVATIONS, **_LEAN_ACTIVATIONS} if lean else _PLAIN_ACTIVATIONS
+    feed_forward = (*activations[config.hidden_act], *(() if lean else (_CENTERED,)), *_END)
+    return (
+        _block(attention, _ATTENTION_NEED, counts, shape, config, trained=trained),
+        _block(feed_forward, _LEAN_NEED if lean else _PLAIN_NEED, counts, shape, config, trained=trained),
+    )
+
+
+def _block(
+    table: Iterable[Kept], need: Need, counts: Mapping[str, int], shape: Shape, config: BertConfig, *, trained: bool
+) -> Block:
+    there = (row for row in table if (trained or not row.for_weights) and (not row.dropped or getattr(config, row.dropped) > 0))
+    kept = {row.name: counts[row.size] * (FLOAT if row.wide_number else shape.number) for row in there}
+    beside = (max(0, round(sum(counts[size] * count for size, count in part.items()))) * shape.number for part in need)
+    return Block(kept, *beside)

@@ -1,0 +1,268 @@
+"""How much memory a step of training will take, said before anything is built. Imports no TensorFlow.
+
+The peak of a step is found by walking through it: weights and the optimizer's slots are there all the time; the forward pass
+adds what it keeps, block by block; the backward pass gives that back from the top, and leaves gradients, all of which stay
+until their common norm is known; the update takes them. The largest sum on the way is the peak. Which moment that is depends
+on the batch: large ones end the forward pass with the most, with small ones gradients and update do.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
+from bert_tf.profiling.forecast.ways import BYTES, EMBEDDINGS, POOLER, Part, Ways
+
+_ROW_HISTORY = 198  # missed steps that the update of a word is made up from, see `optimization.deferred`
+_LABELS = 2
+_FULLEST = 3.0  # standard deviations that one of many batches lies above the mean
+
+
+@dataclasses.dataclass(frozen=True)
+class Forecast:
+    """Bytes at the peak of a step, by part.
+
+    Attributes:
+      weights: of the model, float32; those of a session that evaluates too.
+      slots: the optimizer's moments, and what else it remembers.
+      gradients: those that are there at the peak.
+      activations: what is kept for gradients that are not there yet.
+      workspace: what is computed at the peak; rows of the table of words, and copies of weights in half precision.
+      moment: when the peak is: "forward pass, layer 11".
+    """
+
+    weights: int
+    slots: int
+    gradients: int
+    activations: int
+    workspace: int
+    moment: str
+
+    @property
+    def peak(self) -> int:
+        """All parts."""
+        return self.weights + self.slots + self.gradients + self.activations + self.workspace
+
+    @property
+    def of_step(self) -> int:
+        """What is allocated within the step: all but weights and slots."""
+        return self.peak - self.weights - self.slots
+
+
+class _Live(NamedTuple):
+    """What is there at a moment, beside weights and slots."""
+
+    moment: str
+    gradients: int
+    activations: int
+    workspace: int
+
+    @property
+    def total(self) -> int:
+        return self.gradients + self.activations + self.workspace
+
+
+class _Stage(NamedTuple):
+    """A piece of the model that has a forward and a backward pass."""
+
+    name: str
+    block: Block
+    gradient: int  # bytes of its weights' gradients
+    again: tuple[tuple[int, int], ...] = ()  # of a layer that is computed again: what is then kept, and what beside that
+
+
+def forecast(config: BertConfig, *, tokens: int, batch_size: int, ways: Ways = Ways()) -> Forecast:  # noqa: B008 (it is frozen)
+    """Returns the peak of a step of training.
+
+    Args:
+      config: sizes of the model.
+      tokens: length of the sequences.
+      batch_size: examples of a step, over all replicas and micro-batches.
+      ways: how it is computed.
+    """
+    step = _Step(config, tokens, batch_size, ways)
+    peak = max(step.moments(), key=lambda live: live.total)
+    return Forecast(step.weights, step.slots, peak.gradients, peak.activations, peak.workspace, peak.moment)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Variables:
+    """Numbers that a part of the model holds.
+
+    Attributes:
+      kernels: in matrices, which decay and are multiplied with; tables among them.
+      vectors: biases and LayerNorm.
+      largest: in its largest matrix.
+    """
+
+    kernels: int
+    vectors: int
+    largest: int
+
+    @property
+    def total(self) -> int:
+        return self.kernels + self.vectors
+
+
+def _variables(config: BertConfig) -> dict[Part | None, _Variables]:
+    d, i = config.hidden_size, config.intermediate_size
+    tables = (config.type_vocab_size + config.max_position_embeddings) * d
+    layer = _Variables(4 * d * d + 2 * d * i, 9 * d + i, max(d, i) * d)
+    return {
+        EMBEDDINGS: _Variables(tables, 2 * d, config.max_position_embeddings * d),  # the table of words stands apart
+        **{number: layer for number in range(config.num_hidden_layers)},
+        POOLER: _Variables(d * d, d, d * d),
+        None: _Variables(_LABELS * d, _LABELS, _LABELS * d),
+    }
+
+
+class _Step:
+    """A step of training, walked through."""
+
+    def __init__(self, config: BertConfig, tokens: int, batch_size: int, ways: Ways) -> None:
+        self._config, self._ways = config, ways
+        own = -(-batch_size // ways.replicas)
+        examples = -(-own // ways.micro_batches)
+        rows = max(examples, round(examples * tokens * self._real(examples))) if ways.pack_tokens else examples * tokens
+        self._shape = Shape(examples, tokens, rows, BYTES[ways.precision])
+        self._words = config.vocab_size * config.hidden_size
+        read = max(1, round(own * tokens * (self._real(own) if ways.pack_tokens else 1.0)))
+        # As if words were drawn evenly from all: text repeats itself more.
+        unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
+        self._unique = math.ceil(unique)
+        held = _variables(config)
+        self._held = {part: numbers for part, numbers in held.items() if not (ways.host_embeddings and part == EMBEDDINGS)}
+        self._has_words = not ways.host_embeddings
+        self._trained = {part: numbers for part, numbers in self._held.items() if part not in ways.frozen}
+        self._trains_words = self._has_words and EMBEDDINGS not in ways.frozen
+        self._defers = ways.defers and self._has_words
+
+    def _real(self, examples: int) -> float:
+        """Returns the share of real tokens in the fullest of many batches."""
+        return min(1.0, 1.0 - self._ways.padding + _FULLEST * self._ways.spread / math.sqrt(examples))
+
+    @property
+    def weights(self) -> int:
+        sessions = 2 if self._ways.evaluates else 1
+        return FLOAT * sessions * (sum(numbers.total for numbers in self._held.values()) + self._words * self._has_words)
+
+    @property
+    def slots(self) -> int:
+        moments = 2 * (sum(numbers.total for numbers in self._trained.values()) + self._words * self._trains_words)
+        current_at = 8 * self._config.vocab_size if self._defers else 0
+        return FLOAT * moments + current_at
+
+    def moments(self) -> Iterator[_Live]:
+        """Yields what is there whenever it may be the most."""
+        yield from self._making_current()
+        yield from self._passes()
+        gradients = self._all_gradients() * (2 if self._ways.replicas > 1 else 1)  # beside their sums over replicas
+        yield _Live("update", gradients, 0, self._always() + self._update())
+
+    def _passes(self) -> Iterator[_Live]:
+        always = self._always() + self._half_kernels()
+        stages, needed = self._stages(), self._first_trained()
+        sums = self._all_gradients() if self._ways.micro_batches > 1 else 0
+        kept = 0
+        for place, stage in enumerate(stages):
+            kept += stage.block.total if place >= needed else 0
+            yield _Live(f"forward pass, {stage.name}", sums, kept, always + stage.block.forward)
+        gradients = sums
+        for place in range(len(stages) - 1, needed - 1, -1):
+            stage = stages[place]
+            for more, beside in stage.again or ((0, stage.block.backward),):
+                yield _Live(f"backward pass, {stage.name}", gradients + stage.gradient, kept + more, always + beside)
+            kept -= stage.block.total
+            gradients += 0 if sums else stage.gradient
+
+    def _first_trained(self) -> int:
+        """Returns the place of the lowest stage that keeps anything."""
+        if EMBEDDINGS not in self._ways.frozen:  # wherever they lie, their gradient comes down through all layers
+            return 0
+        layers = (n for n in range(self._config.num_hidden_layers) if n not in self._ways.frozen)
+        lowest = next(layers, self._config.num_hidden_layers)
+        return 1 + (lowest if self._ways.recompute else 2 * lowest)
+
+    def _all_gradients(self) -> int:
+        return sum(stage.gradient for stage in self._stages())
+
+    def _stages(self) -> list[_Stage]:
+        config, ways, shape = self._config, self._ways, self._shape
+        d, f = config.hidden_size, FLOAT
+        rows = shape.rows * d
+        words = 0
+        if self._trains_words:
+            words = self._unique * d if self._defers else self._words
+        dropped = rows * shape.number if config.hidden_dropout_prob else 0
+        embedded = {"output": rows * shape.number}
+        if self._has_words:
+            embedded |= {"mask": dropped, "normal": rows * f}
+        stages = [
+            _Stage("embeddings", Block(embedded, 2 * rows * f, 3 * rows * f), f * (words + self._gradient_of(EMBEDDINGS)))
+        ]
+        for number in range(config.num_hidden_layers):
+            last = number == config.num_hidden_layers - 1
+            attention, feed_forward = layer_blocks(
+                shape,
+                config,
+                lean=ways.lean_gradients,
+                first_only=last and ways.skip_unread,
+                trained=number not in ways.frozen,
+            )
+            name, gradient = f"layer {number}", f * self._gradient_of(number)
+            upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
+            if ways.recompute and not last:
+                # The forward pass lets go of a block's tensors as soon as the next has read them.
+                beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
+                # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
+                beside_gelu = (sum if ways.lean_gradients else max)((feed_forward.forward, feed_forward.backward))
+                again = (
+                    (attention.total + feed_forward.total, beside_gelu),
+                    (attention.total, attention.backward),
+                )
+                stages.append(_Stage(name, Block({"output": rows * shape.number}, beside, 0), gradient, again))
+                continue
+            stages.append(_Stage(f"{name}, attention", attention, gradient - upper))
+            stages.append(_Stage(f"{name}, feed-forward", feed_forward, upper))
+        pooled = shape.examples * d * f
+        head = Block({"pooled": 3 * pooled}, pooled, pooled)
+        stages.append(_Stage("head", head, f * (self._gradient_of(POOLER) + self._gradient_of(None))))
+        return stages
+
+    def _gradient_of(self, part: Part | None) -> int:
+        return self._trained[part].total if part in self._trained else 0
+
+    def _always(self) -> int:
+        """Returns what is there all the time: rows of words, and Adam's early products."""
+        rows = 4 * self._unique * self._config.hidden_size + self._config.vocab_size if self._defers else 0
+        return FLOAT * (rows + self._early_products())
+
+    def _half_kernels(self) -> int:
+        """Returns what kernels take in half precision, from the first operation to their gradient."""
+        if self._shape.number == FLOAT:
+            return 0
+        return self._shape.number * sum(numbers.kernels for part, numbers in self._held.items() if isinstance(part, int))
+
+    def _early_products(self) -> int:
+        """Returns numbers of moments and weights times their factors: where Adam is not fused, they wait for no gradient."""
+        if self._ways.fused_adam:
+            return 0
+        whole = self._words if self._trains_words and not self._defers else 0
+        return sum(2 * n.total + n.kernels for n in self._trained.values()) + 3 * whole
+
+    def _making_current(self) -> Iterator[_Live]:
+        if self._defers:
+            histories = self._unique * _ROW_HISTORY
+            rows = self._unique * self._config.hidden_size
+            yield _Live("words made current", 0, 0, FLOAT * 10 * (histories + rows))  # as many are there at a time
+
+    def _update(self) -> int:
+        """Returns what the update needs beside gradients: shares of the weights that decay."""
+        words = self._words if self._trains_words and not self._defers else 0
+        if self._ways.on_gpu:
+            return FLOAT * (sum(numbers.kernels for numbers in self._trained.values()) + words)
+        return FLOAT * max(words, *(2 * numbers.largest for numbers in self._trained.values()))

@@ -1,0 +1,62 @@
+"""How a step of training is computed, as far as its memory depends on that."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Union
+
+Part = Union[str, int]  # as `optimization.parts` names them: EMBEDDINGS, POOLER, the number of a layer; None is the head
+EMBEDDINGS, POOLER = "embeddings", "pooler"
+
+
+BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
+
+
+@dataclasses.dataclass(frozen=True)
+class Ways:
+    """How a step is computed, by the names of the training command's flags.
+
+    Attributes:
+      micro_batches: parts that a batch is computed in, one after the other.
+      recompute: keeps of each layer its input alone.
+      precision: of activations.
+      frozen: parts that keep their weights.
+      host_embeddings: whether the embeddings and all that belongs to them lie in the memory of the host.
+      pack_tokens: whether padding is left out of all but attention.
+      padding: share of all positions that are padding, 0 to 1; of use with `pack_tokens`.
+      spread: standard deviation of that share from one sequence to the next; 0 where all batches are alike.
+      skip_unread: computes of the last layer only what the classifier reads.
+      lean_gradients: gradients by hand.
+      fused_adam: one kernel a variable for the update.
+      defer_embeddings: updates of unused words are put off.
+      replicas: devices that share a batch, each with all weights.
+      evaluates: whether a second session evaluates while the first trains, with weights of its own.
+      on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
+        before the second of any; a thread of the CPU updates one variable after the other.
+    """
+
+    micro_batches: int = 1
+    recompute: bool = False
+    precision: str = "float32"
+    frozen: frozenset[Part] = frozenset()
+    host_embeddings: bool = False
+    pack_tokens: bool = True
+    padding: float = 0.0
+    spread: float = 0.0
+    skip_unread: bool = True
+    lean_gradients: bool = True
+    fused_adam: bool = True
+    defer_embeddings: bool = True
+    replicas: int = 1
+    evaluates: bool = False
+    on_gpu: bool = True
+
+    @property
+    def defers(self) -> bool:
+        """Whether words wait for their updates, see `estimator.update`."""
+        able = self.replicas == 1 and self.precision != "float16" and EMBEDDINGS not in self.frozen
+        return self.defer_embeddings and able
+
+
+# The published script (google-research/bert) on one GPU, which knows none of these ways.
+PUBLISHED = Ways(pack_tokens=False, skip_unread=False, lean_gradients=False, fused_adam=False, defer_embeddings=False)

@@ -1,0 +1,144 @@
+"""Files of the live memory of one step: a table (TSV) of every allocation and release, which a spreadsheet opens too.
+
+    # live memory of step 12
+    # allocator   cpu   before       281374720   peak               334237696
+    # held        cpu   weights      90852864    optimizer_state    181705728
+    microseconds  bytes   live   allocator  operation
+    0             65536   65536  cpu        bert/embeddings/GatherV2
+
+`before` is what the allocator had in use before the step, `peak` the most that it counted itself; a line of `held` says how
+much of `before` are variables. Both are left out where nothing tells. `bytes` are negative where memory is given back, and
+`live` is their sum so far on that allocator. The columns are separated by tabs.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf import atomic
+from bert_tf.errors import DataError
+from bert_tf.profiling.memory.live_memory import Change, LiveMemory, in_order
+
+FIRST_WORDS = "# live memory of step "
+
+_COLUMNS = ("microseconds", "bytes", "live", "allocator", "operation")
+_ALLOCATOR, _HELD = "# allocator", "# held"
+_BEFORE, _PEAK = "before", "peak"
+_LARGEST = (1 << 63) - 1
+
+
+class Step(NamedTuple):
+    """A whole file.
+
+    Attributes:
+      number: of the step, from 1.
+      memories: by the name of the allocator; times count from the first change of the step.
+      held: bytes of weights and of optimizer state by allocator.
+    """
+
+    number: int
+    memories: Mapping[str, LiveMemory]
+    held: Mapping[str, Mapping[str, int]]
+
+
+def file_name(step: int) -> str:
+    """Returns the name of the file of a step."""
+    return f"live_memory_step{step}.tsv"
+
+
+def write(path: str | os.PathLike[str], step: Step) -> None:
+    """Writes a file that `read` understands.
+
+    Raises:
+      OutputError: it cannot be written.
+    """
+    atomic.write_text(path, "".join(f"{line}\n" for line in _lines(step)))
+
+
+def _lines(step: Step) -> Iterator[str]:
+    yield f"{FIRST_WORDS}{step.number}"
+    for name, memory in step.memories.items():
+        counted = {} if memory.before is None else {_BEFORE: memory.before, _PEAK: memory.allocator_peak}
+        yield _row(_ALLOCATOR, name, *(word for pair in counted.items() for word in pair))
+    for name, sizes in step.held.items():
+        yield _row(_HELD, name, *(word for pair in sizes.items() for word in pair))
+    yield _row(*_COLUMNS)
+    rows = [
+        (change.micros, change.size, live, name, change.operation)
+        for name, memory in step.memories.items()
+        for change, live in zip(memory.changes, memory.live)
+    ]
+    start = min((row[0] for row in rows), default=0)
+    # Of one allocator the order stays: in one microsecond memory is taken before it is given back.
+    yield from (_row(micros - start, *rest) for micros, *rest in sorted(rows, key=lambda row: row[0]))
+
+
+def _row(*cells: object) -> str:
+    return "\t".join(map(str, cells))
+
+
+def read(path: str | os.PathLike[str]) -> Step:
+    """Reads a file.
+
+    Raises:
+      DataError: there is no such file, it is another one, or it is damaged.
+    """
+    try:
+        lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
+    except OSError as error:
+        raise DataError(f"cannot read: {error.strerror or error}", path) from error
+    if not lines[0].startswith(FIRST_WORDS):
+        raise DataError(f"does not begin with {FIRST_WORDS.rstrip()}: this is no file of live memory", path)
+    reader = _Reader()
+    for number, line in enumerate(lines, 1):
+        try:
+            reader.take(line)
+        except (ValueError, IndexError) as error:
+            wanted = f"want {', '.join(_COLUMNS)}, separated by tabs, and numbers that add up"
+            raise DataError(f"{wanted}; training with --memory_trace_step writes the file anew", path, number) from error
+    return reader.step()
+
+
+def _number(text: str) -> int:
+    """Returns a number of 64 bits."""
+    if abs(number := int(text)) > _LARGEST:
+        raise ValueError(text)
+    return number
+
+
+class _Reader:
+    """Lines so far."""
+
+    def __init__(self) -> None:
+        self._number = 0
+        self._counted: dict[str, dict[str, int]] = {}
+        self._held: dict[str, dict[str, int]] = {}
+        self._changes: dict[str, list[Change]] = defaultdict(list)
+        self._live: dict[str, int] = defaultdict(int)
+
+    def take(self, line: str) -> None:
+        first, *cells = line.split("\t")
+        if line.startswith(FIRST_WORDS):
+            self._number = int(line[len(FIRST_WORDS) :])
+        elif first in (_ALLOCATOR, _HELD):
+            sizes = self._counted if first == _ALLOCATOR else self._held
+            sizes[cells[0]] = {name: _number(size) for name, size in zip(cells[1::2], cells[2::2])}
+        elif line and first != _COLUMNS[0]:
+            size, live, allocator, operation = cells
+            self._live[allocator] += _number(size)
+            if self._live[allocator] != _number(live):
+                raise ValueError(line)
+            self._changes[allocator].append(Change(_number(first), int(size), operation))
+
+    def step(self) -> Step:
+        memories = {}
+        for name in dict.fromkeys((*self._counted, *self._changes)):
+            counted = self._counted.get(name, {})
+            memory = in_order(self._changes[name])
+            memories[name] = dataclasses.replace(memory, before=counted.get(_BEFORE), allocator_peak=counted.get(_PEAK))
+        return Step(self._number, memories, self._held)

@@ -1,0 +1,209 @@
+"""Files of what every operation of one step put out, and how many bytes of memory that took.
+
+    SrcNode bert/encoder/layer_0/attention/self/Softmax 1
+    Output 0 47185920 47185920 GPU_0_bfc 1561347949594120
+
+A `SrcNode` is an operation with the number of its outputs. An `Output` is one of them: its place, the bytes that were asked
+for, those that the allocator gave, the allocator, and when (microseconds). Two outputs may share one piece of memory: what
+reads a variable, assigns to it or changes a shape hands on what it got, and counts it again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf import atomic
+from bert_tf.errors import DataError
+
+MALFORMED = "malformed"
+NO_OUTPUTS = "no outputs"
+MISCOUNTED = "miscounted"
+UNKNOWN_ALLOCATOR = "unknown"
+FIRST_WORD = "SrcNode "
+
+_NODE, _OUTPUT = FIRST_WORD, "Output "
+_SHOWN_CHARACTERS = 200
+_NUMBER = "([0-9]{1,19})"  # what 64 bits hold
+_NODE_LINE = re.compile(rf"SrcNode (\S+) {_NUMBER}")
+_OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER}")
+
+
+class Output(NamedTuple):
+    """One output of an operation."""
+
+    slot: int
+    requested: int  # bytes
+    allocated: int  # bytes; 0 where the memory was there before the step
+    allocator: str
+    time: int  # microseconds
+
+
+class Node(NamedTuple):
+    """An operation as it ran; one that runs several times in a step is there several times."""
+
+    name: str
+    outputs: tuple[Output, ...]
+
+
+class Skipped(NamedTuple):
+    """A line that adds nothing to the sums."""
+
+    line: int  # from 1
+    problem: str
+    text: str
+
+
+class Trace(NamedTuple):
+    """A whole file."""
+
+    nodes: tuple[Node, ...]
+    skipped: tuple[Skipped, ...] = ()
+
+    def outputs(self) -> Iterator[tuple[str, Output]]:
+        """Yields each output with the name of its operation, in the order of the file."""
+        return ((node.name, output) for node in self.nodes for output in node.outputs)
+
+
+def read(path: str | os.PathLike[str]) -> Trace:
+    """Reads a file; lines that cannot be used are skipped and named.
+
+    Raises:
+      DataError: there is no such file, or it is no trace.
+    """
+    try:
+        text = Path(path).read_bytes().decode(errors="replace")
+    except OSError as error:
+        raise DataError(f"cannot read: {error.strerror or error}", path) from error
+    trace = parse(text)
+    if not trace.nodes:
+        raise DataError("no line begins with SrcNode: this is no memory trace", path)
+    return trace
+
+
+def parse(text: str) -> Trace:
+    """Reads the text of a file, see `read`."""
+    reader = _Reader()
+    *lines, unended = text.split("\n")
+    for number, line in enumerate(lines, 1):
+        reader.take(number, line.rstrip("\r"))
+    reader.take_unended(len(lines) + 1, unended)
+    reader.close()
+    return Trace(tuple(reader.nodes), tuple(sorted(reader.skipped)))
+
+
+class _Reader:
+    """Lines so far."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.skipped: list[Skipped] = []
+        self._name: str | None = None  # of the operation whose outputs follow
+        self._outputs: list[Output] = []
+        self._time = ""  # of the last output
+        self._expected = self._seen = self._line = 0
+
+    def take(self, number: int, line: str) -> None:
+        if found := _OUTPUT_LINE.fullmatch(line):
+            self._add(number, line, found)
+        elif found := _NODE_LINE.fullmatch(line):
+            self.close()
+            self._name, self._expected, self._line = found[1], int(found[2]), number
+        elif line.strip():
+            self._skip_malformed(number, line)
+
+    def take_unended(self, number: int, line: str) -> None:
+        """Takes what follows the last line end: of a file that was cut off its last number lacks digits."""
+        found = _OUTPUT_LINE.fullmatch(line)
+        if found and len(found[5]) < len(self._time):
+            self._seen += 1
+            self._skip(number, f"{MALFORMED}: cut off", line)
+        else:
+            self.take(number, line)
+
+    def _add(self, number: int, line: str, found: re.Match[str]) -> None:
+        if self._name is None:
+            self._skip(number, f"{MALFORMED}: an output of no operation", line)
+            return
+        slot, requested, allocated, allocator, time = found.groups()
+        self._outputs.append(Output(int(slot), int(requested), int(allocated), allocator, int(time)))
+        self._seen += 1
+        self._time = time
+
+    def _skip_malformed(self, number: int, line: str) -> None:
+        fields = line.split(" ")
+        if line.startswith(_NODE):
+            self.close()  # the outputs that follow are not those of the operation before
+            problem = "want SrcNode, name, number of outputs"
+        elif line.startswith(_OUTPUT):
+            self._seen += 1
+            complete = len(fields) == len(("Output", *Output._fields))
+            missing = [name for name, field in zip(Output._fields, fields[1:]) if not field] if complete else []
+            problem = f"no {missing[0]}" if missing else f"want Output, {', '.join(Output._fields)}"
+        else:
+            problem = "neither SrcNode nor Output"
+        self._skip(number, f"{MALFORMED}: {problem}", line)
+
+    def close(self) -> None:
+        """Ends the operation whose outputs were read."""
+        if self._name is None:
+            return
+        self.nodes.append(Node(self._name, tuple(self._outputs)))
+        if self._seen != self._expected:
+            problem = f"{MISCOUNTED}: {self._expected} outputs announced, {self._seen} found"
+            self._skip(self._line, problem, f"{_NODE}{self._name} {self._expected}")
+        elif not self._expected:
+            self._skip(self._line, NO_OUTPUTS, f"{_NODE}{self._name} 0")
+        self._name, self._outputs, self._seen = None, [], 0
+
+    def _skip(self, number: int, problem: str, line: str) -> None:
+        self.skipped.append(Skipped(number, problem, line[:_SHOWN_CHARACTERS]))
+
+
+def write(path: str | os.PathLike[str], trace: Trace) -> None:
+    """Writes a file that `read` understands.
+
+    Raises:
+      OutputError: it cannot be written.
+    """
+    atomic.write_text(path, "".join(f"{line}\n" for node in trace.nodes for line in _lines(node)))
+
+
+def _lines(node: Node) -> Iterator[str]:
+    yield f"{_NODE}{_word(node.name)} {len(node.outputs)}"
+    for slot, requested, allocated, allocator, time in node.outputs:
+        yield f"{_OUTPUT}{slot} {requested} {allocated} {_word(allocator) or UNKNOWN_ALLOCATOR} {time}"
+
+
+def _word(name: str) -> str:
+    """Returns a name without white space, which separates the columns."""
+    return "_".join(name.split())
+
+
+def from_run_metadata(metadata: Any) -> Trace:
+    """Returns what a step put out, by the runtime's own records, in the order in which the operations began.
+
+    Args:
+      metadata: `RunMetadata` of a step that was run with a trace level.
+    """
+    nodes = [_node(stats) for device in metadata.step_stats.dev_stats for stats in device.node_stats if _is_operation(device)]
+    return Trace(tuple(node for _, node in sorted(nodes, key=lambda pair: pair[0])))
+
+
+def _is_operation(device: Any) -> bool:
+    """Whether a device's records are of operations; a GPU's streams tell of their kernels once more."""
+    return "/stream:" not in device.device
+
+
+def _node(stats: Any) -> tuple[int, Node]:
+    begun = stats.all_start_micros
+    outputs: Sequence[Output] = [_output(output, begun) for output in stats.output]
+    return begun, Node(stats.node_name, tuple(outputs))
+
+
+def _output(output: Any, time: int) -> Output:
+    memory = output.tensor_description.allocation_description
+    return Output(output.slot, memory.requested_bytes, memory.allocated_bytes, memory.allocator_name or UNKNOWN_ALLOCATOR, time)

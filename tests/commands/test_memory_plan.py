@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.commands import memory_plan
+from bert_tf.config import BertConfig
+
+BASE = BertConfig(vocab_size=30522)
+
+
+@pytest.fixture
+def config_file(tmp_path):
+    path = tmp_path / "bert_config.json"
+    path.write_text(BASE.to_json())
+    return path
+
+
+def run(capsys, *argv):
+    status = memory_plan.main(["plan", *map(str, argv)])
+    return status, *capsys.readouterr()
+
+
+def plan(capsys, config_file, **given):
+    values = {"bert_config_file": config_file, "max_seq_length": 64, "train_batch_size": 12, "gpu_memory_mb": 5175, **given}
+    status, out, _ = run(capsys, *(f"--{name}={value}" for name, value in values.items()), "--json")
+    return status, json.loads(out)
+
+
+def test_what_fits_has_status_0(capsys, config_file):
+    status, found = plan(capsys, config_file)
+    assert status == 0
+    assert found["fits"]
+    assert found["peak_bytes"] == sum(found["by_part"].values())
+    assert found["peak_bytes"] < found["usable_bytes"] < found["memory_bytes"] == 5175 * 2**20
+
+
+def test_what_does_not_fit_has_status_1(capsys, config_file):
+    status, found = plan(capsys, config_file, train_batch_size=1000)
+    assert status == 1
+    assert not found["fits"]
+
+
+def test_accumulation_makes_it_fit(capsys, config_file):
+    largest = plan(capsys, config_file)[1]["largest_batch"]["64"]
+    assert plan(capsys, config_file, train_batch_size=2 * largest)[0] == 1
+    assert plan(capsys, config_file, train_batch_size=2 * largest, gradient_accumulation_steps=4)[0] == 0
+
+
+def test_largest_batches_fall_with_the_length(capsys, config_file):
+    largest = plan(capsys, config_file)[1]["largest_batch"]
+    assert list(largest) == ["64", "128", "256", "320", "384", "512"]
+    assert sorted(largest.values(), reverse=True) == list(largest.values())
+
+
+def test_flags_of_training_reach_the_forecast(capsys, config_file):
+    given = {
+        "train_batch_size": 64,
+        "max_seq_length": 128,
+        "gradient_accumulation_steps": 2,
+        "recompute": True,
+        "precision": "bfloat16",
+        "freeze": "embeddings,0-3",
+        "padding": 0.25,
+        "num_gpus": 2,
+        "eval_every_n_steps": 100,
+    }
+    ways = plan(capsys, config_file, **given)[1]["ways"]
+    assert (ways["micro_batches"], ways["replicas"], ways["recompute"], ways["precision"]) == (2, 2, True, "bfloat16")
+    assert ways["frozen"] == ["0", "1", "2", "3", "embeddings"]
+    assert ways["padding"] == 0.25
+    assert ways["evaluates"]
+
+
+def test_the_published_layout_is_all_off_but_what_is_given(capsys, config_file):
+    ways = plan(capsys, config_file, published_layout=True, fused_adam=True)[1]["ways"]
+    assert not any(ways[name] for name in ("pack_tokens", "skip_unread", "lean_gradients", "defer_embeddings"))
+    assert ways["fused_adam"]
+
+
+def test_says_it_in_words(capsys, config_file):
+    flags = [f"--bert_config_file={config_file}", "--max_seq_length=128", "--train_batch_size=64"]
+    status, out, err = run(capsys, *flags, "--gpu_memory_mb=5175")
+    assert (status, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0] == "12 layers, hidden 768, 12 heads, vocabulary 30522"
+    assert any(line.startswith("does not fit: ") for line in lines)
+    assert any(line.startswith("--recompute ") for line in lines)
+    assert run(capsys, *flags, "--gpu_memory_mb=50000")[1].count("fits, ") == 1
+
+
+def test_a_short_model_has_no_long_lengths(capsys, tmp_path):
+    path = tmp_path / "tiny.json"
+    path.write_text(BertConfig.tiny().to_json())
+    assert list(plan(capsys, path, max_seq_length=16)[1]["largest_batch"]) == ["64"]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        ({"gpu_memory_mb": None}, "--gpu_memory_mb is required"),
+        ({"bert_config_file": None}, "--bert_config_file is required"),
+        ({"bert_config_file": "none.json"}, "none.json: cannot read the configuration"),
+        ({"max_seq_length": 513}, "--max_seq_length=513: the model knows 1 to 512 positions"),
+        ({"padding": 1.0}, "--padding=1: is a share"),
+        ({"padding": "nan"}, "--padding=nan: is a share"),
+        ({"train_batch_size": "auto"}, "train_batch_size=auto"),
+        ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
+        ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than parts"),
+        ({"train_batch_size": 0}, "train_batch_size"),
+        ({"precision": "float8"}, "unknown value 'float8'"),
+    ],
+)
+def test_problems_are_one_line(capsys, config_file, given, problem):
+    values = {"bert_config_file": config_file, "max_seq_length": 64, "train_batch_size": 12, "gpu_memory_mb": 5175, **given}
+    status, out, err = run(capsys, *(f"--{name}={value}" for name, value in values.items() if value is not None))
+    assert (status, out) == (2, "")
+    assert problem in err
+    assert len(err.splitlines()) == 1
+
+
+def test_help_names_every_flag(capsys):
+    status, out, _ = run(capsys, "--help")
+    assert status == 0
+    assert all(row.name in out for row in memory_plan.FLAGS)
+
+
+def test_is_an_action_of_the_memory_command(config_file):
+    command = [sys.executable, "-m", "bert_tf", "memory", "plan", "--gpu_memory_mb=400", f"--bert_config_file={config_file}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "does not fit" in done.stdout

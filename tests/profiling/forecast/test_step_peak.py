@@ -1,0 +1,177 @@
+"""Forecasts of memory, against steps counted by hand and real ones."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+import sys
+
+import pytest
+
+from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.profiling.forecast.ways import PUBLISHED, Ways
+from tests.profiling import steps
+from tests.profiling.forecast_table import GRID, WIDER, Cell
+
+BASE = BertConfig(vocab_size=30522)
+
+
+def test_needs_no_tensorflow():
+    code = "import sys, bert_tf.profiling.forecast.fitting; sys.exit('tensorflow' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_weights_and_slots_are_those_of_the_model():
+    # BERT-Base has 109,482,240 numbers (Devlin et al., 2018: 110 M); the head for two labels 2 * 768 + 2 more.
+    found = forecast(BASE, tokens=128, batch_size=1, ways=PUBLISHED)
+    assert found.weights == 4 * (109_482_240 + 2 * 768 + 2)
+    assert found.slots == 2 * found.weights
+    # Deferred updates remember a step of 8 bytes for each word.
+    assert forecast(BASE, tokens=128, batch_size=1).slots == found.slots + 8 * 30522
+
+
+def test_a_step_counted_by_hand():
+    """Two layers, hidden 8, intermediate 16, 2 heads, 32 words, 64 positions; 2 examples of 5 tokens, computed as published.
+
+    In numbers: a layer has 600 (512 in matrices), embeddings 800 (784), pooler 72 (64), head 18 (16); 2090 (1888) in all. A row
+    of hidden states of all tokens is 80, a wide one 160, the scores of all heads 100.
+    """
+    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, ways=PUBLISHED)
+    assert found.moment == "backward pass, layer 1, feed-forward"
+    attention = 3 * 80 + 3 * 100 + 5 * 80 + 10  # query, key, value; weights, mask, dropped; rows; a scale for each
+    feed_forward = 5 * 160 + 4 * 80 + 10
+    assert found.activations == 4 * (3 * 80 + 2 * (attention + feed_forward))
+    assert found.gradients == 4 * (18 + 72 + 2 * 8 * 16)  # of head, pooler, and the last layer's feed-forward matrices
+    assert found.workspace == 4 * (2 * 2090 + 1888 + 1.5 * 160 + 2 * 80)  # Adam's early products, and the block's own
+    assert (found.weights, found.slots) == (4 * 2090, 4 * 2 * 2090)
+    assert found.peak == found.of_step + 4 * 3 * 2090
+
+
+def test_below_the_lowest_part_that_is_trained_nothing_is_kept():
+    frozen = frozenset({"embeddings", "pooler", 0, 1})
+    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, ways=dataclasses.replace(PUBLISHED, frozen=frozen))
+    assert found.slots == 4 * 2 * 18
+    assert found.activations == found.gradients == 0
+    assert found.moment.startswith("forward pass")
+
+
+def test_small_batches_peak_in_the_update_and_large_ones_between_the_passes():
+    small, large = (forecast(BASE, tokens=128, batch_size=size) for size in (1, 32))
+    assert small.moment == "update"
+    # All gradients but those of the words' table, and rows of that.
+    assert small.gradients == pytest.approx(4 * (109_482_240 - 30522 * 768), rel=0.01)
+    assert "layer 10, feed-forward" in large.moment
+    assert large.activations > 20 * large.gradients
+
+
+def test_embeddings_of_the_host_send_their_gradient_through_frozen_layers():
+    ways = Ways(host_embeddings=True, frozen=frozenset(range(6)))
+    through = forecast(BASE, tokens=128, batch_size=32, ways=ways)
+    ended = forecast(BASE, tokens=128, batch_size=32, ways=dataclasses.replace(ways, frozen=ways.frozen | {"embeddings"}))
+    assert through.activations > 1.5 * ended.activations
+
+
+def test_a_session_that_evaluates_has_weights_and_no_slots():
+    alone, both = (forecast(BASE, tokens=64, batch_size=8, ways=Ways(evaluates=on)) for on in (False, True))
+    assert (both.weights, both.slots, both.of_step) == (2 * alone.weights, alone.slots, alone.of_step)
+
+
+def test_the_fullest_of_many_batches_counts():
+    # 0.1 from one sequence to the next is 0.1 / 3 from one batch of 9 to the next, and 0.1 the third of those.
+    full = forecast(BASE, tokens=100, batch_size=9, ways=Ways(padding=0.5, spread=0.1))
+    assert full == forecast(BASE, tokens=100, batch_size=9, ways=Ways(padding=0.4))
+    # No batch is fuller than without padding, and padding that is computed is in all of them.
+    fullest = forecast(BASE, tokens=100, batch_size=1, ways=Ways(padding=0.1, spread=0.2))
+    assert fullest == forecast(BASE, tokens=100, batch_size=1)
+    padded = Ways(pack_tokens=False, padding=0.5)
+    uneven = dataclasses.replace(padded, spread=0.1)
+    assert forecast(BASE, tokens=100, batch_size=9, ways=uneven) == forecast(BASE, tokens=100, batch_size=9, ways=padded)
+
+
+def test_activations_grow_with_the_batch():
+    one, two = (forecast(BASE, tokens=128, batch_size=size) for size in (64, 128))
+    assert two.activations == pytest.approx(2 * one.activations, rel=1e-3)
+    assert two.weights + two.slots == one.weights + one.slots
+
+
+def grows(**change):
+    """Peak of a change in terms of the peak without it."""
+    with_it, without = (
+        forecast(BASE, tokens=128, batch_size=32, ways=dataclasses.replace(Ways(), **part)).peak for part in (change, {})
+    )
+    return with_it / without
+
+
+@pytest.mark.parametrize(
+    ("change", "least", "most"),
+    [
+        ({"micro_batches": 2}, 0.6, 0.8),
+        ({"recompute": True}, 0.3, 0.5),
+        ({"precision": "bfloat16"}, 0.55, 0.8),
+        ({"frozen": frozenset({"embeddings", *range(6)})}, 0.4, 0.6),
+        ({"host_embeddings": True}, 0.8, 0.98),
+        ({"padding": 0.5}, 0.55, 0.8),
+        ({"pack_tokens": False}, 0.99, 1.01),  # without padding there is nothing to leave out
+        ({"lean_gradients": False}, 1.2, 1.6),
+        ({"skip_unread": False}, 1.02, 1.2),
+        ({"fused_adam": False}, 1.15, 1.4),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
+)
+def test_each_way_moves_the_peak(change, least, most):
+    assert least < grows(**change) < most
+
+
+def test_replicas_share_the_batch_and_add_up_gradients():
+    alone = forecast(BASE, tokens=128, batch_size=16, ways=Ways(defer_embeddings=False))
+    assert forecast(BASE, tokens=128, batch_size=32, ways=Ways(replicas=2)).activations == alone.activations
+    small = forecast(BASE, tokens=8, batch_size=2, ways=Ways(replicas=2))
+    assert small.gradients == 2 * 4 * (109_482_240 + 2 * 768 + 2)
+
+
+@pytest.mark.parametrize(
+    ("ways", "defers"),
+    [
+        (Ways(), True),
+        (Ways(defer_embeddings=False), False),
+        (Ways(precision="float16"), False),
+        (Ways(replicas=2), False),
+        (Ways(frozen=frozenset({"embeddings"})), False),
+    ],
+)
+def test_words_wait_for_updates_where_training_lets_them(ways, defers):
+    assert ways.defers is defers
+
+
+def check(cell, **sizes):
+    found, state, live = cell.compare(**sizes)
+    assert found.weights + found.slots == pytest.approx(state, rel=1e-3)
+    assert found.peak == pytest.approx(state + live, rel=0.15)
+    assert found.of_step == pytest.approx(live, rel=0.2)  # without what is there all the time
+
+
+@pytest.mark.parametrize("cell", GRID)
+def test_forecasts_the_live_peak_of_real_steps(cell):
+    check(cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", WIDER)
+def test_forecasts_the_live_peak_of_more_steps(cell):
+    check(cell)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("activation", "lean"), [("gelu_erf", True), ("gelu_erf", False), ("relu", True), ("tanh", False)])
+def test_forecasts_with_any_activation(activation, lean):
+    check(Cell(128, 4, 128, 16, {"lean_gradients": lean}), hidden_act=activation)
+
+
+@pytest.mark.slow
+def test_forecasts_words_that_are_made_current():
+    """With one narrow layer and many words the peak is before the forward pass."""
+    cell, sizes = Cell(64, 1, 128, 32, {}), {"vocab_size": 30000}
+    model = steps.config(cell.hidden, cell.layers, **sizes)
+    assert forecast(model, tokens=cell.tokens, batch_size=cell.batch_size).moment == "words made current"
+    check(cell, **sizes)

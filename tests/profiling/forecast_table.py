@@ -1,0 +1,85 @@
+"""Forecasts beside the live peaks of real steps on the CPU: python -m tests.profiling.forecast_table prints the table."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from bert_tf.profiling.forecast.step_peak import Forecast, forecast
+from bert_tf.profiling.forecast.ways import PUBLISHED, Ways
+from tests.profiling import steps
+
+
+class Cell(NamedTuple):
+    """A step: sizes of the model and of the batch, and what differs from the default ways of computing."""
+
+    hidden: int
+    layers: int
+    tokens: int
+    batch_size: int
+    changes: Mapping[str, Any]
+
+    def compare(self, **sizes: Any) -> tuple[Forecast, int, int]:
+        """Returns the forecast, the bytes of all variables, and the live peak of what the step itself allocates."""
+        model = steps.config(self.hidden, self.layers, **sizes)
+        ways = Ways(**{**self.changes, "on_gpu": False})
+        memory, state = steps.memory_of(model, self.tokens, self.batch_size, ways)
+        return forecast(model, tokens=self.tokens, batch_size=self.batch_size, ways=ways), state, memory.peak
+
+    @property
+    def said(self) -> str:
+        """What differs, for people."""
+        if self.changes == dataclasses.asdict(PUBLISHED):
+            return "published layout"
+        shown = {name: sorted(map(str, v)) if isinstance(v, frozenset) else v for name, v in self.changes.items()}
+        return ", ".join(f"{name} {value}" for name, value in shown.items())
+
+
+GRID = (
+    Cell(64, 2, 64, 16, {}),
+    Cell(128, 3, 32, 4, {}),
+    Cell(128, 3, 256, 4, {"padding": 0.5}),
+    Cell(256, 3, 64, 8, {}),
+    Cell(128, 3, 128, 8, {"recompute": True}),
+    Cell(128, 3, 128, 16, {"micro_batches": 4}),
+    Cell(128, 3, 128, 8, {"frozen": frozenset({"embeddings", 0})}),
+    Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
+)
+WIDER = (
+    *(Cell(hidden, layers, 128, 8, {}) for hidden, layers in ((64, 1), (64, 6), (192, 4), (384, 6), (512, 2))),
+    *(Cell(128, 4, tokens, 8, {}) for tokens in (16, 64, 256, 384)),
+    *(Cell(128, 4, 64, batch, {}) for batch in (1, 4, 16, 64)),
+    Cell(128, 4, 128, 8, {"precision": "bfloat16"}),
+    Cell(256, 4, 32, 2, {"defer_embeddings": False}),
+    Cell(256, 4, 32, 2, {"fused_adam": False}),
+    Cell(256, 4, 32, 4, {"micro_batches": 4}),
+    Cell(128, 4, 128, 16, {"precision": "float16"}),
+    Cell(128, 4, 128, 16, {"precision": "bfloat16", "lean_gradients": False}),
+    Cell(128, 4, 128, 16, {"precision": "bfloat16", "recompute": True}),
+    Cell(128, 6, 128, 16, {"recompute": True, "lean_gradients": False}),
+    Cell(128, 6, 128, 32, {"recompute": True, "micro_batches": 4}),
+    Cell(128, 4, 512, 4, {"recompute": True}),
+    Cell(128, 4, 128, 16, {"frozen": frozenset({1, 2})}),
+    Cell(128, 4, 128, 16, {"frozen": frozenset({"embeddings"})}),
+    Cell(128, 4, 128, 16, {"skip_unread": False}),
+    Cell(128, 4, 128, 16, {"pack_tokens": False, "padding": 0.5}),
+)
+
+
+def lines() -> Iterator[str]:
+    """Yields a Markdown table."""
+    yield "| hidden | layers | tokens | batch | ways | live peak, MB | forecast | forecast / live | without variables |"
+    yield "|---" * 9 + "|"
+    for cell in (*GRID, *WIDER):
+        found, state, live = cell.compare()
+        sizes = " | ".join(map(str, cell[:4]))
+        ratios = f"{found.peak / (state + live):.3f} | {found.of_step / live:.3f}"
+        yield f"| {sizes} | {cell.said} | {(state + live) / 1e6:.1f} | {found.peak / 1e6:.1f} | {ratios} |"
+
+
+if __name__ == "__main__":
+    for line in lines():
+        sys.stdout.write(line + "\n")
+        sys.stdout.flush()

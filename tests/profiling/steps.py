@@ -1,0 +1,90 @@
+"""Real steps of training, with the records of what they allocate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
+from bert_tf.estimator.update import Optimization
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule, train_input_fn
+from bert_tf.modeling.execution import Execution
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.profiling.forecast.ways import Ways
+from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
+from bert_tf.runtime.devices import session_config
+from bert_tf.tasks.base import HeadSpec
+
+tf1 = tf.compat.v1
+
+
+def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
+    """A model with heads of 64 numbers."""
+    return BertConfig(
+        **{
+            "vocab_size": 3000,
+            "hidden_size": hidden,
+            "num_hidden_layers": layers,
+            "num_attention_heads": hidden // 64,
+            "intermediate_size": 4 * hidden,
+            **sizes,
+        }
+    )
+
+
+def traced(model: BertConfig, tokens: int, batch_size: int, ways: Ways, *, count: int = 1) -> tuple[list[Any], int]:
+    """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
+
+    Of all sequences but the longest a share of `ways.padding` is padding.
+    """
+    execution = Execution(
+        pack_tokens=ways.pack_tokens,
+        skip_unread=ways.skip_unread,
+        lean_gradients=ways.lean_gradients,
+        recompute=ways.recompute,
+        dtype=tf.as_dtype(ways.precision),
+    )
+    optimization = Optimization(
+        learning_rate=1e-4,
+        warmup_steps=10,
+        total_steps=300,
+        micro_batches=ways.micro_batches,
+        frozen=ways.frozen,
+        defer_embeddings=ways.defer_embeddings,
+        loss_scaling=ways.precision == "float16",
+        adamw=AdamWConfig(fused=ways.fused_adam),
+    )
+    with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
+        pipeline = train_input_fn(
+            _features(model, tokens, batch_size, ways.padding), Schedule(batch_size, batch_size, 9), seed=1
+        )
+        batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
+        spec = make_model_fn(Model(model, HeadSpec(2), execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
+        session.run(tf1.global_variables_initializer())
+        session.run(tf1.local_variables_initializer())
+        session.run(spec.train_op)
+        recorded = [tf1.RunMetadata() for _ in range(count)]
+        for metadata in recorded:
+            session.run(spec.train_op, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
+        variables = tf1.global_variables() + tf1.local_variables()
+        return recorded, sum(int(np.prod(variable.shape)) * variable.dtype.size for variable in variables)
+
+
+def memory_of(model: BertConfig, tokens: int, batch_size: int, ways: Ways) -> tuple[LiveMemory, int]:
+    """Returns the memory of a step of training, and the bytes of all variables.
+
+    Of three steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
+    """
+    recorded, state = traced(model, tokens, batch_size, ways, count=3)
+    return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
+
+
+def _features(model: BertConfig, tokens: int, batch_size: int, padding: float) -> SentenceFeatures:
+    lengths = np.full(batch_size, round(tokens * (1.0 - padding)), np.int32)
+    lengths[0] = tokens
+    ids = np.random.default_rng(0).integers(0, model.vocab_size, lengths.sum()).astype(np.int32)
+    return SentenceFeatures(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))
