@@ -20,6 +20,7 @@ coverage: install
 	$(BIN)/pytest $(TESTS) --cov --cov-report=term
 
 # BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt: .peers/transformers/bin/python
+# Pages are looked at in a browser: apt-get install chromium
 test-slow: install
 	$(BIN)/pytest -m slow
 

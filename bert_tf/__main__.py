@@ -37,6 +37,12 @@ def _profile(argv: list[str]) -> int:
     return profile.main(argv)
 
 
+def _report(argv: list[str]) -> int:
+    from bert_tf.commands import report
+
+    return report.main(argv)
+
+
 COMMANDS = {
     "classifier": classifier.main,
     "evaluate": _evaluate,
@@ -46,6 +52,7 @@ COMMANDS = {
     "memory": _memory,
     "profile": _profile,
     "reproduce": reproduce.main,
+    "report": _report,
     "data": data.main,
 }
 

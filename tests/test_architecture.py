@@ -22,7 +22,7 @@ LAYERS = (
     ("tasks",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
-    ("benchmark", "reproduction", "batch"),
+    ("benchmark", "reproduction", "batch", "report"),
     ("commands",),
     ("__main__",),
 )

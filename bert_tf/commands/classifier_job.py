@@ -11,7 +11,7 @@ from absl import logging
 from bert_tf import atomic
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
-from bert_tf.commands import loss, memory_preflight, results, speed, submission
+from bert_tf.commands import loss, memory_preflight, report, results, speed, submission
 from bert_tf.commands.evaluating import best_by
 from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import Job, prepare
@@ -39,7 +39,7 @@ from bert_tf.runtime import gpu_memory, placement
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS, misgiving
-from bert_tf.tasks import labels
+from bert_tf.tasks import labels, mistakes
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -71,6 +71,8 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
         outcome = _train(job, plan)
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
+            if machine.is_chief:
+                report.at_end(job.output_dir)
             return INTERRUPTED
     if not machine.is_chief:
         logging.info("the chief evaluates and predicts; this worker is done")
@@ -80,6 +82,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
         _predict(job, estimator)
+    report.at_end(job.output_dir)
     return 0
 
 
@@ -295,13 +298,16 @@ def _model(job: Job) -> Model:
 
 def _evaluate(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running evaluation *****")
-    evaluations, step = {}, 0
+    evaluations, wrong, step = {}, {}, 0
     for split in job.splits[DEV]:
         features = _features(job, split)
         logits, step = _logits(job, estimator, features, job.settings.job.eval_batch_size)
         evaluations[split] = _measured(job, features, logits)
+        labels_of_split = features.label_ids[features.first_rows]
+        wrong[split] = mistakes.most_confident(job.task.head, job.task.labels, job.examples[split], logits, labels_of_split)
     note = SAMPLE_NOTE if job.data.is_sample else ""
     values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note)
+    results.write_mistakes(job.results_dir, wrong)
     run.report_to_tensorboard(estimator, values, step)
 
 

@@ -13,7 +13,7 @@ from absl import logging
 from bert_tf import atomic
 from bert_tf.commands import submission
 from bert_tf.metrics import ClassScores
-from bert_tf.tasks import predictions
+from bert_tf.tasks import mistakes, predictions
 from bert_tf.tasks.base import SentenceExample, Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
 from bert_tf.tasks.scores import Logits
@@ -50,6 +50,19 @@ def write_evaluation(
     content = {**results, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / "eval_results.json", json.dumps(content, indent=2, sort_keys=True) + "\n")
     return results
+
+
+def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[mistakes.Mistake]]) -> None:
+    """Writes wrong_examples.jsonl; an evaluation without any leaves an empty file.
+
+    Args:
+      output_dir: the folder.
+      found: by split.
+
+    Raises:
+      OutputError: the file cannot be written.
+    """
+    _write_lines(Path(output_dir) / mistakes.FILE, mistakes.lines(found))
 
 
 def write_predictions(

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from absl import logging
 
 from bert_tf import atomic
-from bert_tf.commands import classifier_job, recipes
+from bert_tf.commands import classifier_job, recipes, report
 from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import results_dir
 from bert_tf.errors import FlagError
@@ -68,6 +68,7 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """
     status = train_each(settings, environment=environment)
     if status == 0:
+        report.at_end(Path(settings.job.output_dir))
         print("\n".join(table(collect(settings))))
     return status
 

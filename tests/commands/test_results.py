@@ -9,6 +9,7 @@ import pytest
 
 from bert_tf.commands import results
 from bert_tf.errors import OutputError
+from bert_tf.tasks import mistakes
 from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
 from bert_tf.tasks.evaluation import evaluate_logits
 from bert_tf.tasks.glue import TASKS
@@ -178,3 +179,14 @@ def test_a_folder_that_is_a_file_is_refused(write, tmp_path):
     with pytest.raises(OutputError, match="cannot write: (Not a directory|File exists)"):
         write(path)
     assert path.read_text() == "mine"
+
+
+def test_mistakes_are_lines_of_json(tmp_path):
+    results.write_mistakes(tmp_path, {"dev": [mistakes.Mistake("dev-1", "a", None, "yes", "no", 0.75, None)], "dev_other": []})
+    (line,) = (tmp_path / "wrong_examples.jsonl").read_text().splitlines()
+    assert json.loads(line).items() >= {"split": "dev", "id": "dev-1", "label": "yes", "predicted": "no"}.items()
+
+
+def test_evaluation_without_mistakes_leaves_an_empty_file(tmp_path):
+    results.write_mistakes(tmp_path, {"dev": []})
+    assert (tmp_path / "wrong_examples.jsonl").read_text() == ""

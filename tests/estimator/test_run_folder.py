@@ -100,6 +100,7 @@ def test_checkpoints_of_an_unknown_run_are_not_touched(tmp_path):
             "submission.zip",
         ),
         *("AX/predictions_diagnostic.tsv", "XNLI-sw/eval_results.json", "AX/submission/AX.tsv"),
+        *("memory_trace_step5.txt", "live_memory_step5.tsv", "profile/phases.json", "timing.json", "report.html"),
     ],
 )
 def test_overwriting_deletes_what_a_run_writes(claimed, name):

@@ -59,6 +59,12 @@ def test_an_interrupt_keeps_the_step_that_it_names(interrupted):
     assert steps_reported(folder)[-1] == step
 
 
+def test_an_interrupt_leaves_a_page_of_what_there_is(interrupted):
+    text = (interrupted[0] / "report.html").read_text(encoding="utf-8")
+    assert "Not finished: the last logged step is " in text
+    assert "Training loss" in text
+
+
 def test_an_interrupted_run_goes_on_where_it_stopped(interrupted, train_flags):
     folder, first = interrupted
     step = int(re.search(r"at step (\d+);", first.stderr)[1])

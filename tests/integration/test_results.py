@@ -30,9 +30,24 @@ def test_nothing_but_results_is_in_the_folder(finished):
     names = {re.sub(r"ckpt-\d+.*|tfevents.*", "*", path.name) for path in folder.iterdir()}
     assert names == {
         *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "features"),
-        *("metrics.jsonl", "model.*", "predictions.tsv", "run_config.json", "submission", "test_results.tsv"),
-        *("timing.json", "vocab.txt"),
+        *("metrics.jsonl", "model.*", "predictions.tsv", "report.html", "run_config.json", "submission", "test_results.tsv"),
+        *("timing.json", "vocab.txt", "wrong_examples.jsonl"),
     }
+
+
+def test_page_shows_the_result(finished):
+    folder, result = finished
+    accuracy = json.loads((folder / "eval_results.json").read_text())["eval_accuracy"]
+    assert f"{accuracy:.4f}" in (folder / "report.html").read_text(encoding="utf-8")
+    assert f"the page of the run is {folder / 'report.html'}" in result.stderr
+
+
+def test_wrong_examples_are_those_that_the_accuracy_leaves(finished):
+    folder, _ = finished
+    lines = [json.loads(line) for line in (folder / "wrong_examples.jsonl").read_text().splitlines()]
+    accuracy = json.loads((folder / "eval_results.json").read_text())["eval_accuracy"]
+    assert len(lines) == round((1 - accuracy) * SIZES["dev"])
+    assert all(line["label"] != line["predicted"] and line["confidence"] > 0.5 for line in lines)
 
 
 def test_predictions_name_example_label_and_probabilities(finished):

@@ -1,0 +1,79 @@
+"""The report command: the page of a run, or of several beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from absl import logging
+
+from bert_tf.commands.ending import ended
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import BertError, FlagError, OutputError
+
+FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
+
+_NAME = "report.html"
+
+
+class Settings(NamedTuple):
+    """What is asked for."""
+
+    folders: tuple[Path, ...]
+    output: Path
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.ended`."""
+    return ended(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; no page was written")
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line: folders and flags in any order.
+
+    Raises:
+      FlagError: a flag is unknown, or no folder is named.
+      HelpAsked: instead of settings.
+    """
+    folders = [word for word in argv[1:] if not word.startswith("-")]
+    values = read([argv[0], *(word for word in argv[1:] if word.startswith("-"))], FLAGS)
+    if not folders:
+        raise FlagError("report: name the output folder of a run, or of several to compare")
+    default = Path(folders[0]) / _NAME if len(folders) == 1 else Path(_NAME)
+    return Settings(tuple(map(Path, folders)), Path(values["output"].value or default))
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = [
+        "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
+        "A DIR is the --output_dir of a training, finished or not; that of --seeds stands for its seeds.",
+        "",
+        *map(help_line, FLAGS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def at_end(folder: Path) -> None:
+    """Writes the page of a run that ends; one that cannot be made does not spoil the run, and is only warned of."""
+    try:
+        from bert_tf.report import page, run_files  # the pictures' library is imported when there is something to draw
+
+        page.write(folder / _NAME, run_files.read([folder]))
+        logging.info("the page of the run is %s", folder / _NAME)
+    except Exception as error:
+        reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
+        logging.warning("no %s: %s", _NAME, reason)
+
+
+def _run(settings: Settings) -> int:
+    from bert_tf.report import page, run_files
+
+    runs = run_files.read(settings.folders)
+    try:
+        page.write(settings.output, runs)
+    except ImportError as error:
+        raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 matplotlib") from error
+    print(settings.output)
+    return 0

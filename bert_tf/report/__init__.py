@@ -1,0 +1,1 @@
+"""The page of a run: what it reached, how it learned, where time went; or several runs beside each other."""

@@ -1,0 +1,195 @@
+"""Which curves a page shows: a row of `MEASURES` for each number that metrics.jsonl may hold."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from bert_tf.report import charts
+from bert_tf.report.run_files import Line, Run, is_number
+from bert_tf.report.wording import metric, number
+
+_SMOOTHED_FROM = 12  # points, below which a mean over neighbours hides more than it shows
+_SHARE, _LEAST_WINDOW = 10, 3  # one window is a tenth of the points
+_METRIC = "eval_"
+_LOSS = "eval_loss"
+
+
+class Measure(NamedTuple):
+    """A number that is logged every few steps.
+
+    Attributes:
+      key: in metrics.jsonl.
+      title: of its chart.
+      unit: behind values; empty where it has none.
+      meaning: one sentence below the chart.
+      factor: from the file's unit to this one.
+      says: which of `_SAID` stand below the chart.
+      smooth: whether single values jump, so that the mean of neighbours is the line.
+      from_zero: whether the axis begins at 0.
+    """
+
+    key: str
+    title: str
+    unit: str
+    meaning: str
+    factor: float = 1.0
+    says: tuple[str, ...] = ("median", "lowest", "highest")
+    smooth: bool = False
+    from_zero: bool = True
+
+
+LEARNING = (
+    Measure("loss", "Training loss", "", "Of one batch each, before the update.", says=("lowest", "last"), smooth=True),
+    Measure("learning_rate", "Learning rate", "", "That of the last update.", says=("highest", "last")),
+    Measure(
+        "gradient_norm",
+        "Gradient norm",
+        "",
+        "Of all gradients together, before clipping.",
+        says=("median", "highest"),
+        smooth=True,
+    ),
+    Measure(
+        "skipped_steps", "Skipped steps", "", "Their gradient was too large for half precision; all so far.", says=("last",)
+    ),
+)
+SPEED = (
+    Measure("examples_per_second", "Throughput", "examples/s", "All replicas together.", smooth=True),
+    Measure("tokens_per_second", "Throughput in tokens", "tokens/s", "Real tokens, without padding.", smooth=True),
+    Measure(
+        "batch_cost",
+        "Time of a step",
+        "ms",
+        "batch_cost: from the call of a step to its results, waiting included.",
+        1e3,
+        smooth=True,
+    ),
+    Measure(
+        "reader_cost", "Waiting for data", "ms", "reader_cost: the part of a step that waits for its batch.", 1e3, smooth=True
+    ),
+    Measure("communication_cost", "Adding up gradients", "ms", "Of all replicas, in each step.", 1e3, smooth=True),
+)
+MEMORY = (
+    Measure("host_memory_mb", "Memory of the host", "MiB", "Resident memory of the process.", says=("highest", "last")),
+    Measure(
+        "gpu_memory_mb",
+        "Memory of the GPU",
+        "MiB",
+        "What tensors take between steps; of several GPUs on that which has most.",
+        says=("highest", "last"),
+    ),
+    Measure("gpu_memory_peak_mb", "Peak memory of the GPU", "MiB", "The most that tensors have taken so far.", says=("last",)),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Chart:
+    """A chart of the page.
+
+    Attributes:
+      title: what it shows.
+      unit: of the values.
+      caption: what to know of it.
+      summary: the same in numbers.
+      picture: its address.
+    """
+
+    title: str
+    unit: str
+    caption: str
+    summary: str
+    picture: str
+
+
+def of_measures(measures: Sequence[Measure], runs: Sequence[Run]) -> list[Chart]:
+    """Returns a chart for each measure that a run has."""
+    return [chart for measure in measures if (chart := _of_measure(measure, runs)) is not None]
+
+
+def of_evaluations(runs: Sequence[Run]) -> list[Chart]:
+    """Returns a chart for each result that was measured while a run trained."""
+    keys = dict.fromkeys(key for run in runs for line in run.evaluations for key in line if key.startswith(_METRIC))
+    return [_of_evaluation(key, runs) for key in keys]
+
+
+def _of_measure(measure: Measure, runs: Sequence[Run]) -> Chart | None:
+    curves, window, said = [], 0, ""
+    for place, run in enumerate(runs):
+        steps, values = points(run.metrics, measure.key)
+        if not len(steps):
+            continue
+        values = values * measure.factor
+        said = said or ", ".join(_SAID[what](steps, values) for what in measure.says)
+        if measure.smooth and len(steps) >= _SMOOTHED_FROM:
+            window = max(len(steps) // _SHARE, _LEAST_WINDOW)
+            if len(runs) == 1:
+                curves.append(charts.Curve(steps, values, place, faint=True))
+            values = charts.running_mean(values, window)
+        curves.append(charts.Curve(steps, values, place))
+    if not curves:
+        return None
+    caption = measure.meaning
+    if window:
+        caption += " The line is a running mean over "
+        caption += f"{window} logged values, faint the values." if len(runs) == 1 else "a tenth of the logged values."
+    summary = said if len(runs) == 1 else ""
+    return Chart(measure.title, measure.unit, caption, summary, charts.lines(curves, from_zero=measure.from_zero))
+
+
+def _of_evaluation(key: str, runs: Sequence[Run]) -> Chart:
+    curves, said = [], ""
+    for place, run in enumerate(runs):
+        steps, values = points(run.evaluations, key)
+        if len(steps):
+            curves.append(charts.Curve(steps, values, place, marks=len(steps) <= 60))
+            best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
+            said = said or f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
+    title = metric(key[len(_METRIC) :])
+    caption = "On the dev data, while it trained."
+    return Chart(f"Dev {title}", "", caption, said if len(runs) == 1 else "", charts.lines(curves))
+
+
+def points(lines: Sequence[Line], key: str) -> tuple[np.ndarray, np.ndarray]:
+    """Returns the steps that have a number, and the number."""
+    found = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
+    steps, values = zip(*found) if found else ((), ())
+    return np.array(steps, np.float64), np.array(values, np.float64)
+
+
+_SAID: Mapping[str, Callable[[np.ndarray, np.ndarray], str]] = {
+    "median": lambda steps, values: f"median {number(np.median(values))}",  # noqa: ARG005  (of a row)
+    "lowest": lambda steps, values: f"lowest {number(values.min())} at step {steps[values.argmin()]:g}",
+    "highest": lambda steps, values: f"highest {number(values.max())} at step {steps[values.argmax()]:g}",
+    "last": lambda steps, values: f"last {number(values[-1])} at step {steps[-1]:g}",
+}
+
+
+def training_seconds(run: Run) -> float | None:
+    """Returns how long the logged steps took together; None where the log does not say.
+
+    The gap between two runs of the same training counts for nothing: each line is the speed of the steps before it.
+    """
+    batch = run.training.get("train_batch_size")
+    steps, speeds = points(run.metrics, "examples_per_second")
+    if not is_number(batch) or not len(steps) or (speeds <= 0).any():
+        return None
+    return float((np.diff(steps, prepend=0) * batch / speeds).sum())
+
+
+def figures(run: Run) -> dict[str, tuple[float, str]]:
+    """Returns the median of each measure of speed and the highest value of each of memory, with units, by what they are."""
+    kinds = ((SPEED, "median", np.median), (MEMORY, "highest", np.max))
+    found = {
+        f"{measure.title[0].lower()}{measure.title[1:]}, {kind}": (
+            points(run.metrics, measure.key)[1] * measure.factor,
+            function,
+            measure.unit,
+        )
+        for measures, kind, function in kinds
+        for measure in measures
+    }
+    return {name: (float(function(values)), unit) for name, (values, function, unit) in found.items() if len(values)}

@@ -1,0 +1,146 @@
+"""Where memory went in a step that was traced: what was alive over time, and what was put out."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from bert_tf.errors import BertError
+from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, trace_file, trace_report
+from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Agreement
+from bert_tf.profiling.op_names import PHASES
+from bert_tf.report import charts
+from bert_tf.report.wording import number
+
+_TRACES, _LIVE = "memory_trace_step*.txt", live_memory_file.file_name(0).replace("0", "*")
+_INTERVALS = 120
+_MIB = 1 << 20
+_SMALLEST_SHARE = 0.002  # of a layer that can be seen
+_GREY = "#aeb5bc"
+_COLOURS = {BEFORE: _GREY, **{phase: charts.colour(place) for place, phase in enumerate(PHASES)}}
+
+_Contents = TypeVar("_Contents")
+
+
+@dataclasses.dataclass(frozen=True)
+class Phase:
+    """What a phase of the step takes.
+
+    Attributes:
+      name: of the phase.
+      colour: in the picture.
+      mib: of all together.
+      outputs: how many; 0 of what is not made of outputs.
+    """
+
+    name: str
+    colour: str
+    mib: float
+    outputs: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Live:
+    """Live memory of a step.
+
+    Attributes:
+      step: that was traced.
+      picture: address of the chart.
+      allocator: where the memory is of.
+      mib: at the peak.
+      seconds: of the peak, since the first allocation.
+      agreement: how far the allocator's own count is from it, in a sentence.
+      phases: what was alive at the peak, the lowest layer first.
+    """
+
+    step: int
+    picture: str
+    allocator: str
+    mib: float
+    seconds: float
+    agreement: str
+    phases: Sequence[Phase]
+
+
+@dataclasses.dataclass(frozen=True)
+class PutOut:
+    """What the operations of a step put out.
+
+    Attributes:
+      step: that was traced.
+      picture: address of the chart.
+      phases: the lowest layer first.
+    """
+
+    step: int
+    picture: str
+    phases: Sequence[Phase]
+
+
+def live(folder: Path) -> Live | None:
+    """Returns the live memory of the traced step of the highest number; None where there is none that can be read."""
+    found = _newest(folder, _LIVE, lambda path: peak_report.make_peak(live_memory_file.read(path), intervals=_INTERVALS))
+    if found is None or found[1].moment.live <= 0:
+        return None
+    step, peak = found
+    least = _SMALLEST_SHARE * peak.moment.live
+    parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
+    layers = {part: [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
+    highest = peak.moment.us / 1000, peak.moment.live / _MIB
+    picture = charts.stacked(
+        [moment.us / 1000 for moment in peak.timeline],
+        layers,
+        x_label="milliseconds since the first allocation",
+        colours=[_COLOURS[part] for part in parts],
+        marked=(*highest, f"peak {highest[1]:.4g}"),
+    )
+    at_peak = [Phase(peak_text.phrase(part), _COLOURS[part], peak.moment.by_phase.get(part, 0) / _MIB) for part in parts]
+    agreement = _agreement(peak.agreement[peak.allocator])
+    return Live(step, picture, peak.allocator, highest[1], peak.moment.us / 1e6, agreement, at_peak)
+
+
+def _agreement(found: Agreement) -> str:
+    if found.allocator_peak is None or found.difference_percent is None:
+        return "the allocator keeps no count of its own"
+    own, difference = found.allocator_peak / _MIB, abs(found.difference_percent)
+    return f"the allocator itself counted {number(own)} MiB at most, they differ by {difference:.1f} %"
+
+
+def put_out(folder: Path) -> PutOut | None:
+    """Returns the outputs of the traced step of the highest number; None where there is none that can be read."""
+    found = _newest(folder, _TRACES, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
+    if found is None or not found[1].total.outputs:
+        return None
+    step, report = found
+    names = list(report.by_phase)
+    so_far = {
+        name: [0.0, *itertools.accumulate(interval.requested_bytes[name] / _MIB for interval in report.timeline)]
+        for name in names
+    }
+    picture = charts.stacked(
+        [*(interval.start_us / 1000 for interval in report.timeline), (report.duration_us + 1) / 1000],
+        so_far,
+        x_label="milliseconds since the first output",
+        colours=[_COLOURS[name] for name in names],
+    )
+    phases = [
+        Phase(peak_text.phrase(name), _COLOURS[name], total.requested_bytes / _MIB, total.outputs)
+        for name, total in report.by_phase.items()
+    ]
+    return PutOut(step, picture, phases)
+
+
+def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tuple[int, _Contents] | None:
+    """Returns the highest step that has a file, and what is in it; None where it cannot be read."""
+    paths = {int(found[1]): path for path in folder.glob(pattern) if (found := re.search(r"step(\d+)\.\w+$", path.name))}
+    if not paths:
+        return None
+    step = max(paths)
+    try:
+        return step, read(paths[step])
+    except (BertError, OSError):
+        return None

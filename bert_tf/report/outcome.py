@@ -1,0 +1,192 @@
+"""What runs reached, as a page shows it: scores with their intervals, confusion, the examples most confidently wrong.
+
+Shapes: L labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
+
+_MOST_LABELS = 12  # a table of more is wider than it is legible; then the most frequent confusions are listed
+_MOST_CONFUSIONS = 15
+_MOST_TEXT = 700  # characters of a text
+_NO_METRIC = {"examples", "loss"}
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """A metric of a run on a split, and where it stands on the scale of its table.
+
+    Attributes:
+      run: name of the run.
+      task: that it was evaluated on.
+      split: of the task.
+      metric: its name.
+      value: what was measured.
+      interval: ends of the 95 % interval; None where there is none.
+      examples: how many it was measured on.
+      scale: ends of the scale.
+    """
+
+    run: str
+    task: str
+    split: str
+    metric: str
+    value: float
+    interval: tuple[float, float] | None
+    examples: int | None
+    scale: tuple[float, float] = (0.0, 1.0)
+
+    def place(self, value: float) -> float:
+        """Returns where a value stands on the scale, in percent from the left."""
+        low, high = self.scale
+        return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cell:
+    """A field of the confusion matrix.
+
+    Attributes:
+      count: of examples.
+      share: of those with its label.
+    """
+
+    count: int
+    share: float
+    is_right: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Confusion:
+    """Labels by predictions.
+
+    Attributes:
+      labels: their names.
+      rows: L rows of L fields; none where there are too many labels.
+      frequent: label, prediction and field of the most frequent confusions, where there are too many.
+    """
+
+    labels: Sequence[str]
+    rows: Sequence[Sequence[Cell]]
+    frequent: Sequence[tuple[str, str, Cell]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Wrong:
+    """An example that the model gets wrong, as it is shown.
+
+    Attributes:
+      id: of the example.
+      texts: one or two, cut off where they are long.
+      label: what it is.
+      predicted: what the model takes it for.
+      sure: how sure it is, or how far off.
+    """
+
+    id: str
+    texts: Sequence[str]
+    label: str
+    predicted: str
+    sure: str
+
+
+def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
+    """Returns the scores of runs by task, split and metric, those that can be compared on one scale."""
+    found: dict[tuple[str, str, str], list[Score]] = {}
+    for run in runs:
+        for evaluated in run.evaluated:
+            for split, details in evaluated.splits.items():
+                for score in _of_split(run, evaluated.task, split, details):
+                    found.setdefault((score.task, score.split, score.metric), []).append(score)
+    return {key: _on_one_scale(rows) if len(runs) > 1 else rows for key, rows in found.items()}
+
+
+def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> Iterator[Score]:
+    intervals = mapping(details, "intervals_95")
+    examples = details.get("examples")
+    for metric, value in details.items():
+        if metric in _NO_METRIC or not is_number(value):
+            continue
+        ends = intervals.get(metric)
+        known = isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends))
+        scale = (0.0, 1.0) if value >= 0 and not (known and ends[0] < 0) else (-1.0, 1.0)
+        interval = (ends[0], ends[1]) if known else None
+        yield Score(run.name, task, split, metric, value, interval, examples if is_number(examples) else None, scale)
+
+
+def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
+    """Returns scores on a scale from a little below the lowest to a little above the highest."""
+    ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
+    margin = 0.05 * (max(ends) - min(ends)) or 0.01
+    return [dataclasses.replace(row, scale=(min(ends) - margin, max(ends) + margin)) for row in rows]
+
+
+def confusion(details: Mapping[str, Any]) -> Confusion | None:
+    """Returns the confusion matrix of a split; None where it has none."""
+    labels, counts = details.get("labels"), details.get("confusion")
+    size = len(labels) if isinstance(labels, list) else 0
+    if not size or not isinstance(counts, list):
+        return None
+    try:
+        table = np.array(counts, np.int64)  # [L, L]
+    except (ValueError, TypeError, OverflowError):
+        return None
+    if table.shape != (size, size):
+        return None
+    totals = table.sum(axis=1)
+    cells = [
+        [Cell(int(count), count / max(total, 1), row == column) for column, count in enumerate(counts)]
+        for row, (counts, total) in enumerate(zip(table, totals))
+    ]
+    names = [str(label) for label in labels]
+    if size <= _MOST_LABELS:
+        return Confusion(names, cells, ())
+    off = [(names[r], names[c], cell) for r, row in enumerate(cells) for c, cell in enumerate(row) if r != c and cell.count]
+    return Confusion(names, (), sorted(off, key=lambda found: -found[2].count)[:_MOST_CONFUSIONS])
+
+
+def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns precision, recall, F1 and support of each label."""
+    rows = details.get("per_class")
+    needed = ("precision", "recall", "f1", "support")
+    whole = isinstance(rows, list) and all(
+        isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows
+    )
+    return rows if whole else []
+
+
+def wrong(evaluated: Evaluated, split: str, most: int) -> list[Wrong] | None:
+    """Returns the mistakes of a split that the model is surest of; None where the evaluation kept none."""
+    if evaluated.wrong is None:
+        return None
+    lines = [line for line in evaluated.wrong if line.get("split") == split]
+    return [_as_shown(line) for line in lines[:most]]
+
+
+def _as_shown(line: Mapping[str, Any]) -> Wrong:
+    sure = ""
+    if is_number(line.get("confidence")):
+        sure = f"{line['confidence']:.1%} sure"
+    elif is_number(line.get("error")):
+        sure = f"off by {line['error']:+.2f}"
+    texts = [cut(str(line[key])) for key in ("text_a", "text_b") if line.get(key) is not None]
+    return Wrong(str(line.get("id", "")), texts, _label(line.get("label")), _label(line.get("predicted")), sure)
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value)) or "none"
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def cut(text: str) -> str:
+    """Returns a text, of a long one the beginning."""
+    left = len(text) - _MOST_TEXT
+    return text if left <= 0 else f"{text[:_MOST_TEXT]} … ({left} more characters)"

@@ -1,0 +1,67 @@
+"""Configuration and environment of runs as rows of tables, and what differs between runs."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.report.run_files import Run, mapping
+
+_OF_MODEL = "bert_config"
+_DIGEST = "_sha256"
+_NONE = "-"
+
+Rows = Mapping[str, str]  # values by name
+
+
+def flags(run: Run) -> dict[str, str]:
+    """Returns the flags of the command that repeats a run."""
+    try:
+        words = shlex.split(run.command)
+    except ValueError:
+        return {}
+    pairs = (word[2:].partition("=") for word in words if word.startswith("--"))
+    return {name: value if equals else "true" for name, equals, value in pairs}
+
+
+def tables(run: Run) -> dict[str, dict[str, str]]:
+    """Returns tables by their titles; those without a row are left out."""
+    training = run.training
+    by_flag = flags(run)
+    rest = {key: value for key, value in training.items() if key != _OF_MODEL and not key.endswith(_DIGEST)}
+    found = {
+        "Flags": by_flag,
+        "Training": {key: value for key, value in rest.items() if key not in by_flag},
+        "Model": mapping(training, _OF_MODEL),
+        "Schedule": mapping(run.record, "schedule"),
+        "Own data": mapping(run.record, "columns"),
+        "Fingerprints (sha256)": {k[: -len(_DIGEST)]: v for k, v in training.items() if k.endswith(_DIGEST)},
+    }
+    return {title: {name: text(value) for name, value in rows.items()} for title, rows in found.items() if rows}
+
+
+def environment(run: Run) -> dict[str, str]:
+    """Returns machine and versions."""
+    rows = {**mapping(run.record, "machine"), **mapping(run.record, "versions")}
+    return {name: text(value) for name, value in rows.items()}
+
+
+def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
+    """Returns the values of each run by what they are of, where they are not the same."""
+    flat = [{key: row for rows in (*tables(run).values(), environment(run)) for key, row in rows.items()} for run in runs]
+    names = dict.fromkeys(name for rows in flat for name in rows)
+    values = {name: [rows.get(name, _NONE) for rows in flat] for name in names}
+    return {name: of_runs for name, of_runs in values.items() if len(set(of_runs)) > 1}
+
+
+def text(value: Any) -> str:
+    """Returns a value of JSON as a person writes it."""
+    if value is None or value in ("", []):
+        return _NONE
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list) and not any(isinstance(part, (dict, list)) for part in value):
+        return ", ".join(map(text, value))
+    return value if isinstance(value, str) else json.dumps(value)

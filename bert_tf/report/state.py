@@ -1,0 +1,32 @@
+"""How far a run came, in a sentence."""
+
+from __future__ import annotations
+
+from bert_tf.report.run_files import Run, is_number, mapping
+
+
+def reached(run: Run) -> int | None:
+    """Returns the last step in the log; None where there is none."""
+    return int(run.metrics[-1]["step"]) if run.metrics else None
+
+
+def is_finished(run: Run) -> bool:
+    """Returns whether there are results of the run's own task."""
+    return run.own is not None
+
+
+def sentence(run: Run) -> str:
+    """Returns whether the run was finished and evaluated, and at which step."""
+    total, last = mapping(run.record, "schedule").get("steps"), reached(run)
+    of = f" of {total}" if is_number(total) else ""
+    if run.own is not None:
+        step = run.own.results.get("global_step", "unknown")
+        if last is not None and is_number(step) and step < last:
+            return f"Evaluated at step {step}, the best checkpoint; trained to step {last}{of}."
+        return f"Trained and evaluated at step {step}{of}."
+    if last is None:
+        return "Nothing is logged yet: training has not come to its first report."
+    if is_number(total) and last >= total:
+        return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
+    goes_on = "The same command goes on from its last checkpoint."
+    return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"

@@ -1,0 +1,38 @@
+"""Numbers and times as a person reads them."""
+
+from __future__ import annotations
+
+import re
+
+_FLAG = re.compile(r"--\w+(?:=\w+)?")
+
+
+def number(value: float) -> str:
+    """Returns a number with three digits that count, of a larger one all before the point: 0.0123, 1.5, 1,851."""
+    if abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def duration(seconds: float) -> str:
+    """Returns a time: 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
+    whole = round(seconds)
+    if seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    if whole < 60:
+        return f"{seconds:.3g} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60:02d} s"
+    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
+
+
+def metric(key: str) -> str:
+    """Returns the name of a metric as people write it: macro_f1 is macro F1."""
+    return " ".join("F1" if word == "f1" else word for word in key.split("_"))
+
+
+def flags(text: str) -> str:
+    """Returns a text as HTML in which a flag stands on one line; all else of it stays text."""
+    import markupsafe  # comes with jinja2, which is imported where a page is made
+
+    return markupsafe.Markup(_FLAG.sub(r"<code class=flag>\g<0></code>", str(markupsafe.escape(text))))

@@ -1,0 +1,129 @@
+"""A headless Chromium, driven over a pipe by its DevTools protocol; without any library."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
+_LIMIT = 60.0  # seconds
+
+
+def find() -> str:
+    """Returns the path of a Chromium."""
+    path = next((path for path in map(shutil.which, NAMES) if path), None)
+    if path is None:
+        pytest.fail(f"no Chromium on the PATH ({', '.join(NAMES)}): apt-get install chromium", pytrace=False)
+    return path
+
+
+@contextlib.contextmanager
+def started(profile: Path) -> Iterator[Browser]:
+    """Yields a browser; leaving the block ends it."""
+    commands_out, commands_in = os.pipe()
+    answers_out, answers_in = os.pipe()
+    arguments = [
+        *(find(), "--headless=new", "--remote-debugging-pipe", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"),
+        *("--disable-dev-shm-usage", f"--user-data-dir={profile}", "about:blank"),
+    ]
+    # The browser reads from descriptor 3 and writes to 4.
+    shell = ["bash", "-c", f'exec "$@" 3<&{commands_out} 4>&{answers_in}', "chromium", *arguments]
+    process = subprocess.Popen(shell, pass_fds=(commands_out, answers_in), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.close(commands_out)
+    os.close(answers_in)
+    try:
+        with open(commands_in, "wb", buffering=0) as commands, open(answers_out, "rb", buffering=0) as answers:
+            yield Browser(commands, answers)
+    finally:
+        process.terminate()
+        process.wait(_LIMIT)
+
+
+class Browser:
+    """One page of the browser.
+
+    Attributes:
+      complaints: what stands in its console, and what it refused to load or failed in.
+      requests: addresses that it asked for, but for those that hold their own data.
+    """
+
+    def __init__(self, commands: Any, answers: Any) -> None:
+        """Opens a page."""
+        self._commands, self._answers = commands, answers
+        self._numbers = itertools.count(1)
+        self._rest = b""
+        self._session: str | None = None
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        self._loaded = False
+        target = self._call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self._call(f"{domain}.enable")
+
+    def open(self, path: Path, *, width: int, height: int = 900) -> None:
+        """Loads a file at a width in pixels, and waits until all of it is there."""
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        self._call("Emulation.setDeviceMetricsOverride", **size)
+        self.complaints.clear()
+        self.requests.clear()
+        self._loaded = False
+        self._call("Page.navigate", url=path.resolve().as_uri())
+        while not self._loaded:
+            self._take()
+        self.evaluate("Promise.all([...document.images].map(image => image.decode())).then(() => 0)")
+
+    def evaluate(self, expression: str) -> Any:
+        """Returns the value of an expression in the page, awaited where it is a promise."""
+        answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in answer, answer
+        return answer["result"].get("value")
+
+    def screenshot(self, path: Path) -> None:
+        """Writes a picture of the whole page."""
+        answer = self._call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(answer["data"]))
+
+    def _call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        number = next(self._numbers)
+        message = {"id": number, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        self._commands.write(json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._take()
+            if answer.get("id") == number:
+                assert "error" not in answer, answer
+                return answer["result"]
+
+    def _take(self) -> dict[str, Any]:
+        """Returns the next message, and keeps what it tells of the page."""
+        limit = time.monotonic() + _LIMIT
+        while b"\0" not in self._rest:
+            part = self._answers.read(1 << 16)
+            assert part, "the browser is gone"
+            assert time.monotonic() < limit, "the browser does not answer"
+            self._rest += part
+        text, _, self._rest = self._rest.partition(b"\0")
+        message = json.loads(text)
+        self._note(message.get("method"), message.get("params", {}))
+        return message
+
+    def _note(self, method: str | None, parameters: dict[str, Any]) -> None:
+        if method == "Page.loadEventFired":
+            self._loaded = True
+        elif method in ("Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"):
+            self.complaints.append(json.dumps(parameters))
+        elif method == "Network.requestWillBeSent" and not parameters["request"]["url"].startswith("data:"):
+            self.requests.append(parameters["request"]["url"])

@@ -1,0 +1,81 @@
+"""Where time and memory went."""
+
+from __future__ import annotations
+
+import pytest
+
+from bert_tf.estimator import profile_hook
+from bert_tf.report import costs, run_files
+from tests.report import example
+
+pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return example.finished(tmp_path / "run")
+
+
+def of(folder):
+    return costs.of(run_files.read([folder])[0])
+
+
+def test_parts_of_a_step_by_hand(folder):
+    # batch_cost 0.4 s, of it 0.1 s waiting; 0.1 s between steps: 0.5 s in all.
+    parts = {part.name.split()[0]: (part.seconds, part.percent) for part in of(folder).parts}
+    assert parts == {
+        "computing": pytest.approx((0.3, 60)),
+        "waiting": pytest.approx((0.1, 20)),
+        "between": pytest.approx((0.1, 20)),
+    }
+
+
+def test_largest_part_first(folder):
+    assert of(folder).parts[0].name == "computing"
+
+
+def test_spreads_of_what_took_time(folder):
+    assert of(folder).spreads == [("batch_cost", [0.4, 0.39, 0.5, 0.6]), ("reader_cost", [0.1, 0.1, 0.2, 0.3])]
+
+
+def test_diagnosis(folder):
+    assert of(folder).diagnosis == "The run was input-bound."
+
+
+def test_phases_of_a_recorded_step_by_hand(folder):
+    # Of 0.4 s the phases have 0.35 s.
+    found = of(folder)
+    assert [(part.name, part.seconds, part.percent) for part in found.phases] == [
+        ("data", 0.01, pytest.approx(2.5)),
+        ("forward", 0.1, pytest.approx(25)),
+        ("backward", 0.2, pytest.approx(50)),
+        ("optimizer", 0.04, pytest.approx(10)),
+        ("between the phases", pytest.approx(0.05), pytest.approx(12.5)),
+    ]
+    assert found.recorded == 3
+
+
+def test_phases_that_fill_the_step_leave_nothing_between(folder):
+    example.write_json(folder / costs.PHASES_FILE, {"steps": 1, "forward": 0.3, "all-reduce": 0.0999, "batch": 0.4})
+    assert [part.name for part in of(folder).phases] == ["forward", "all-reduce"]
+
+
+def test_name_of_the_phases_is_that_of_the_hook():
+    assert f"{profile_hook.PROFILE_FOLDER}/{profile_hook.PHASES_FILE}" == costs.PHASES_FILE
+
+
+def test_run_without_any(tmp_path):
+    assert not of(example.begun(tmp_path)).is_known
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"batch": 3, "steps": null, "diagnosis": []}', '{"batch": {"mean": "x"}}'])
+def test_damaged_times_count_as_none(folder, content):
+    (folder / "timing.json").write_text(content)
+    found = of(folder)
+    assert (found.parts, found.spreads, found.diagnosis) == ([], [], "")
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "{}", '{"steps": [], "forward": "x", "batch": null}'])
+def test_damaged_phases_count_as_none(folder, content):
+    (folder / costs.PHASES_FILE).write_text(content)
+    assert (of(folder).phases, of(folder).recorded) == ([], 0)

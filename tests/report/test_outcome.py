@@ -1,0 +1,97 @@
+"""What runs reached, as a page shows it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bert_tf.report import outcome, run_files
+from tests.report import example
+
+KEY = ("RTE", "dev", "accuracy")
+
+
+def runs(tmp_path, *accuracies):
+    return run_files.read([example.finished(tmp_path / f"{a}", accuracy=a) for a in accuracies])
+
+
+def details(labels, counts):
+    return {"labels": labels, "confusion": counts}
+
+
+def test_score_with_its_interval(tmp_path):
+    ((key, (score,)),) = outcome.scores(runs(tmp_path, 0.75)).items()
+    assert key == KEY
+    assert (score.value, score.interval, score.examples) == (0.75, pytest.approx((0.65, 0.85)), 8)
+    assert score.place(0.75) == 75
+
+
+def test_scale_of_a_correlation_has_a_negative_half(tmp_path):
+    (run,) = runs(tmp_path, -0.5)
+    (score,) = outcome.scores([run])[KEY]
+    assert (score.scale, score.place(-0.5)) == ((-1, 1), 25)
+
+
+def test_several_runs_share_a_scale(tmp_path):
+    first, second = outcome.scores(runs(tmp_path, 0.5, 0.7))[KEY]
+    # From 0.4 to 0.8, and a twentieth more at either end.
+    assert first.scale == second.scale == pytest.approx((0.38, 0.82))
+    assert first.place(0.6) == pytest.approx(50)
+
+
+def test_score_without_an_interval(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    del run.own.results["splits"]["dev"]["intervals_95"]
+    assert outcome.scores([run])[KEY][0].interval is None
+
+
+def test_confusion_by_hand():
+    found = outcome.confusion(details(["no", "yes"], [[3, 1], [0, 4]]))
+    assert [[(cell.count, cell.share, cell.is_right) for cell in row] for row in found.rows] == [
+        [(3, 0.75, True), (1, 0.25, False)],
+        [(0, 0.0, False), (4, 1.0, True)],
+    ]
+
+
+def test_label_that_does_not_occur():
+    assert outcome.confusion(details(["no", "yes"], [[3, 1], [0, 0]])).rows[1][1].share == 0
+
+
+def test_many_labels_are_listed_by_frequency():
+    counts = [[0] * 20 for _ in range(20)]
+    counts[3][4], counts[7][2], counts[5][5] = 2, 9, 50
+    found = outcome.confusion(details([f"l{place}" for place in range(20)], counts))
+    assert not found.rows
+    assert [(label, predicted, cell.count) for label, predicted, cell in found.frequent] == [("l7", "l2", 9), ("l3", "l4", 2)]
+
+
+@pytest.mark.parametrize("counts", [None, [[1, 2]], [[1], [2, 3]], "x", [[1, "a"], [2, 3]]])
+def test_damaged_confusion_is_none(counts):
+    assert outcome.confusion(details(["no", "yes"], counts)) is None
+
+
+def test_wrong_examples_of_a_split(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    (one,) = outcome.wrong(run.own, "dev", 5)
+    assert (one.label, one.predicted, one.sure, one.texts[1]) == ("yes", "no", "98.7% sure", "a second text")
+    assert outcome.wrong(run.own, "dev_other", 5) == []
+    assert outcome.wrong(run.own, "dev", 0) == []
+
+
+def test_wrong_numbers_say_how_far_off(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    line = {"split": "dev", "text_a": "a", "label": 4.0, "predicted": 1.5, "confidence": None, "error": -2.5}
+    (one,) = outcome.wrong(dataclasses.replace(run.own, wrong=[line]), "dev", 5)
+    assert (one.label, one.predicted, one.sure, len(one.texts)) == ("4", "1.5", "off by -2.50", 1)
+
+
+def test_several_labels_are_listed(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    line = {"split": "dev", "label": ["a", "b"], "predicted": []}
+    (one,) = outcome.wrong(dataclasses.replace(run.own, wrong=[line]), "dev", 5)
+    assert (one.label, one.predicted) == ("a, b", "none")
+
+
+def test_long_text_is_cut():
+    assert outcome.cut("x" * 800) == "x" * 700 + " … (100 more characters)"
