@@ -10,7 +10,8 @@ install: .venv/develops
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
 
-TESTS := -m "not slow" -n 2 --dist loadfile
+# Files in their order: sorted by their number of tests, the few long ones would be left for one worker at the end.
+TESTS := -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test: install
 	$(BIN)/pytest $(TESTS)

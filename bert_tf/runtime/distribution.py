@@ -81,6 +81,13 @@ def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None
         if getattr(settings, flag) == "nccl" and (on_cpu or settings.virtual_devices > 1):
             reason = "there is no GPU to compute on" if on_cpu else "it cannot serve two devices on one GPU"
             raise DeviceError(f"--{flag}=nccl: NCCL adds up between GPUs, and {reason}")
+    # TensorFlow 2.15 halves the replicas (`aggregate_gradients_using_hierarchical_copy` in cross_device_utils.py): of an odd
+    # number it leaves one out without a word, another for each variable.
+    if settings.cross_device_ops == "hierarchical" and len(devices) > 1 and len(devices) % 2:
+        raise DeviceError(
+            f"--cross_device_ops=hierarchical: adds up two halves of the replicas, and there are {len(devices)};"
+            " take an even number, or leave it out"
+        )
 
 
 def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.distribute.Strategy | None:

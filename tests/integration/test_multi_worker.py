@@ -99,7 +99,7 @@ def test_each_says_how_the_batch_is_shared(two_processes):
         assert "Batch size = 8 over 2 replicas, 4 each" in result.stderr
 
 
-@pytest.mark.parametrize("victim", [0, 1], ids=["chief", "worker"])
+@pytest.mark.parametrize("victim", [pytest.param(0, id="chief", marks=pytest.mark.slow), pytest.param(1, id="worker")])
 def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_path, flags_of, one_process, victim):
     folder = tmp_path / "out"
     workers = start_workers(flags_of(folder))
@@ -127,7 +127,7 @@ def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_p
     np.testing.assert_allclose(losses, [line["loss"] for line in metrics_lines(one_process)], rtol=1e-4)
 
 
-@pytest.mark.parametrize("told", [0, 1], ids=["chief", "worker"])
+@pytest.mark.parametrize("told", [pytest.param(0, id="chief"), pytest.param(1, id="worker", marks=pytest.mark.slow)])
 def test_a_signal_to_one_stops_all_after_the_same_step_with_a_checkpoint(tmp_path, flags_of, told):
     folder = tmp_path / "out"
     workers = start_workers(flags_of(folder))

@@ -111,6 +111,13 @@ def test_the_strategy_is_the_one_asked_for_or_what_suits_the_devices(devices, se
             "--cross_device_ops=nccl: NCCL adds up between GPUs, and it cannot serve two devices on one GPU",
         ),
         (
+            (*GPUS, "/device:GPU:2"),
+            {"cross_device_ops": "hierarchical"},
+            None,
+            "--cross_device_ops=hierarchical: adds up two halves of the replicas, and there are 3; take an even number,"
+            " or leave it out",
+        ),
+        (
             CPUS,
             {"virtual_devices": 2},
             TWO_MACHINES,

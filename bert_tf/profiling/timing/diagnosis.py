@@ -76,9 +76,9 @@ def _always(setting: Setting) -> bool:
 
 
 def _has_neighbours(setting: Setting) -> bool:
-    """Whether GPUs of one machine could add up in groups, and do not."""
+    """Whether GPUs of one machine could add up in two halves, and do not."""
     chosen = setting.cross_device_ops == "hierarchical" or setting.strategy == "central_storage"
-    return setting.gpu and setting.replicas > 2 and setting.machines == 1 and not chosen
+    return setting.gpu and setting.replicas > 2 and not setting.replicas % 2 and setting.machines == 1 and not chosen
 
 
 def _has_units_for(precision: str) -> Callable[[Setting], bool]:

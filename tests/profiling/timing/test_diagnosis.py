@@ -112,6 +112,7 @@ def test_a_gpu_that_is_busy_is_offered_half_precision_first(setting, flag):
     ("setting", "flag"),
     [
         (Setting(gpu=True, replicas=2), "--train_batch_size"),
+        (Setting(gpu=True, replicas=3), "--train_batch_size"),
         (Setting(gpu=True, replicas=4), "--cross_device_ops=hierarchical"),  # which adds up among neighbours first
         (Setting(gpu=True, replicas=4, cross_device_ops="hierarchical"), "--train_batch_size"),
         (Setting(gpu=True, replicas=2, strategy="central_storage"), "--train_batch_size"),  # which adds up on the host
