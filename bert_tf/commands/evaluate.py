@@ -94,4 +94,4 @@ def _run(settings: Settings) -> int:
     begin(settings.machine.verbosity)
     from bert_tf.commands import evaluate_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    return evaluate_job.run(settings, environment=os.environ)
+    return evaluate_job.run(settings.job, settings.machine, environment=os.environ)

@@ -12,10 +12,10 @@ from absl import logging
 from bert_tf.batch import checkpoints, evaluation, glue, own_data, results_table
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.evaluation import Dataset
-from bert_tf.batch.job import TaskEntry
+from bert_tf.batch.job import EvaluateJob, TaskEntry
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.commands import batch_machine
-from bert_tf.commands.evaluate import Settings
+from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.sources import SAMPLE_NOTE, find_data
 from bert_tf.errors import DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
@@ -26,7 +26,7 @@ from bert_tf.tasks.registry import canonical_name, get_task
 INCOMPLETE = 3
 
 
-def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
+def run(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str, str]) -> int:
     """Evaluates, writes the table and prints it.
 
     Returns:
@@ -35,13 +35,12 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     Raises:
       BertError: something that the user can mend, other than a checkpoint.
     """
-    job = settings.job
     named = checkpoints.named(job.checkpoints)
     datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
     order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
     table = ResultsTable(job.output_dir, order)
     evaluation.leave_out_outdated(table, job.checkpoints, named)
-    ways = batch_machine.ways(settings.machine, job.eval_batch_size, environment=environment)
+    ways = batch_machine.ways(machine, job.eval_batch_size, environment=environment)
     logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
     failed = evaluation.evaluate(named, datasets, table, job.model, ways)
     table.write()

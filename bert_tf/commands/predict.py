@@ -99,5 +99,5 @@ def _run(settings: Settings) -> int:
     begin(settings.machine.verbosity)
     from bert_tf.commands import predict_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    predict_job.run(settings, environment=os.environ)
+    predict_job.run(settings.job, settings.machine, beam=settings.beam, environment=os.environ)
     return 0

@@ -7,7 +7,7 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from absl import logging
@@ -18,29 +18,34 @@ from bert_tf.batch.job import PredictJob
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.trained import Trained
 from bert_tf.commands import batch_machine
+from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.beginning import begin
-from bert_tf.commands.predict import Settings
 from bert_tf.errors import CheckpointError, FlagError
 
 
-def run(settings: Settings, *, environment: Mapping[str, str]) -> None:
+def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None, environment: Mapping[str, str]) -> None:
     """Predicts all files of a job.
+
+    Args:
+      job: what to predict.
+      machine: on what.
+      beam: arguments of Apache Beam; None without it.
+      environment: of the process.
 
     Raises:
       BertError: something that the user can mend.
       BrokenPipeError: nobody reads the output any more.
     """
-    job = settings.job
     _refuse_contradictions(job)
     model = _model(job)
     reads = _inputs(job, model)
     logging.info("%s: %s, at most %d word pieces", model.prefix, ", ".join(reads.labels) or "a number", model.max_seq_length)
-    if settings.beam is not None:
-        _run_on_beam(settings, reads)
+    if beam is not None:
+        _run_on_beam(job, machine, beam, reads)
         return
-    with contextlib.closing(_predictor(settings, model, reads, environment)) as predictor:
+    with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
         for pair in job.files:
-            stream.predict(pair, reads, predictor, _deciding(settings, model, reads))
+            stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
 
 
 def _refuse_contradictions(job: PredictJob) -> None:
@@ -57,21 +62,21 @@ def _refuse_contradictions(job: PredictJob) -> None:
         raise FlagError("the standard input can be read once")
 
 
-def _run_on_beam(settings: Settings, reads: Inputs) -> None:
-    if any(stream.PIPE in (pair.input, pair.output) for pair in settings.job.files):
+def _run_on_beam(job: PredictJob, machine: MachineSettings, arguments: Sequence[str], reads: Inputs) -> None:
+    if any(stream.PIPE in (pair.input, pair.output) for pair in job.files):
         raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
     try:
         from bert_tf.batch import beam
     except ImportError as error:
         raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
-    beam.predict(settings.job.files, reads, functools.partial(_worker, settings), settings.beam)
+    beam.predict(job.files, reads, functools.partial(_worker, job, machine), arguments)
 
 
-def _worker(settings: Settings) -> Predictor:
+def _worker(job: PredictJob, machine: MachineSettings) -> Predictor:
     """Returns the predictor of a process that Beam has started."""
-    begin(settings.machine.verbosity)
-    model = _model(settings.job)
-    return _predictor(settings, model, _inputs(settings.job, model), os.environ)
+    begin(machine.verbosity)
+    model = _model(job)
+    return _predictor(job, machine, model, _inputs(job, model), os.environ)
 
 
 def _model(job: PredictJob) -> Trained:
@@ -87,14 +92,15 @@ def _inputs(job: PredictJob, model: Trained) -> Inputs:
     return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows)
 
 
-def _predictor(settings: Settings, model: Trained, reads: Inputs, environment: Mapping[str, str]) -> Predictor:
-    ways = batch_machine.ways(settings.machine, settings.job.predict_batch_size, environment=environment)
+def _predictor(
+    job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
+) -> Predictor:
+    ways = batch_machine.ways(machine, job.predict_batch_size, environment=environment)
     return Predictor(model, reads.head, reads.labels, ways)
 
 
-def _deciding(settings: Settings, model: Trained, reads: Inputs) -> dict[str, Any]:
+def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of an output."""
-    job = settings.job
     return {
         **model.settings,
         "task_name": reads.published.name if reads.published else None,
@@ -103,6 +109,6 @@ def _deciding(settings: Settings, model: Trained, reads: Inputs) -> dict[str, An
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,
-        "precision": settings.machine.precision,
+        "precision": machine.precision,
         "chunk": CHUNK,
     }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from absl import logging
 
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read, seed_numbers
+from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.reproduction.facts import RUNS, Published
+from bert_tf.reproduction.facts import RUNS
 
 FLAGS = (
     Flag("seeds", str, "1", "which to train: 1-5, or 1,3,7-9; the published run is one draw"),
@@ -22,18 +22,6 @@ FLAGS = (
     Flag("gpu_memory_limit_mb", int, None, "memory for tensors on the GPU, in MiB; else the published, on a larger GPU", 1),
     Flag("published_layout", bool, False, "compute as the published script, padding included"),
 )
-
-
-class Settings(NamedTuple):
-    """The flags, and the run that they follow."""
-
-    published: Published
-    seeds: str
-    output_dir: str
-    bert_base_dir: str | None
-    glue_dir: str | None
-    gpu_memory_limit_mb: int | None
-    published_layout: bool
 
 
 def main(argv: Sequence[str]) -> int:

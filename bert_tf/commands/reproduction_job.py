@@ -11,7 +11,8 @@ from pathlib import Path
 from absl import logging
 
 from bert_tf import atomic
-from bert_tf.commands import flags, reproduce, seeds
+from bert_tf.commands import flags, seeds
+from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
 from bert_tf.commands.sources import find_data, find_model
 from bert_tf.config import BertConfig
@@ -33,7 +34,7 @@ OUTSIDE = 1
 _CONDITIONS = "conditions.json"
 
 
-def run(settings: reproduce.Settings, *, environment: Mapping[str, str]) -> int:
+def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """Trains and evaluates with each seed, compares, writes and prints the report.
 
     Returns:
@@ -62,7 +63,7 @@ def run(settings: reproduce.Settings, *, environment: Mapping[str, str]) -> int:
     return OUTSIDE if any(row.verdict == verdicts.OUTSIDE for row in rows) else 0
 
 
-def job_settings(settings: reproduce.Settings, system: System, environment: Mapping[str, str]) -> flags.Settings:
+def job_settings(settings: Settings, system: System, environment: Mapping[str, str]) -> flags.Settings:
     """Returns the settings of the classifier; the memory of a GPU that is larger than the published one is limited."""
     published, limit = settings.published, settings.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
