@@ -13,6 +13,7 @@ from typing import Any
 from bert_tf import atomic
 from bert_tf.batch import lock
 from bert_tf.errors import OutputError
+from bert_tf.text_table import table
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
@@ -189,11 +190,9 @@ def _short(name: str, number: float) -> str:
 
 def _aligned(lines: Sequence[Sequence[str]]) -> str:
     """Puts the columns one under the other, numbers to the right."""
-    columns = []
-    for column in zip(*lines):
-        width = max(map(len, column))
-        columns.append([cell.ljust(width) if column[0] in _TEXTS else cell.rjust(width) for cell in column])
-    return "".join("  ".join(line).rstrip() + "\n" for line in zip(*columns))
+    head, *rows = lines
+    texts = [place for place, name in enumerate(head) if name in _TEXTS]
+    return "".join(f"{line}\n" for line in table(head, rows, left=texts))
 
 
 def _read(path: Path) -> list[Row]:

@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 from absl import flags
 
 from bert_tf.batch import job as jobs
-from bert_tf.commands.flags import CUSTOM, DEVICES, LONG_TEXTS, PRECISIONS, Flag
+from bert_tf.commands.classifier_flags import CUSTOM, DEVICES, LONG_TEXTS, PRECISIONS
+from bert_tf.commands.flags import Flag
 from bert_tf.errors import FlagError
 from bert_tf.runtime.settings import DeviceSettings
 

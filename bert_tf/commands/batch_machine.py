@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from bert_tf.batch.computer import Ways
 from bert_tf.commands import speed
 from bert_tf.commands.batch_flags import MachineSettings
-from bert_tf.commands.flags import GROUPS, SpeedSettings
+from bert_tf.commands.classifier_flags import GROUPS, SpeedSettings
 from bert_tf.runtime import cluster
 from bert_tf.runtime.machine import describe, set_up
 

@@ -15,8 +15,9 @@ from absl import logging
 
 from bert_tf.benchmark.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
 from bert_tf.benchmark.sizes import DEFAULT, SIZES
+from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import Flag, ModelSettings, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 
 if TYPE_CHECKING:

@@ -28,7 +28,7 @@ import tensorflow as tf  # noqa: E402 (after the noise is off)
 from bert_tf.benchmark.peers import protocol  # noqa: E402
 from bert_tf.checkpoints.reader import CheckpointReader  # noqa: E402
 from bert_tf.checkpoints.restore import RestorePlan, initialize_from, plan_restore  # noqa: E402
-from bert_tf.commands import flags, speed  # noqa: E402
+from bert_tf.commands import classifier_flags, speed  # noqa: E402
 from bert_tf.config import BertConfig  # noqa: E402
 from bert_tf.estimator import run  # noqa: E402
 from bert_tf.estimator.model_fn import Model  # noqa: E402
@@ -60,7 +60,7 @@ class _Contender:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
         lines = [f"--{name}={value}" for name, value in given.items()]
-        settings = flags.parse(["benchmark_worker", "--task_name=MRPC", *lines])
+        settings = classifier_flags.parse(["benchmark_worker", "--task_name=MRPC", *lines])
         self.speed = settings.speed
         speed.set_up(self.speed)
         self.machine = set_up(settings.devices, environment={}, xla=self.speed.xla)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from bert_tf.commands import flags
+from bert_tf.commands import classifier_flags
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 
@@ -13,10 +13,10 @@ from bert_tf.commands.ending import ended
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.ended`."""
     stopped = "stopped at once; the same command continues from the last checkpoint"
-    return ended(lambda: _run(flags.parse(argv)), help_text=flags.help_text, stopped=stopped)
+    return ended(lambda: _run(classifier_flags.parse(argv)), help_text=classifier_flags.help_text, stopped=stopped)
 
 
-def _run(settings: flags.Settings) -> int:
+def _run(settings: classifier_flags.Settings) -> int:
     begin(settings.job.verbosity)
     from bert_tf.commands import classifier_job, seeds  # TensorFlow waits until it is needed: --help is quick
 

@@ -12,8 +12,8 @@ from bert_tf import atomic
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.commands import loss, memory_preflight, report, results, speed, submission
+from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.evaluating import best_by
-from bert_tf.commands.flags import Settings
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bert_tf.commands.classifier_flags import CUSTOM, check_custom
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import CUSTOM, Flag, HelpAsked, check_custom, help_line, read
-from bert_tf.errors import DataError, FlagError, unknown_name
+from bert_tf.commands.flags import Flag, action_of, help_line, read
+from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -40,12 +41,7 @@ def help_text() -> str:
 
 
 def _run(argv: Sequence[str]) -> int:
-    words = list(argv[1:])
-    if not words or words[0] in ("--help", "-h", "-help"):
-        raise HelpAsked
-    if words[0] not in ACTIONS:
-        raise FlagError(f"data: {unknown_name('action', words[0], ACTIONS)}")
-    action = ACTIONS[words.pop(0)]
+    action, words = ACTIONS[action_of(argv, ACTIONS)], list(argv[2:])
     argument = words.pop(0) if words and not words[0].startswith("-") else None
     action.run(argument, read(["data", *words], action.flags))
     return 0

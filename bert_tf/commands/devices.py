@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from absl import flags as absl_flags
 from absl import logging
 
+from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import DEVICES, Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.text_table import table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -160,15 +162,9 @@ def _built(inventory: Inventory) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Yields lines with the columns one under the other, numbers to the right."""
-    cells = [head, *([_NONE if value is None else str(value) for value in row] for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells)]
-    for line in cells:
-        padded = (
-            text.rjust(width) if any(isinstance(row[column], int) for row in rows) else text.ljust(width)
-            for column, (text, width) in enumerate(zip(line, widths))
-        )
-        yield "  ".join(padded).rstrip()
+    """Returns lines with the columns one under the other, numbers to the right."""
+    texts = [column for column in range(len(head)) if not any(isinstance(row[column], int) for row in rows)]
+    return table(head, ([_NONE if value is None else str(value) for value in row] for row in rows), left=texts)
 
 
 def _unusable(inventory: Inventory) -> Iterator[str]:

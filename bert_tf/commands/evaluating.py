@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bert_tf.commands.flags import TrainSettings
+from bert_tf.commands.classifier_flags import TrainSettings
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.tasks.base import Task
 

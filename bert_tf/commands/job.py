@@ -10,7 +10,7 @@ from typing import NamedTuple
 from absl import logging
 
 from bert_tf.commands import recipes
-from bert_tf.commands.flags import Settings
+from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run, run_folder

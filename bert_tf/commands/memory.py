@@ -12,8 +12,8 @@ from typing import NamedTuple, TypeVar
 from absl import flags as absl_flags
 
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import Flag, HelpAsked, help_line, read
-from bert_tf.errors import DataError, FlagError, unknown_name
+from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
+from bert_tf.errors import DataError, FlagError
 from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, trace_diff, trace_file, trace_report, trace_text
 
 PLAN = "plan"
@@ -60,15 +60,9 @@ def help_text() -> str:
 
 
 def _run(argv: Sequence[str]) -> int:
-    words = list(argv[1:])
-    if not words or words[0] in ("--help", "-h", "-help"):
-        raise HelpAsked
-    if words[0] not in ACTIONS:
-        raise FlagError(f"memory: {unknown_name('action', words[0], (*ACTIONS, PLAN))}")
-    name = words.pop(0)
+    name = action_of(argv, (*ACTIONS, PLAN))
     action = ACTIONS[name]
-    files = [word for word in words if not word.startswith("-")]
-    values = read([name, *(word for word in words if word.startswith("-"))], action.flags)
+    files, values = read_with_words(argv[1:], action.flags)
     if len(files) != len(action.files):
         wanted = " and ".join(action.files)
         raise FlagError(f"memory {name}: {len(files)} files given, {wanted} wanted; flags are written --name=value")

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import DataError, FlagError
 from bert_tf.profiling.operations import operations_file, time_tables, time_text
 from bert_tf.profiling.operations.operations_file import OPERATIONS_FILE, Record
@@ -65,8 +65,7 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value, or there is not one folder.
       HelpAsked: instead of settings.
     """
-    folders = [word for word in argv[1:] if not word.startswith("-")]
-    values = read([argv[0], *(word for word in argv[1:] if word.startswith("-"))], FLAGS)
+    folders, values = read_with_words(argv, FLAGS)
     settings = {row.name: values[row.name].value for row in FLAGS}
     if len(folders) != 1:
         raise FlagError(

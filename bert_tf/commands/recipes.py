@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.commands.flags import Settings
+from bert_tf.commands.classifier_flags import Settings
 
 _ON_TASK_DATA = {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
 _ON_SAMPLE = {**_ON_TASK_DATA, "learning_rate": 1e-4, "train_batch_size": 16, "num_train_epochs": 5.0, "max_seq_length": 64}

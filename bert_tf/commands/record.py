@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
-from bert_tf.commands.flags import EXACT, POLYNOMIAL, TrainSettings
+from bert_tf.commands.classifier_flags import EXACT, POLYNOMIAL, TrainSettings
 from bert_tf.commands.job import CUSTOM_COLUMNS, CUSTOM_FILES, Job
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.estimator import run_folder

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from absl import logging
 
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import BertError, FlagError, OutputError
 
 FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
@@ -36,8 +36,7 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown, or no folder is named.
       HelpAsked: instead of settings.
     """
-    folders = [word for word in argv[1:] if not word.startswith("-")]
-    values = read([argv[0], *(word for word in argv[1:] if word.startswith("-"))], FLAGS)
+    folders, values = read_with_words(argv, FLAGS)
     if not folders:
         raise FlagError("report: name the output folder of a run, or of several to compare")
     default = Path(folders[0]) / _NAME if len(folders) == 1 else Path(_NAME)

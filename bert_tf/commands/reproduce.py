@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert_tf.commands.beginning import begin
+from bert_tf.commands.classifier_flags import seed_numbers
 from bert_tf.commands.ending import ended
-from bert_tf.commands.flags import Flag, help_line, read, seed_numbers
+from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.reproduction.facts import RUNS

@@ -11,7 +11,7 @@ from pathlib import Path
 from absl import logging
 
 from bert_tf import atomic
-from bert_tf.commands import flags, seeds
+from bert_tf.commands import classifier_flags, seeds
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
 from bert_tf.commands.sources import find_data, find_model
@@ -63,7 +63,7 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     return OUTSIDE if any(row.verdict == verdicts.OUTSIDE for row in rows) else 0
 
 
-def job_settings(settings: Settings, system: System, environment: Mapping[str, str]) -> flags.Settings:
+def job_settings(settings: Settings, system: System, environment: Mapping[str, str]) -> classifier_flags.Settings:
     """Returns the settings of the classifier; the memory of a GPU that is larger than the published one is limited."""
     published, limit = settings.published, settings.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
@@ -73,10 +73,10 @@ def job_settings(settings: Settings, system: System, environment: Mapping[str, s
     given += [f"--data_dir={Path(settings.glue_dir) / published.task}"] if settings.glue_dir else []
     given += [f"--gpu_memory_limit_mb={limit}"] if limit is not None else []
     given += ["--published_layout"] if settings.published_layout else []
-    return flags.parse(["run_classifier.py", *published.arguments, *given])
+    return classifier_flags.parse(["run_classifier.py", *published.arguments, *given])
 
 
-def _keep_conditions(folder: Path, job: flags.Settings, system: System, environment: Mapping[str, str]) -> None:
+def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: System, environment: Mapping[str, str]) -> None:
     """Refuses a folder whose runs were made under other conditions: they would be judged by those of this process.
 
     Raises:
@@ -141,7 +141,11 @@ def _device(name: str, system: System, environment: Mapping[str, str]) -> Device
 
 
 def _measured(
-    job: flags.Settings, results: Sequence[SeedResult], log: Sequence[str], device: Device, environment: Mapping[str, str]
+    job: classifier_flags.Settings,
+    results: Sequence[SeedResult],
+    log: Sequence[str],
+    device: Device,
+    environment: Mapping[str, str],
 ) -> Measured:
     folder, limit = Path(job.job.output_dir), job.data.max_seq_length
     task = get_task(job.data.task_name)

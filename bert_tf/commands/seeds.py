@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, text_table
 from bert_tf.commands import classifier_job, recipes, report
-from bert_tf.commands.flags import Settings
+from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.job import results_dir
 from bert_tf.errors import FlagError
 from bert_tf.runtime import cluster
@@ -155,10 +155,8 @@ def table(results: Sequence[SeedResult]) -> list[str]:
     rows += [[str(r.seed), *map(_digits, r.metrics.values()), str(r.steps), _flag(r)] for r in results]
     for field in Spread._fields:
         rows.append([field, *(_digits(getattr(of_metric, field)) for of_metric in found.values()), "", ""])
-    widths = [max(map(len, column)) for column in zip(*rows)]
-    lines = ["  ".join(cell.rjust(width) for cell, width in zip(row[:-1], widths)) + f"  {row[-1]}" for row in rows]
     collapsed = sum(result.collapsed is not None for result in results)
-    return [*(line.rstrip() for line in lines), f"{collapsed} of {len(results)} collapsed"]
+    return [*text_table.table(rows[0], rows[1:], left=(len(rows[0]) - 1,)), f"{collapsed} of {len(results)} collapsed"]
 
 
 def _flag(result: SeedResult) -> str:

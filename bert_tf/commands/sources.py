@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import logging
 
-from bert_tf.commands.flags import ModelSettings
+from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import CustomTask

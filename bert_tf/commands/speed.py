@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from absl import logging
 
-from bert_tf.commands.flags import SpeedSettings
+from bert_tf.commands.classifier_flags import SpeedSettings
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime import devices, precision

@@ -7,14 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.estimator import stamps
 from bert_tf.estimator.model_fn import TOKENS
 from bert_tf.optimization import replicas
+from bert_tf.profiling.operations import step_stats
 from bert_tf.profiling.timing.diagnosis import Setting
-from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes, covered
+from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes
 
 tf1 = tf.compat.v1
 
@@ -22,7 +22,6 @@ _STAMPS = (stamps.BATCH, stamps.LAUNCHED, stamps.GRADIENTS, stamps.SUMS)
 # Steps of a session that are traced, until that is enough time; the quietest of them counts. Other programs on the same cores
 # make an operation of a microsecond one of milliseconds now and then, so a few short steps are not enough.
 _TRACED, _TRACED_SECONDS = frozenset(range(8, 42, 3)), 0.5
-_WAITS = ("IteratorGetNext", "MultiDeviceIteratorGetNextFromShard", "_Recv")  # run without computing anything
 
 
 class StepTimingHook(tf1.train.SessionRunHook):
@@ -93,7 +92,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         self._left -= times.batch
         if times.batch < self._quietest:
             self._quietest = times.batch
-            self.idle = max(1.0 - (computing_seconds(metadata) + times.reader) / times.batch, 0.0)
+            self.idle = max(1.0 - (step_stats.computing_seconds(metadata.step_stats) + times.reader) / times.batch, 0.0)
 
 
 def _is_traced(run_values: tf1.train.SessionRunValues) -> bool:
@@ -104,22 +103,3 @@ def _is_traced(run_values: tf1.train.SessionRunValues) -> bool:
 def _between(moments: Mapping[str, float], earlier: str, later: str) -> float:
     """Returns the time between two stamps; 0 where one is missing."""
     return max(moments[later] - moments[earlier], 0.0) if later in moments else 0.0
-
-
-def computing_seconds(metadata: tf1.RunMetadata) -> float:
-    """Returns how long at least one operation of the CPU was computed in a step that was traced."""
-    spans = [
-        (start + node.op_start_rel_nanos, start + node.op_end_rel_nanos)
-        for device in metadata.step_stats.dev_stats
-        if "/device:CPU:" in device.device
-        for node in device.node_stats
-        if not _waits(node.timeline_label)
-        for start in [node.all_start_nanos or node.all_start_micros * 1000]
-    ]
-    starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    return covered(starts, ends) / 1e9
-
-
-def _waits(label: str) -> bool:
-    """Whether an operation computes nothing; labels end in "name = Type(inputs)"."""
-    return label.partition(" = ")[2].startswith(_WAITS)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, flags
+from bert_tf.commands import classifier, classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.tasks.registry import known_names
 from tests.tiny import TOKENS, TinyProject, random_weights, write_project
@@ -230,11 +230,11 @@ def test_ctrl_c_is_one_line_and_status_130(monkeypatch, capsys):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classifier.flags, "parse", interrupt)
+    monkeypatch.setattr(classifier.classifier_flags, "parse", interrupt)
     assert classifier.main(["run_classifier.py"]) == 130
     assert capsys.readouterr().err == "error: stopped at once; the same command continues from the last checkpoint\n"
 
 
 def test_help_ends_with_status_0(capsys):
     assert classifier.main(["run_classifier.py", "--help"]) == 0
-    assert capsys.readouterr() == (flags.help_text(), "")
+    assert capsys.readouterr() == (classifier_flags.help_text(), "")

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, classifier_job, flags, job, sources
+from bert_tf.commands import classifier, classifier_flags, classifier_job, job, sources
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
@@ -87,7 +87,7 @@ def test_the_folder_can_be_used_without_the_files_it_began_with(trained, name):
 def test_the_record_holds_a_command_that_repeats_the_run(trained):
     record = json.loads((trained.folder / "run_config.json").read_text())
     python, *arguments = shlex.split(record["command"])
-    settings = flags.parse(arguments)
+    settings = classifier_flags.parse(arguments)
     assert (python, arguments[0]) == ("python", "run_classifier.py")
     assert settings.data.data_dir == str(trained.project.data_dir)
     assert settings.model.init_checkpoint == trained.project.init_checkpoint
@@ -98,7 +98,7 @@ def repeated(folder: Path):
     """The settings of the command that repeats the run of a folder."""
     command = json.loads((folder / "run_config.json").read_text())["command"]
     assert "None" not in command
-    return flags.parse(shlex.split(command)[1:])
+    return classifier_flags.parse(shlex.split(command)[1:])
 
 
 WAYS = [
@@ -116,7 +116,7 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
     monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)  # of this process
     arguments = [*trained.project.flags(tmp_path / "out", do_train=True), *ways]
     assert run(*arguments) == 130
-    asked, found = flags.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
+    asked, found = classifier_flags.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
     assert (found.data, found.model) == (asked.data, asked.model)
     assert (found.train, found.speed) == (asked.train, asked.speed)
 
@@ -167,7 +167,13 @@ def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_p
 
 def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
-    assert not training.keys() & {"save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "xla", *flags.EXACT}
+    assert not training.keys() & {
+        "save_checkpoints_steps",
+        "keep_optimizer_slots",
+        "log_every_n_steps",
+        "xla",
+        *classifier_flags.EXACT,
+    }
     assert training.keys() >= {"group_by_length", "precision"}
     assert training.keys() >= {"seed", "learning_rate", "train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
 

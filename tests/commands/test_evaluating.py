@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bert_tf.commands import classifier, flags, sources
+from bert_tf.commands import classifier, classifier_flags, sources
 from bert_tf.commands.evaluating import best_by
 from bert_tf.errors import FlagError
 from bert_tf.tasks.glue import TASKS
@@ -14,7 +14,7 @@ from tests.tiny import write_project
 
 
 def by(*arguments, task="MRPC"):
-    return best_by(flags.parse(["x", f"--task_name={task}", *arguments]).train, TASKS[task])
+    return best_by(classifier_flags.parse(["x", f"--task_name={task}", *arguments]).train, TASKS[task])
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_the_results_are_those_of_the_best_checkpoint(trained):
 
 def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
     folder, _ = trained
-    settings = flags.parse(["x", "--task_name=MRPC", f"--init_checkpoint={folder}/best"]).model
+    settings = classifier_flags.parse(["x", "--task_name=MRPC", f"--init_checkpoint={folder}/best"]).model
     source = sources.find_model(settings, environment={})
     assert source.checkpoint == f"{folder}/best/model.ckpt-{best(folder)['step']}"
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")

@@ -7,7 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from bert_tf.commands import flags
+from bert_tf.commands import classifier_flags
 from bert_tf.commands.loss import check, loss_options
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
@@ -26,7 +26,7 @@ class Thing:
 
 
 def options(*arguments, task=TASKS["MRPC"], label_ids=CLASSES):
-    train = flags.parse(["x", "--task_name=MRPC", *arguments]).train
+    train = classifier_flags.parse(["x", "--task_name=MRPC", *arguments]).train
     check(train, task)
     return loss_options(train, task, label_ids)
 

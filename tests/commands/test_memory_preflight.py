@@ -8,7 +8,7 @@ import dataclasses
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import classifier, classifier_job, flags, job, memory_preflight
+from bert_tf.commands import classifier, classifier_flags, classifier_job, job, memory_preflight
 from bert_tf.errors import PreflightError
 from bert_tf.profiling.forecast import fitting, step_peak
 from bert_tf.runtime import gpu_memory
@@ -28,7 +28,7 @@ def project(tmp_path, monkeypatch, caplog):
 
 def prepared(project, machine=GPU, **extra):
     arguments = ["run_classifier.py", *project.flags("out", do_train=True, **extra)]
-    return job.prepare(flags.parse(arguments), machine, environment={})
+    return job.prepare(classifier_flags.parse(arguments), machine, environment={})
 
 
 def peak(prepared_job, **ways):
@@ -126,7 +126,7 @@ def test_auto_without_a_gpu_is_warned_of(project, caplog):
 
 @pytest.mark.parametrize("written", [["--train_batch_size=auto"], ["--train_batch_size", "auto"], ["-train_batch_size=auto"]])
 def test_auto_is_a_batch_of_the_usual_size_in_parts(written):
-    settings = flags.parse(["run_classifier.py", "--task_name=MRPC", *written, "--seed=3"])
+    settings = classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *written, "--seed=3"])
     assert settings.job.fit_memory
     assert "train_batch_size" not in settings.given  # so that a recipe may choose it
     assert (settings.train.train_batch_size, settings.train.seed) == (32, 3)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.commands import flags, recipes
+from bert_tf.commands import classifier_flags, recipes
 
 
 def settings(*arguments: str):
-    return flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments])
+    return classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments])
 
 
 @pytest.mark.parametrize("sample_data", [True, False])

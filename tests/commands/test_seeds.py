@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands import classifier, classifier_job, flags, seeds
+from bert_tf.commands import classifier, classifier_flags, classifier_job, seeds
 from bert_tf.errors import FlagError, TrainingError
 from bert_tf.estimator.run import Outcome
 from tests.tiny import write_project
@@ -48,7 +48,7 @@ def jobs(monkeypatch):
 
 
 def settings(folder: Path, *arguments: str):
-    return flags.parse(["run_classifier.py", "--task_name=MRPC", f"--output_dir={folder}", *arguments])
+    return classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", f"--output_dir={folder}", *arguments])
 
 
 def run(folder: Path, *arguments: str) -> int:

@@ -9,7 +9,7 @@ import pytest
 
 from bert_tf.checkpoints import default
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands.flags import ModelSettings
+from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.commands.sources import SAMPLE_NOTE, find_data, find_model
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError

@@ -7,13 +7,13 @@ import logging
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import flags, speed
+from bert_tf.commands import classifier_flags, speed
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
 
 
-def settings(*arguments: str) -> flags.SpeedSettings:
-    return flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments]).speed
+def settings(*arguments: str) -> classifier_flags.SpeedSettings:
+    return classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments]).speed
 
 
 @pytest.mark.parametrize(

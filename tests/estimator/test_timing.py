@@ -14,7 +14,6 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.estimator import timing_hook
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
@@ -152,18 +151,3 @@ def test_replicas_share_a_step_and_its_tokens_count_once(replicas):
 
 def test_reports_of_replicas_have_the_cost_of_communication(replicas):
     assert replicas["lines"][-1]["communication_cost"] > 0.9 * replicas["seconds"]
-
-
-def test_computing_leaves_out_waiting_and_other_devices():
-    traced = [
-        ("/job:localhost/replica:0/task:0/device:CPU:0", "a = MatMul(x, y)", 1_000_000, 500),
-        ("/job:localhost/replica:0/task:0/device:CPU:0", "b = Add(a, y)", 1_000_400, 200),  # overlaps by 100
-        ("/job:localhost/replica:0/task:0/device:CPU:0", "[mkl 8B] next = IteratorGetNext(iterator)", 1_000_000, 900_000),
-        ("/job:localhost/replica:0/task:0/device:CPU:0", "received = _Recv()", 1_000_000, 900_000),
-        ("/device:GPU:0/stream:all", "k = MatMul()", 1_000_000, 900_000),
-    ]
-    metadata = tf1.RunMetadata()
-    for device, label, start, nanoseconds in traced:
-        node = metadata.step_stats.dev_stats.add(device=device).node_stats.add(timeline_label=label, all_start_nanos=start)
-        node.op_end_rel_nanos = nanoseconds
-    assert timing_hook.computing_seconds(metadata) == pytest.approx(600e-9)

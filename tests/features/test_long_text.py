@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.commands import flags
+from bert_tf.commands import classifier_flags
 from bert_tf.features import long_text
 from bert_tf.features.long_text import CUTS, truncated_lengths
 
@@ -63,7 +63,7 @@ def test_examples_in_the_documentation_hold():
 
 
 def test_the_flag_knows_every_way():
-    assert tuple(CUTS) == flags.LONG_TEXTS
+    assert tuple(CUTS) == classifier_flags.LONG_TEXTS
 
 
 def test_truncation_keeps_what_the_published_loop_keeps():

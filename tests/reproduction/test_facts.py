@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.commands import flags
+from bert_tf.commands import classifier_flags
 from bert_tf.reproduction.facts import GTX1060, digest
 
 
@@ -42,7 +42,7 @@ def test_legible_spans_are_in_order_and_within_their_line():
 
 
 def test_arguments_are_those_of_the_published_command():
-    settings = flags.parse(["run_classifier.py", "--task_name=MRPC", *GTX1060.arguments])
+    settings = classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *GTX1060.arguments])
     for argument in GTX1060.command.split()[2:]:
         name, value = argument.removeprefix("--").split("=")
         if "$" not in value and name not in ("task_name", "output_dir"):

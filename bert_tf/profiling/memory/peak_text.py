@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from bert_tf.profiling.memory.peak_report import BEFORE, OF_THE_STEP, Agreement, Moment, Peak
 from bert_tf.profiling.memory.trace_text import readable
 from bert_tf.profiling.op_names import phase_of
-from bert_tf.profiling.text_table import table
+from bert_tf.text_table import table
 
 _BAR = 30
 _SMALLEST_SHARE = 0.001  # of a row of a table

@@ -8,7 +8,7 @@ from bert_tf.profiling.memory.implied_sizes import Size
 from bert_tf.profiling.memory.trace_diff import Difference
 from bert_tf.profiling.memory.trace_file import NO_OUTPUTS, Skipped
 from bert_tf.profiling.memory.trace_report import Interval, Report, Total
-from bert_tf.profiling.text_table import table
+from bert_tf.text_table import table
 
 _UNITS = ("bytes", "kB", "MB", "GB", "TB")
 _BAR = 30

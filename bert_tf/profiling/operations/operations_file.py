@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,6 +18,12 @@ from bert_tf.errors import DataError
 from bert_tf.profiling.operations.flops import Product, Shape
 
 OPERATIONS_FILE = "operations.json"
+
+# What only waits, for the next batch, for another device or for a function that it calls.
+_WAITS = re.compile(
+    r"_?(?:Host)?Recv|(?:MultiDevice)?IteratorGetNext\w*|_?Nccl\w+|Collective\w+"
+    r"|(?:Stateful)?PartitionedCall|(?:Stateless)?(?:While|If|Case)"
+)
 
 
 class Kernel(NamedTuple):
@@ -105,6 +112,11 @@ class Record:
     operations: tuple[Operation, ...]
     gpus: Mapping[str, Gpu] = dataclasses.field(default_factory=dict)
     matmul_peak_gflops: Mapping[str, float] = dataclasses.field(default_factory=dict)
+
+
+def waits(operation_type: str) -> bool:
+    """Whether operations of this type compute nothing themselves."""
+    return bool(_WAITS.fullmatch(operation_type))
 
 
 def write(path: str | os.PathLike[str], record: Record) -> None:

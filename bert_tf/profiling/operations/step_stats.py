@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.profiling.operations.flops import Product, Shape, product_of
-from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation
+from bert_tf.profiling.operations.operations_file import Gpu, Kernel, Multiplied, Operation, waits
 from bert_tf.profiling.timing.step_timer import covered
 
 _GPU_PLANE = "/device:GPU:"
@@ -63,6 +63,23 @@ def operations(steps: Iterable[Any], kernels: Kernels | None = None) -> tuple[Op
             by_key[call.device, call.name].append(call)
     found = (_operation(same, (kernels or {}).get(key, ())) for key, same in by_key.items())
     return tuple(sorted(found, key=lambda operation: (-operation.total_us, operation.name)))
+
+
+def computing_seconds(step: Any) -> float:
+    """Returns how long at least one operation of the CPU was computed in a step; what only waits computes nothing.
+
+    Args:
+      step: `StepStats`.
+    """
+    spans = [
+        (start + node.op_start_rel_nanos, start + node.op_end_rel_nanos)
+        for device in step.dev_stats
+        if "/device:CPU:" in device.device
+        for node in device.node_stats
+        if not waits(_type_and_inputs(node.node_name, node.timeline_label)[0])
+        for start in [node.all_start_nanos or node.all_start_micros * 1000]
+    ]
+    return covered(*np.array(spans, np.int64).reshape(-1, 2).T) / 1e9
 
 
 def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:

@@ -18,7 +18,7 @@ from bert_tf.profiling import op_names
 from bert_tf.profiling.op_names import BACKWARD, CLIP, FORWARD, OPTIMIZER_STATE, UPDATE, WEIGHTS
 from bert_tf.profiling.operations import tensor_cores
 from bert_tf.profiling.operations.flops import is_product
-from bert_tf.profiling.operations.operations_file import Kernel, Operation, Record
+from bert_tf.profiling.operations.operations_file import Kernel, Operation, Record, waits
 
 PHASES = (FORWARD, BACKWARD, CLIP, UPDATE)
 GPU, HOST, LAUNCHES = "GPU", "host", "launches"  # what is counted: kernels, threads, threads that launch kernels
@@ -26,10 +26,6 @@ GPU, HOST, LAUNCHES = "GPU", "host", "launches"  # what is counted: kernels, thr
 _VARIABLES = ("VarHandleOp", "VariableV2")
 _NAMED_SCOPES = ("head", "watch")  # without variables of their own
 _PHASE_OF = {WEIGHTS: FORWARD, OPTIMIZER_STATE: UPDATE}  # of reading a variable
-_WAITS = re.compile(
-    r"_?(?:Host)?Recv|(?:MultiDevice)?IteratorGetNext\w*|_?Nccl\w+|Collective\w+"
-    r"|(?:Stateful)?PartitionedCall|(?:Stateless)?(?:While|If|Case)"
-)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -149,7 +145,7 @@ class ModelTable:
 
 def op_table(record: Record) -> tuple[OpRow, ...]:
     """Returns a row for each operation, the longest first; what takes no time on the GPU that counts comes last."""
-    whole = sum(_time(operation, record) for operation in record.operations if not _waits(operation))
+    whole = sum(_time(operation, record) for operation in record.operations if not waits(operation.type))
     scopes = _variable_scopes(record.operations)
     rows = (_op_row(operation, record, whole, scopes) for operation in record.operations)
     return tuple(sorted(rows, key=lambda row: (-row.time_us, -row.host_us, row.name)))
@@ -212,10 +208,6 @@ def as_dict(row: OpRow | GroupRow | ModelTable) -> dict[str, Any]:
     return {**dataclasses.asdict(row), **({"scope": "/".join(row.scope)} if isinstance(row, OpRow) else {})}
 
 
-def _waits(operation: Operation) -> bool:
-    return bool(_WAITS.fullmatch(operation.type))
-
-
 def _time(operation: Operation, record: Record) -> float:
     """Returns microseconds in a step, by the clock that counts."""
     if not record.gpus:
@@ -241,7 +233,7 @@ def _scope(name: str, phase: str, scopes: Collection[tuple[str, ...]]) -> tuple[
 
 def _op_row(operation: Operation, record: Record, whole: float, scopes: Collection[tuple[str, ...]]) -> OpRow:
     time = _time(operation, record)
-    waits = _waits(operation)
+    is_waiting = waits(operation.type)
     gflop = operation.flops / record.steps / 1e9 if operation.products else None
     computed = bool(record.gpus) or GPU not in operation.device  # not only launched
     rate = gflop * 1e6 / time if gflop and time and computed else None
@@ -255,10 +247,10 @@ def _op_row(operation: Operation, record: Record, whole: float, scopes: Collecti
         **{name: getattr(operation, name) for name in ("name", "type", "device", "dtype", "min_us", "max_us")},
         scope=_scope(operation.name, phase, scopes),
         phase=phase,
-        waits=waits,
+        waits=is_waiting,
         calls=operation.calls / record.steps,
         time_us=time,
-        share=None if waits else time / whole if whole else 0.0,
+        share=None if is_waiting else time / whole if whole else 0.0,
         host_us=operation.total_us / record.steps,
         sizes=str(longest.product) if longest else "",
         gflop=gflop,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from bert_tf.profiling.operations.time_tables import GPU, HOST, LAUNCHES, PHASES, GroupRow, ModelTable, OpRow, as_dict
-from bert_tf.profiling.text_table import table
+from bert_tf.text_table import table
 
 _TYPES = 10
 _SMALLEST_SHARE = 0.001  # of a row of groups

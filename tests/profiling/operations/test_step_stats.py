@@ -77,3 +77,18 @@ def test_a_profile_is_read_from_where_tensorflow_writes_it(tmp_path):
     folder.mkdir(parents=True)
     (folder / "host.xplane.pb").write_bytes(recorded.space().SerializeToString())
     assert step_stats.gpu_kernels(tmp_path, 2) == step_stats.kernels_of_space(recorded.space(), 2)
+
+
+def test_computing_leaves_out_waiting_and_other_devices():
+    traced = [
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "a = MatMul(x, y)", 1_000_000, 500),
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "b = Add(a, y)", 1_000_400, 200),  # overlaps by 100
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "[mkl 8B] next = IteratorGetNext(iterator)", 1_000_000, 900_000),
+        ("/job:localhost/replica:0/task:0/device:CPU:0", "received = _Recv()", 1_000_000, 900_000),
+        ("/device:GPU:0/stream:all", "k = MatMul()", 1_000_000, 900_000),
+    ]
+    metadata = tf.compat.v1.RunMetadata()
+    for device, label, start, nanoseconds in traced:
+        node = metadata.step_stats.dev_stats.add(device=device).node_stats.add(timeline_label=label, all_start_nanos=start)
+        node.op_end_rel_nanos = nanoseconds
+    assert step_stats.computing_seconds(metadata.step_stats) == pytest.approx(600e-9)
