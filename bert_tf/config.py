@@ -7,9 +7,10 @@ import json
 import math
 import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
+from bert_tf import documents
+from bert_tf.documents import DocumentError
 from bert_tf.errors import ConfigError
 
 # "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
@@ -104,11 +105,11 @@ class BertConfig:
           ConfigError: as `from_dict`, or the file cannot be read; the message begins with the path.
         """
         try:
-            values = json.loads(Path(path).read_text(encoding="utf-8-sig"))
+            values = documents.read_json(path)
         except OSError as error:
             raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
-        except ValueError as error:
-            raise ConfigError(f"{path}: not JSON: {error}") from error
+        except DocumentError as error:
+            raise ConfigError(f"{error.place(path)}: {error.problem}") from error
         if not isinstance(values, dict):
             raise ConfigError(f"{path}: a JSON object is expected")
         try:

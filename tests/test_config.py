@@ -166,11 +166,13 @@ def test_missing_file_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b"", "not JSON: "),
-        (b'{"vocab_size": 100,', "not JSON: "),
-        (b'{"a": "\xff"}', "not JSON: "),
-        (b"[1, 2]", "a JSON object is expected"),
-        (b'{"vocab_size": 100}', "missing hidden_size, num_hidden_layers"),
+        (b"", ":1: not JSON: "),
+        (b'{"vocab_size": 100,', ":1: not JSON: "),
+        (b'{"a": "\xff"}', ":1: not UTF-8"),
+        (b'{"vocab_size": 100,\n"vocab_size": 200}', ":2: the key 'vocab_size' appears twice"),
+        (b"[" * 2000, ": nested more than 64 deep"),
+        (b"[1, 2]", ": a JSON object is expected"),
+        (b'{"vocab_size": 100}', ": missing hidden_size, num_hidden_layers"),
     ],
 )
 def test_damaged_file_is_named_with_its_problem(tmp_path, data, problem):
@@ -178,4 +180,4 @@ def test_damaged_file_is_named_with_its_problem(tmp_path, data, problem):
     path.write_bytes(data)
     with pytest.raises(ConfigError) as caught:
         BertConfig.from_json_file(path)
-    assert message(caught).startswith(f"{path}: {problem}")
+    assert message(caught).startswith(f"{path}{problem}")

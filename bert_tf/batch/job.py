@@ -8,9 +8,10 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
+from bert_tf import documents
+from bert_tf.documents import DocumentError
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tables import FORMATS
@@ -102,20 +103,12 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     Raises:
       FlagError: the file cannot be read, or is no mapping.
     """
-    import yaml  # no other command needs it
-
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+        values = documents.parse_yaml(documents.read_text(path))
     except OSError as error:
         raise FlagError(f"{path}: cannot read the job: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise FlagError(f"{path}: not UTF-8") from error
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{path}:{mark.line + 1}" if mark else path
-        raise FlagError(f"{place}: neither YAML nor JSON: {getattr(error, 'problem', None) or error}") from error
-    except ValueError as error:  # 2024-13-45 is a date to YAML
-        raise FlagError(f"{path}: a value that YAML takes for a date or number is none: {error}; put it in quotes") from error
+    except DocumentError as error:
+        raise FlagError(f"{error.place(path)}: {error.problem}") from error
     if not isinstance(values, dict):
         raise FlagError(f"{path}: a job is a mapping of keys to values, see docs/batch_jobs.md")
     return values
@@ -159,7 +152,7 @@ def _value(key: str, value: Any) -> Any:
     try:
         return _READERS[key](value)
     except ValueError as error:
-        raise FlagError(f"{key}: {value!r} is not {error}") from error
+        raise FlagError(f"{key}: {value!r:.200} is not {error}") from error
     except FlagError as error:  # of an entry
         raise FlagError(f"{key}: {error}") from error
 

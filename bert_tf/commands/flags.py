@@ -23,6 +23,7 @@ class Flag(NamedTuple):
     help: str
     lowest: float | None = None
     choices: tuple[str, ...] = ()
+    may_be_empty: bool = False
 
 
 def help_line(row: Flag) -> str:
@@ -49,6 +50,8 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     if rest:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
     for row in rows:
+        if values[row.name].value == "" and not row.may_be_empty:
+            raise FlagError(f"--{row.name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
         if row.choices and values[row.name].value not in (None, *row.choices):
             raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
     return values
@@ -57,6 +60,8 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
     """Reads a command line of words, such as files, and flags in any order; see `read`."""
     words = [word for word in argv[1:] if not word.startswith("-")]
+    if "" in words:
+        raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
     return words, read([argv[0], *(word for word in argv[1:] if word.startswith("-"))], rows)
 
 

@@ -13,6 +13,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import documents
+from bert_tf.documents import DocumentError
 from bert_tf.errors import DeviceError
 
 VARIABLE = "TF_CONFIG"
@@ -109,9 +111,9 @@ def _quote(value: Any) -> str:
 
 def _parse(text: str) -> dict[str, Any]:
     try:
-        config = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise _wrong(f"no JSON: {error.msg} at line {error.lineno}, column {error.colno}; write {_EXAMPLE}") from error
+        config = documents.parse_json(text)
+    except DocumentError as error:
+        raise _wrong(f"{error}; write {_EXAMPLE}") from error
     if not isinstance(config, dict):
         raise _wrong(f"{_quote(config)} is no object in braces; write {_EXAMPLE}")
     return config

@@ -11,7 +11,6 @@ import csv
 import dataclasses
 import gzip
 import itertools
-import json
 import os
 import sys
 import zlib
@@ -19,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, Union, cast
 
+from bert_tf.documents import DocumentError, NotJsonError, json_value
 from bert_tf.errors import DataError
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
@@ -262,14 +262,10 @@ def _jsonl(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | Dat
             yield line
             continue
         try:
-            value = json.loads(line.text)
-        except json.JSONDecodeError as error:
-            yield DataError(f"not JSON: {error.msg} at character {error.pos + 1}; write one object a line", path, line.number)
-            continue
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
-            yield DataError(
-                f"JSON that cannot be read: {str(error).partition(';')[0]}; mend or drop the row", path, line.number
-            )
+            value = json_value(line.text)
+        except DocumentError as error:
+            remedy = "write one object a line" if isinstance(error, NotJsonError) else "fix or drop the row"
+            yield DataError(f"{error.problem}; {remedy}", path, line.number)
             continue
         if isinstance(value, (dict, list)):
             yield _Row(line.number, value)

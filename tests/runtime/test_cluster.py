@@ -92,9 +92,10 @@ EXAMPLE = '{"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"typ
 MISTAKES = {
     "no JSON": (
         "{'cluster': 1}",
-        "no JSON: Expecting property name enclosed in double quotes at line 1, column 2; write " + EXAMPLE,
+        "line 1: not JSON: Expecting property name enclosed in double quotes at character 2; write " + EXAMPLE,
     ),
-    "no JSON on the second line": ('{"cluster":\n }', "no JSON: Expecting value at line 2, column 2; write " + EXAMPLE),
+    "no JSON on the second line": ('{"cluster":\n }', "line 2: not JSON: Expecting value at character 2; write " + EXAMPLE),
+    "a name twice": ('{"cluster": {},\n"cluster": {}}', "line 2: the key 'cluster' appears twice; write " + EXAMPLE),
     "a list": ('["a:2222"]', '["a:2222"] is no object in braces; write ' + EXAMPLE),
     "a number": ("7", "7 is no object in braces; write " + EXAMPLE),
     "no cluster": ({"task": FIRST}, "no cluster; write the addresses of all processes, the same for each: " + EXAMPLE),

@@ -1,0 +1,263 @@
+"""JSON and YAML, read strictly: whatever is wrong with a document is one error that names the line.
+
+Python's own readers take the last of two equal keys, end in a RecursionError where brackets are nested deeply, and pass on NaN,
+which is not JSON, and halves of surrogate pairs, which no file can hold.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import yaml
+
+_LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
+_DEEPEST = 64  # brackets in brackets
+_LARGEST_NUMBER = 1 << 63  # beyond that even printing one may fail
+_MOST_VALUES = 100_000  # of YAML, with its aliases written out: nine lines of aliases can stand for a billion values
+_OPENING = re.compile(r"[\[{]")
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
+
+
+class DocumentError(ValueError):
+    """A text is not usable JSON or YAML.
+
+    Attributes:
+      problem: what is wrong.
+      line: where, counted from 1; None where no line is to blame.
+    """
+
+    def __init__(self, problem: str, line: int | None = None) -> None:
+        """Keeps problem and place apart, for callers with places of their own."""
+        self.problem, self.line = problem, line
+        super().__init__(problem if line is None else f"line {line}: {problem}")
+
+    def place(self, path: object) -> str:
+        """Returns path and line."""
+        return f"{path}" if self.line is None else f"{path}:{self.line}"
+
+
+class NotJsonError(DocumentError):
+    """A text breaks the grammar of JSON."""
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Returns the text of a document; a byte order mark is taken off.
+
+    Raises:
+      DocumentError: it is not UTF-8, or larger than any document.
+      OSError: it cannot be read.
+    """
+    with open(path, "rb") as file:
+        data = file.read(_LARGEST + 1)
+    if len(data) > _LARGEST:
+        raise DocumentError(f"larger than {_LARGEST >> 20} MiB; is this the right file?")
+    data = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise DocumentError("not UTF-8", data.count(b"\n", 0, error.start) + 1) from error
+
+
+def read_json(path: str | os.PathLike[str]) -> Any:
+    """Returns what a JSON file holds.
+
+    Raises:
+      DocumentError: as `read_text` and `parse_json`.
+      OSError: it cannot be read.
+    """
+    return parse_json(read_text(path))
+
+
+def parse_json(text: str) -> Any:
+    """Returns the value of a JSON document.
+
+    Raises:
+      DocumentError: as `json_value`, or a text or number in it is none that a setting can have.
+    """
+    value = json_value(text)
+    _check_values(value)
+    return value
+
+
+def json_value(text: str) -> Any:
+    """Returns the value of a JSON text, whose own texts and numbers may be anything.
+
+    Raises:
+      DocumentError: it is not JSON, has a key twice in one object, or is nested too deeply.
+    """
+    try:
+        value = json.loads(text, object_pairs_hook=_object)
+    except json.JSONDecodeError as error:
+        raise NotJsonError(f"not JSON: {error.msg} at character {error.colno}", error.lineno) from error
+    except _RepeatedKeyError as error:
+        raise DocumentError(f"the key {error.args[0]!r:.80} appears twice", _line_of_repeated_key(text)) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:  # a number of thousands of digits
+        raise DocumentError(f"not usable: {str(error).partition(';')[0]}") from error
+    if len(_OPENING.findall(text)) > _DEEPEST:
+        for _ in _values(value):
+            pass
+    return value
+
+
+def parse_yaml(text: str) -> Any:
+    """Returns the value of a YAML or JSON document.
+
+    Raises:
+      DocumentError: it is neither, has a key twice in one mapping, is nested too deeply, or its aliases repeat too much.
+    """
+    if text.lstrip().startswith("{"):
+        with contextlib.suppress(NotJsonError):  # YAML has braces too, but no characters of two escapes
+            return parse_json(text)
+    value = _yaml_value(text)
+    _check_values(value)
+    return value
+
+
+def _yaml_value(text: str) -> Any:
+    import yaml  # few commands need it
+
+    loader = None
+    try:
+        loader = yaml.SafeLoader(text)
+        root = loader.get_single_node()
+        if root is None:
+            return None
+        _measure(root, {})
+        return loader.construct_document(root)
+    except yaml.YAMLError as error:
+        mark, place = getattr(error, "problem_mark", None), getattr(error, "position", None)
+        line = mark.line + 1 if mark else None if place is None else text.count("\n", 0, place) + 1
+        reason = getattr(error, "problem", None) or getattr(error, "reason", None) or error
+        raise DocumentError(f"neither YAML nor JSON: {reason}", line) from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except DocumentError:
+        raise
+    except ValueError as error:  # 2024-13-45 is a date to YAML
+        raise DocumentError(f"a value that YAML takes for a date or number is none: {error}; put it in quotes") from error
+    finally:
+        if loader is not None:
+            loader.dispose()
+
+
+class _RepeatedKeyError(Exception):
+    """An object has a key twice."""
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        names = [name for name, _ in pairs]
+        raise _RepeatedKeyError(next(name for place, name in enumerate(names) if name in names[:place]))
+    return made
+
+
+def _line_of_repeated_key(text: str) -> int:
+    """Returns the line of the second of two equal keys; `json` says which they are, but not where."""
+    objects: list[set[str]] = []
+    before = ""
+    for token in _TOKEN.finditer(text):
+        sign = token.group()
+        if sign in ("{", "["):
+            objects.append(set())
+        elif sign in ("}", "]"):
+            objects.pop()
+        elif sign == ":":
+            key = json.loads(before)
+            if key in objects[-1]:
+                return text.count("\n", 0, token.start()) + 1
+            objects[-1].add(key)
+        before = sign
+    raise ValueError("no key appears twice")
+
+
+def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+    """Returns how many values a node holds and how deeply, its aliases written out.
+
+    Args:
+      node: of a document.
+      known: the same of nodes seen before, by identity; None while a node is being measured.
+
+    Raises:
+      DocumentError: there are too many, a node holds itself, or a mapping has a key twice.
+    """
+    line = node.start_mark.line + 1
+    if id(node) not in known:
+        known[id(node)] = None
+        sizes = [_measure(child, known) for child in _children(node)]
+        size, depth = 1 + sum(size for size, _ in sizes), 1 + max((depth for _, depth in sizes), default=0)
+        if size > _MOST_VALUES:
+            raise DocumentError(f"more than {_MOST_VALUES} values, with aliases (*name) written out", line)
+        if depth > _DEEPEST:
+            raise _too_deep(line)
+        known[id(node)] = size, depth
+    found = known[id(node)]
+    if found is None:
+        raise DocumentError("an alias (*name) within what it stands for", line)
+    return found
+
+
+def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+    """Yields the nodes of a list, or keys and values of a mapping."""
+    if node.id == "sequence":
+        yield from node.value
+    elif node.id == "mapping":
+        keys = set()
+        for key, value in node.value:
+            if key.id == "scalar":
+                if (key.tag, key.value) in keys:
+                    raise DocumentError(f"the key {key.value!r:.80} appears twice", key.start_mark.line + 1)
+                keys.add((key.tag, key.value))
+            yield from (key, value)
+
+
+def _check_values(value: Any) -> None:
+    """Refuses texts, keys among them, with a NUL or half a character, and numbers that no setting can have.
+
+    Raises:
+      DocumentError: there is one.
+    """
+    for part in _values(value):
+        if isinstance(part, int) and abs(part) > _LARGEST_NUMBER:
+            raise DocumentError(f"a number of {part.bit_length()} bits")
+        if isinstance(part, float) and not math.isfinite(part):
+            raise DocumentError(f"{part} where a number is expected")
+        if isinstance(part, str):
+            _check_text(part)
+
+
+def _check_text(text: str) -> None:
+    if "\0" in text:
+        raise DocumentError(f"the text {text!r:.80} holds a NUL character")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DocumentError(f"the text {text!r:.80} holds half a character, {text[error.start]!a}") from error
+
+
+def _values(root: Any) -> Iterator[Any]:
+    """Yields everything in a value, itself and the keys included, without recursion."""
+    waiting = [(root, 0)]
+    while waiting:
+        value, depth = waiting.pop()
+        yield value
+        if depth > _DEEPEST:
+            raise _too_deep()
+        if isinstance(value, dict):
+            waiting += [(part, depth + 1) for pair in value.items() for part in pair]
+        elif isinstance(value, list):
+            waiting += [(part, depth + 1) for part in value]
+
+
+def _too_deep(line: int | None = None) -> DocumentError:
+    return DocumentError(f"nested more than {_DEEPEST} deep", line)
