@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from absl import logging
+
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
@@ -18,6 +20,9 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(settings: classifier_flags.Settings) -> int:
     begin(settings.job.verbosity)
+    idle = [f"--{row.name}" for row in classifier_flags.TPU if row.name in settings.given]
+    if idle:
+        logging.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
     from bert_tf.commands import classifier_job, seeds  # TensorFlow waits until it is needed: --help is quick
 
     do = seeds.run if settings.job.seeds else classifier_job.run_job

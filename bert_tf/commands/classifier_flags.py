@@ -30,6 +30,7 @@ AUTO = "auto"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
+_ABBREVIATED = re.compile(r"^(--?(?:no)?)do_lower(?==|$)")
 _LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 _MOST_SEEDS = 1000
 
@@ -72,6 +73,18 @@ CUSTOM = (
     ),
     Flag("label_separator", str, ",", "what stands between the labels of a cell with multi_label; JSON may have a list"),
 )
+
+# Of the published script, for command lines that were written for it.
+TPU = (
+    Flag("use_tpu", bool, False, ""),
+    Flag("tpu_name", str, None, "", may_be_empty=True),
+    Flag("tpu_zone", str, None, "", may_be_empty=True),
+    Flag("gcp_project", str, None, "", may_be_empty=True),
+    Flag("master", str, None, "", may_be_empty=True),
+    Flag("num_tpu_cores", int, 8, ""),
+    Flag("iterations_per_loop", int, 1000, ""),
+)
+_ELSEWHERE = ("use_tpu", "tpu_name", "master")  # what would compute somewhere else than here
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Task and data": (
@@ -256,7 +269,10 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value.
       HelpAsked: instead of settings.
     """
-    values = read(_with_auto(argv), [row for rows in GROUPS.values() for row in rows])
+    values = read(_spelled_out(argv), [*(row for rows in GROUPS.values() for row in rows), *TPU])
+    for name in _ELSEWHERE:
+        if values[name].value:
+            raise FlagError(f"--{name}: there is no TPU here, only GPUs and the CPU of this machine; leave the flag out")
     for name, value in values.flag_values_dict().items():
         if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
             raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
@@ -267,9 +283,12 @@ def parse(argv: Sequence[str]) -> Settings:
     return _settings({row.name: values[row.name].value for rows in GROUPS.values() for row in rows}, values)
 
 
-def _with_auto(argv: Sequence[str]) -> list[str]:
-    """Returns a command line with --fit_memory in the place of --train_batch_size=auto: the batch keeps its size."""
-    words = list(argv)
+def _spelled_out(argv: Sequence[str]) -> list[str]:
+    """Returns a command line with --fit_memory in the place of --train_batch_size=auto: the batch keeps its size.
+
+    The published README writes --do_lower; other beginnings of names are not read, since they may be mistakes.
+    """
+    words = [_ABBREVIATED.sub(r"\1do_lower_case", word) for word in argv]
     for place, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if name != "train_batch_size" or not word.startswith("-"):
@@ -317,7 +336,8 @@ def help_text() -> str:
     lines = ["Fine-tunes BERT on a sentence task: python run_classifier.py --task_name=MRPC", ""]
     for group, rows in GROUPS.items():
         lines += [f"{group}:", *map(help_line, rows), ""]
-    return "\n".join(lines)
+    published = ", ".join(f"--{row.name}" for row in TPU)
+    return "\n".join([*lines, "Of the published script, without effect, as there is no TPU here:", f"  {published}", ""])
 
 
 def seed_numbers(text: str) -> tuple[int, ...]:
@@ -344,7 +364,10 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     if values["seeds"] is not None and parsed["seed"].present:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
     values["seeds"] = () if values["seeds"] is None else seed_numbers(values["seeds"])
-    if not any(values[name] for name in ("do_train", "do_eval", "do_predict")):
+    actions = ("do_train", "do_eval", "do_predict")
+    if not any(values[name] for name in actions):
+        if any(parsed[name].present for name in actions):
+            raise FlagError("nothing to do: at least one of --do_train, --do_eval and --do_predict must be true")
         values["do_train"] = values["do_eval"] = True
     if values.pop("published_layout"):
         exact = [name for name in EXACT if not parsed[name].present]
@@ -356,4 +379,4 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})
         for kind in (DataSettings, CustomSettings, ModelSettings, TrainSettings, SpeedSettings, DeviceSettings, JobSettings)
     )
-    return Settings(*parts, given=frozenset(name for name in values if parsed[name].present))
+    return Settings(*parts, given=frozenset(name for name in (*values, *(row.name for row in TPU)) if parsed[name].present))

@@ -43,6 +43,8 @@ def help_text() -> str:
 def _run(argv: Sequence[str]) -> int:
     action, words = ACTIONS[action_of(argv, ACTIONS)], list(argv[2:])
     argument = words.pop(0) if words and not words[0].startswith("-") else None
+    if argument == "":
+        raise FlagError(f"data: {action.argument} is empty: is a variable of the shell not set?")
     action.run(argument, read(["data", *words], action.flags))
     return 0
 

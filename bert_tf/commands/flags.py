@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -9,13 +10,18 @@ from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
 
+_EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
+
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
     """The command line asks which flags there are, see `ending.ended`."""
 
 
 class Flag(NamedTuple):
-    """One row of the table."""
+    """One row of the table.
+
+    A text may not be empty, unless the row says so: `--init_checkpoint=$UNSET` is a mistake, not the default.
+    """
 
     name: str
     kind: type
@@ -37,24 +43,29 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags.
 
     Raises:
-      FlagError: a flag is unknown or has a value of another kind, or there is an argument that is no flag.
+      FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
       HelpAsked: --help is among the flags.
     """
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
-        raise FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+        empty = _EMPTY.match(str(error))
+        raise _empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
     if values["help"].value:
         raise HelpAsked
     if rest:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
     for row in rows:
         if values[row.name].value == "" and not row.may_be_empty:
-            raise FlagError(f"--{row.name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
+            raise _empty(row.name)
         if row.choices and values[row.name].value not in (None, *row.choices):
             raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
     return values
+
+
+def _empty(name: str) -> FlagError:
+    return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:

@@ -131,7 +131,7 @@ def test_sequence_length_that_the_model_does_not_know(length, refused):
 def test_configuration_that_is_no_json(project, refused):
     project.bert_config_file.write_text("{")
     [problem] = refused()
-    assert problem.startswith(f"{project.bert_config_file}: not JSON: ")
+    assert problem.startswith(f"{project.bert_config_file}:1: not JSON: ")
 
 
 @pytest.mark.parametrize("flag", ["bert_config_file", "vocab_file"])

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.commands.flags import Flag, HelpAsked, action_of, read_with_words
+from bert_tf.commands import (
+    benchmark,
+    classifier_flags,
+    data,
+    devices,
+    evaluate,
+    memory,
+    memory_plan,
+    predict,
+    profile,
+    report,
+    reproduce,
+)
+from bert_tf.commands.flags import Flag, HelpAsked, action_of, read, read_with_words
 from bert_tf.errors import FlagError
 
 ROWS = (Flag("top", int, 3, "how many", 0),)
@@ -28,3 +41,37 @@ def test_without_an_action_there_is_help(argv):
 def test_an_unknown_action_is_compared_with_the_known_ones():
     with pytest.raises(FlagError, match=r"^data: unknown action 'fetsch'; did you mean fetch\?"):
         action_of(["data", "fetsch"], ("fetch", "check"))
+
+
+TABLES = {
+    "classifier": [row for rows in classifier_flags.GROUPS.values() for row in rows],
+    "data": [row for action in data.ACTIONS.values() for row in action.flags],
+    "devices": [*classifier_flags.DEVICES, *devices.FLAGS],
+    "memory": [row for action in memory.ACTIONS.values() for row in action.flags],
+    **{
+        module.__name__.rpartition(".")[2]: list(module.FLAGS)
+        for module in (benchmark, evaluate, memory_plan, predict, profile, report, reproduce)
+    },
+}
+
+
+@pytest.mark.parametrize("command", TABLES)
+def test_an_empty_flag_is_a_mistake(command):
+    for row in TABLES[command]:
+        with pytest.raises(FlagError, match=f"^--{row.name} is empty: is a variable of the shell not set"):
+            read([command, f"--{row.name}="], [row])
+
+
+def test_an_empty_flag_of_its_own_word_is_a_mistake():
+    with pytest.raises(FlagError, match="^--name is empty"):
+        read(["data", "--name", ""], (Flag("name", str, None, ""),))
+
+
+def test_an_empty_word_is_a_mistake():
+    with pytest.raises(FlagError, match="^report: a name is empty"):
+        read_with_words(["report", "a", ""], ROWS)
+
+
+def test_an_empty_folder_is_not_this_folder(capsys):
+    assert data.main(["data", "check", ""]) == 2
+    assert capsys.readouterr().err.startswith("error: data: DIR is empty")
