@@ -13,10 +13,7 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    import yaml
+from typing import Any
 
 _LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
 _DEEPEST = 64  # brackets in brackets
@@ -124,7 +121,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _yaml_value(text: str) -> Any:
-    import yaml  # few commands need it
+    import yaml  # type: ignore[import-untyped]  # few commands need it
 
     loader = None
     try:
@@ -181,7 +178,7 @@ def _line_of_repeated_key(text: str) -> int:
     raise ValueError("no key appears twice")
 
 
-def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
+def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
     """Returns how many values a node holds and how deeply, its aliases written out.
 
     Args:
@@ -207,7 +204,7 @@ def _measure(node: yaml.Node, known: dict[int, tuple[int, int] | None]) -> tuple
     return found
 
 
-def _children(node: yaml.Node) -> Iterator[yaml.Node]:
+def _children(node: Any) -> Iterator[Any]:
     """Yields the nodes of a list, or keys and values of a mapping."""
     if node.id == "sequence":
         yield from node.value

@@ -78,7 +78,7 @@ def write_predictions(
 
     predictions.tsv has header, id, label and scores; test_results.tsv scores only, as published; submission/<name>.tsv, where
     GLUE's server takes the split, what it wants. Where a task has several splits, the first two names carry theirs:
-    predictions_matched.tsv.
+    predictions_matched.tsv. The one that the published script predicts, test_matched of MNLI, is in test_results.tsv too.
 
     Args:
       output_dir: the folder.
@@ -95,7 +95,8 @@ def write_predictions(
     ids = [example.guid for example in examples]
     rows = predictions.rows(task.head, task.labels, ids, logits, label_separator=label_separator)
     _write_lines(folder / f"predictions{suffix}.tsv", [predictions.header(task.head, task.labels), *rows])
-    _write_lines(folder / f"test_results{suffix}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
+    for name in {suffix, split_suffix(task.published_name(split))}:
+        _write_lines(folder / f"test_results{name}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
     logging.info("predictions of %d examples are in %s", len(examples), folder / f"predictions{suffix}.tsv")
     name = task.submission(split)
     if name:

@@ -40,9 +40,9 @@ def build(
       Features in the order of the texts; every row has the label of its example.
     """
     pairs = list(texts)
-    paired = np.fromiter((second is not None for _, second in pairs), np.int32, len(pairs))  # [E] 0 or 1
     first_ids, first = _ids([text for text, _ in pairs], tokenizer)
     second_ids, second = _ids([text or "" for _, text in pairs], tokenizer)
+    paired = (second > 0).astype(np.int32)  # [E]; as published, a second text without pieces is none
     room = np.int32(max_seq_length) - 2 - paired  # [CLS] and one or two [SEP]
     cut = CUTS[long_text](first, second, room)
     rows: Any = slice(None) if cut.example_ids is None else cut.example_ids

@@ -17,7 +17,7 @@ from bert_tf import atomic
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.tasks.base import SentenceExample
 
-FORMAT_VERSION = "1"
+FORMAT_VERSION = "2"  # of what is stored, and of how texts become features
 
 
 @dataclasses.dataclass(frozen=True)

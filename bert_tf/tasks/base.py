@@ -25,7 +25,7 @@ Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one ty
 class SentenceExample:
     """One sentence, or a pair, and its label."""
 
-    guid: str  # split and number, counted as the published script counts: "dev-1"; of one's own data the id
+    guid: str  # split and number, as in the published script: "dev-1"; of one's own data the id
     text_a: str
     text_b: str | None = None
     label: Label | None = None  # None where it is to be predicted
@@ -89,6 +89,9 @@ class Task(Protocol):
         Raises:
           DataError: the file is missing or has other columns; whatever `report` raises.
         """
+
+    def published_name(self, split: str) -> str:
+        """Returns what the published script calls a split: test for test_matched of MNLI."""
 
     def submission(self, split: str) -> str | None:
         """Returns the name that GLUE's server knows a split of test by, MNLI-mm; None where it takes none."""

@@ -144,6 +144,10 @@ class CustomTask:
         """Reads a file with the columns of the settings, see `Task.stream`; ids are those of the file, else split and line."""
         return (example for _, example in self._numbered(source, split, report))
 
+    def published_name(self, split: str) -> str:
+        """Returns the name of the split."""
+        return split
+
     def submission(self, split: str) -> None:
         """No server knows it."""
 

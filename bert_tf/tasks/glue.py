@@ -34,6 +34,10 @@ class GlueTask:
     # The splits of each purpose, and what the server calls those of test; other splits are files of their own name.
     split_names: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=lambda: _PLAIN)
     submissions: Mapping[str, str] | None = None  # {test: name} where it is None
+    # Where the file has it, the column that examples are numbered by; else they are by line.
+    index: str | None = None
+    # What the published script calls splits, where that is another name.
+    published_names: Mapping[str, str] = dataclasses.field(default_factory=dict)
     # Column names of splits whose file has no header line.
     headless: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # How many rows of a labelled split, as a share, the published files have that cannot be used.
@@ -93,19 +97,26 @@ class GlueTask:
         table = tables.open_table(source, form=tables.TSV, header=self.headless.get(split, True))
         columns = [self.text_a] if self.text_b is None else [self.text_a, self.text_b]
         labelled = not self._is_test(split)
+        numbered = [self.index] if self.index and table.has(self.index) else []
+        name = self.published_name(split)
 
         def example(line: int, row: list[str]) -> SentenceExample:
             texts = [cells.text(cell, column, may_be_empty=not labelled) for cell, column in zip(row, columns)]
-            label = self._label(row[-1]) if labelled else None
+            label = self._label(row[len(columns)]) if labelled else None
             # The published script numbers lines from 0, so that the first example below a header line is number 1.
-            return SentenceExample(f"{split}-{line - 1}", texts[0], texts[1] if self.text_b else None, label)
+            number = row[-1] if numbered else line - 1
+            return SentenceExample(f"{name}-{number}", texts[0], texts[1] if self.text_b else None, label)
 
-        examples = table.read(columns + [self.label] * labelled, example, report)
+        examples = table.read([*columns, *[self.label] * labelled, *numbered], example, report)
         return examples if labelled else _counting_empty(examples, table.path)
 
     def submission(self, split: str) -> str | None:
         """Returns the name that the server knows a split of test by."""
         return (self.submissions or {TEST: self.name}).get(split)
+
+    def published_name(self, split: str) -> str:
+        """Returns what the published script calls a split: test for test_matched of MNLI."""
+        return self.published_names.get(split, split)
 
     def _is_test(self, split: str) -> bool:
         return split in self.split_names[TEST]
@@ -166,6 +177,8 @@ TASKS = {
                 TEST: ("test_matched", "test_mismatched"),
             },
             submissions={"test_matched": "MNLI-m", "test_mismatched": "MNLI-mm"},
+            index="index",
+            published_names={"test_matched": TEST},
             broken=0.03,  # of dev of MNLI 1.0, whose annotators agreed on no label of 2 %: "-"
         ),
         GlueTask("QNLI", _ENTAILMENT, "question", "sentence"),

@@ -68,8 +68,8 @@ def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], trai
     ids: set[str] = set()
     in_train, doubles, contradictions, repeated_ids = [], [], [], []
     for example in examples:
-        pair = example.text_b is not None
-        lengths.append(size(example.text_a) + size(example.text_b or "") + (_PAIR if pair else _SINGLE))
+        second = size(example.text_b or "")
+        lengths.append(size(example.text_a) + second + (_PAIR if second else _SINGLE))
         if isinstance(example.label, float):
             numbers.append(example.label)
         elif example.label is not None:

@@ -2,6 +2,8 @@
 
 XNLI-1.0/xnli.dev.tsv, xnli.test.tsv                    a row names its language
 XNLI-MT-1.0/multinli/multinli.train.<language>.tsv      MNLI's training split, translated by machine
+
+or as the published script opens it, without the folders of the archives: xnli.dev.tsv, multinli/multinli.train.<language>.tsv.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import TEST, TRAIN, HeadSpec, SentenceExample
 from bert_tf.tasks.glue import NLI_LABELS
 
-FOLDER = "XNLI-1.0"
+FOLDER, TRAIN_FOLDER = "XNLI-1.0", "XNLI-MT-1.0"  # in the archives
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
 
 _COLUMNS = ("sentence1", "sentence2", "gold_label", "language")
@@ -60,7 +62,7 @@ class XnliTask:
             return (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns the file of a split, below the folder that holds XNLI-1.0 or beside XNLI-1.0 itself.
+        """Returns the file of a split, in the folder that holds XNLI-1.0, in XNLI-1.0 itself, or in that of all files.
 
         To train on all languages it is the folder of their files.
         """
@@ -69,9 +71,9 @@ class XnliTask:
         if folder.absolute().name == FOLDER:
             folder = folder.absolute().parent
         if purpose != TRAIN:
-            return folder / FOLDER / f"xnli.{purpose}.tsv"
-        translations = folder / "XNLI-MT-1.0" / "multinli"
-        return translations / language.join(_TRAIN_NAME) if language else translations
+            return _unpacked(folder, FOLDER, Path(f"xnli.{purpose}.tsv"))
+        translation = Path("multinli") / language.join(_TRAIN_NAME) if language else Path("multinli")
+        return _unpacked(folder, TRAIN_FOLDER, translation)
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[SentenceExample]:
         """Reads a split; test examples have no label, though the file has.
@@ -103,6 +105,10 @@ class XnliTask:
 
         return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))
 
+    def published_name(self, split: str) -> str:
+        """Returns the name of the split."""
+        return split
+
     def submission(self, split: str) -> None:
         """No server takes XNLI."""
 
@@ -110,6 +116,12 @@ class XnliTask:
         """Returns purpose and language: those of "dev_en", or of "dev" and the task."""
         purpose, _, language = split.partition("_")
         return purpose, language or self.language
+
+
+def _unpacked(folder: Path, archive: str, path: Path) -> Path:
+    """Returns a path in the folder of its archive, unless it is only there without."""
+    inside, flat = folder / archive / path, folder / path
+    return flat if flat.exists() and not inside.exists() else inside
 
 
 def _languages(path: Path) -> list[str]:

@@ -160,11 +160,13 @@ def test_the_only_split_of_a_purpose_has_no_suffix(tmp_path):
 
 
 def test_files_of_several_splits_carry_their_names(tmp_path):
-    for split in ("test_matched", "test_mismatched"):
-        predictions(tmp_path, f"predictions{split[4:]}.tsv", task="MNLI", split=split, logits=NLI_LOGITS)
+    for split, logits in (("test_matched", NLI_LOGITS), ("test_mismatched", NLI_LOGITS[::-1])):
+        predictions(tmp_path, f"predictions{split[4:]}.tsv", task="MNLI", split=split, logits=logits)
     assert {path.name for path in tmp_path.glob("*.tsv")} == {
-        *("predictions_matched.tsv", "test_results_matched.tsv", "predictions_mismatched.tsv", "test_results_mismatched.tsv")
+        *("predictions_matched.tsv", "test_results_matched.tsv", "predictions_mismatched.tsv", "test_results_mismatched.tsv"),
+        "test_results.tsv",
     }
+    assert (tmp_path / "test_results.tsv").read_bytes() == (tmp_path / "test_results_matched.tsv").read_bytes()
 
 
 def test_what_the_server_does_not_take_has_no_submission(tmp_path):

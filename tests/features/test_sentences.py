@@ -44,9 +44,13 @@ def test_single_text_is_all_first_segment():
     assert features.first_lengths.tolist() == features.lengths.tolist() == [4]
 
 
-def test_empty_second_text_still_has_its_sep():
-    # A pair of which the second text has no visible character is a pair.
-    assert one("cat", "\u200b").token_ids.tolist() == [2, 6, 3, 3]
+@pytest.mark.parametrize("long_text", CUTS)
+@pytest.mark.parametrize("second", [None, "", " ", "\u200b"])
+def test_a_second_text_without_pieces_is_none_as_published(second, long_text):
+    assert one("cat", second, long_text=long_text).token_ids.tolist() == [2, 6, 3]
+    cut = one("the cat sat .", second, max_seq_length=5, long_text=long_text)
+    assert rows(cut) == rows(one("the cat sat .", max_seq_length=5, long_text=long_text))
+    assert cut.truncated == (long_text != "windows")
 
 
 def test_padded_pair_worked_out_by_hand():
@@ -105,7 +109,7 @@ def test_no_texts_make_no_features(long_text):
 def test_texts_that_fit_are_the_same_however_long_ones_are_cut(long_text):
     texts = [("the cat sat", None), ("the cat", "sat ."), ("cat", "")]
     features = build(texts, np.arange(3, dtype=np.int32), TOKENIZER, max_seq_length=7, long_text=long_text)
-    assert rows(features) == [[2, 5, 6, 7, 3], [2, 5, 6, 3, 7, 9, 3], [2, 6, 3, 3]]
+    assert rows(features) == [[2, 5, 6, 7, 3], [2, 5, 6, 3, 7, 9, 3], [2, 6, 3]]
     assert (features.truncated, features.label_ids.tolist()) == (0, [0, 1, 2])
 
 

@@ -237,5 +237,5 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path):
 
 
 def test_digests_do_not_depend_on_the_run():
-    text = json.dumps(["1", dataclasses.asdict(KEY)], sort_keys=True)
+    text = json.dumps(["2", dataclasses.asdict(KEY)], sort_keys=True)
     assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()

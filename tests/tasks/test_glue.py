@@ -85,7 +85,7 @@ def test_every_task_of_the_benchmark_is_there():
 def test_labelled_split_is_read(tmp_path, name, split):
     header, row, (text_a, text_b, label) = LABELLED[name]
     write(tmp_path, split, header, row)
-    number = 0 if header is None else 1
+    number = 0 if header is None or name == "MNLI" else 1
     assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-{number}", text_a, text_b, label)]
 
 
@@ -93,7 +93,8 @@ def test_labelled_split_is_read(tmp_path, name, split):
 def test_test_split_has_no_labels(tmp_path, name, split):
     header, row, texts = UNLABELLED[name]
     write(tmp_path, split, header, row)
-    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(f"{split}-1", *texts, label=None)]
+    guid = {"test_matched": "test-0", "test_mismatched": "test_mismatched-0"}.get(split, f"{split}-1")
+    assert TASKS[name].examples(tmp_path, split) == [SentenceExample(guid, *texts, label=None)]
 
 
 @pytest.mark.parametrize(("name", "split"), TEST_SPLITS)
@@ -143,6 +144,27 @@ def test_submissions_have_the_names_of_the_server():
 def test_examples_are_numbered_as_the_published_script_numbers_them(tmp_path):
     write(tmp_path, "dev", "sentence\tlabel", "a\t0", "b\t1")
     assert [example.guid for example in TASKS["SST-2"].examples(tmp_path, "dev")] == ["dev-1", "dev-2"]
+
+
+@pytest.mark.parametrize(
+    ("split", "guids"),
+    [
+        ("train", ["train-0", "train-31193"]),
+        ("dev_matched", ["dev_matched-0", "dev_matched-31193"]),
+        ("dev_mismatched", ["dev_mismatched-0", "dev_mismatched-31193"]),
+        ("test_matched", ["test-0", "test-31193"]),
+        ("test_mismatched", ["test_mismatched-0", "test_mismatched-31193"]),
+    ],
+)
+def test_examples_of_mnli_are_numbered_by_their_index_as_published(tmp_path, split, guids):
+    header, row, _ = (UNLABELLED if split.startswith("test") else LABELLED)["MNLI"]
+    write(tmp_path, split, header, row, row.replace("0", "31193", 1))
+    assert [example.guid for example in TASKS["MNLI"].examples(tmp_path, split)] == guids
+
+
+def test_examples_of_mnli_are_numbered_by_line_where_there_is_no_index(tmp_path):
+    write(tmp_path, "train", "gold_label\tsentence1\tsentence2", "neutral\ta\tb", "neutral\tc\td")
+    assert [example.guid for example in TASKS["MNLI"].examples(tmp_path, "train")] == ["train-1", "train-2"]
 
 
 def test_examples_without_header_line_are_numbered_from_zero(tmp_path):

@@ -18,8 +18,8 @@ def of_lengths(*lengths: int):
 
 
 def test_lengths_include_cls_and_each_sep():
-    found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c")], words)
-    assert (found.rows, found.lengths.tolist()) == (2, [4, 6])
+    found = survey([SentenceExample("", "a b"), SentenceExample("", "a b", "c"), SentenceExample("", "a b", " ")], words)
+    assert (found.rows, found.lengths.tolist()) == (3, [4, 6, 4])
 
 
 def test_what_fits_a_limit_exactly_is_not_truncated():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from bert_tf.errors import DataError
@@ -36,9 +38,12 @@ def folder(tmp_path):
     return tmp_path
 
 
-@pytest.fixture(params=[".", "XNLI-1.0"])
+@pytest.fixture(params=[".", "XNLI-1.0", "flat"])
 def data_dir(folder, request):
-    """Both folders that a user may name."""
+    """Both folders that a user may name, and one as the published script opens it."""
+    if request.param == "flat":
+        for archive in ("XNLI-1.0", "XNLI-MT-1.0"):
+            shutil.copytree(folder / archive, folder / "flat", dirs_exist_ok=True)
     return folder / request.param
 
 
