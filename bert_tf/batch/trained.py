@@ -18,6 +18,7 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.tasks.base import HeadSpec, file_digest
+from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -100,12 +101,15 @@ def load(prefix: str, given: Given) -> Trained:
     recorded = _recorded(folder / run_folder.RECORD, trained)
     config = BertConfig.from_json_file(_file(given.bert_config_file, folder / "bert_config.json", "--bert_config_file"))
     vocabulary = _vocabulary(_file(given.vocab_file, folder / "vocab.txt", "--vocab_file"))
-    lower_case = _first(given.do_lower_case, recorded.do_lower_case, not vocabulary.is_cased)
+    lower_case = _first(given.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
     length = _first(given.max_seq_length, recorded.max_seq_length, _LENGTH)
     long_text = _first(given.long_text, recorded.long_text, "truncate")
     if given.max_seq_length is not None and length > config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {config.max_position_embeddings} positions; lower it")
-    preflight.refuse(preflight.check_model(config, vocabulary, lower_case=lower_case, max_seq_length=length))
+    problems = preflight.check_model(config, vocabulary, max_seq_length=length)
+    if lower_case != recorded.do_lower_case:
+        problems += preflight.check_casing(vocabulary, lower_case=lower_case)
+    preflight.refuse(problems)
     head = CLASSIFICATION_VARIABLES[0]
     if head not in reader.shapes:
         raise CheckpointError(f"{prefix}: no {head}: this is a pretrained model, not a classifier; train it first")

@@ -17,6 +17,7 @@ from bert_tf.benchmark.sizes import DEFAULT, SIZES
 from bert_tf.config import BertConfig
 from bert_tf.features import sentences
 from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -92,7 +93,7 @@ class Materials:
         return sentences.build(
             ((example.text_a, example.text_b) for example in examples),
             np.zeros(len(examples), np.int32),
-            WordPieceTokenizer(self._source.vocabulary, lower_case=not self._source.vocabulary.is_cased),
+            WordPieceTokenizer(self._source.vocabulary, lower_case=casing.find(self._source.vocabulary).lower_case),
             max_seq_length=max_seq_length,
         ).lengths
 

@@ -17,6 +17,8 @@ from bert_tf.checkpoints.huggingface import CONFIG_NAME, PUBLISHED_CONFIG_NAME, 
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.casing import TOKENIZER_FILES
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
 
 # The tanh form has several names there; this one is a fused kernel.
@@ -44,10 +46,10 @@ def read(prefix: str | os.PathLike[str], config: BertConfig) -> dict[str, np.nda
 
 
 def write_published(folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, np.ndarray]) -> None:
-    """Writes bert_config.json, vocab.txt and, where there are entries, bert_model.ckpt into a new folder."""
+    """Writes bert_config.json, vocab.txt, tokenizer_config.json and, where there are entries, bert_model.ckpt."""
     folder.mkdir(parents=True)
     (folder / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
-    (folder / VOCABULARY_NAME).write_text(vocabulary.to_text(), encoding="utf-8")
+    _write_tokenizer(folder, config, vocabulary)
     if entries:
         write_checkpoint(folder / CHECKPOINT_NAME, entries)
 
@@ -58,14 +60,7 @@ def write_huggingface(
     """Writes config.json, vocab.txt, tokenizer_config.json and, where there are entries, model.safetensors."""
     folder.mkdir(parents=True)
     (folder / CONFIG_NAME).write_text(json.dumps(_config(config, vocabulary, num_labels), indent=2), encoding="utf-8")
-    (folder / VOCABULARY_NAME).write_text(vocabulary.to_text(), encoding="utf-8")
-    tokenizer = {
-        "tokenizer_class": "BertTokenizer",
-        "do_lower_case": not vocabulary.is_cased,
-        "model_max_length": config.max_position_embeddings,
-        **_TOKENIZER_FIELDS,
-    }
-    (folder / "tokenizer_config.json").write_text(json.dumps(tokenizer, indent=2), encoding="utf-8")
+    _write_tokenizer(folder, config, vocabulary)
     if not entries:
         return
     tensors = {}
@@ -73,6 +68,17 @@ def write_huggingface(
         array = entries[pair.published]
         tensors[pair.huggingface] = np.ascontiguousarray(array.T) if pair.transposed else array
     safetensors.numpy.save_file(tensors, folder / WEIGHTS_NAME, metadata={"format": "pt"})
+
+
+def _write_tokenizer(folder: Path, config: BertConfig, vocabulary: Vocabulary) -> None:
+    (folder / VOCABULARY_NAME).write_text(vocabulary.to_text(), encoding="utf-8")
+    tokenizer = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": casing.find(vocabulary).lower_case,
+        "model_max_length": config.max_position_embeddings,
+        **_TOKENIZER_FIELDS,
+    }
+    (folder / TOKENIZER_FILES[0]).write_text(json.dumps(tokenizer, indent=2), encoding="utf-8")
 
 
 def _config(config: BertConfig, vocabulary: Vocabulary, num_labels: int) -> dict[str, object]:

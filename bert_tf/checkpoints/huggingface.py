@@ -17,6 +17,7 @@ from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.tokenization.casing import TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
 CONFIG_NAME = "config.json"
@@ -67,7 +68,9 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
 
 
 def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Writes bert_model.ckpt, bert_config.json and vocab.txt into a new folder, which appears whole or not at all.
+    """Writes bert_model.ckpt, bert_config.json, vocab.txt and what says how its text is prepared into a new folder.
+
+    It appears whole or not at all.
 
     Args:
       folder: in Hugging Face's layout.
@@ -87,7 +90,9 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         temporary.mkdir()
         write_checkpoint(temporary / CHECKPOINT_NAME, weights)
         (temporary / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
-        (temporary / VOCABULARY_NAME).write_bytes((source / VOCABULARY_NAME).read_bytes())
+        for name in (VOCABULARY_NAME, *TOKENIZER_FILES):
+            if (source / name).is_file():
+                (temporary / name).write_bytes((source / name).read_bytes())
 
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
@@ -98,7 +103,7 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
     """
     source = Path(folder).resolve()
     digest = hashlib.sha256()
-    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME):
+    for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES):
         if (source / name).is_file():
             digest.update((source / name).read_bytes())
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"

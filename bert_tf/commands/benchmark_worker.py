@@ -43,6 +43,7 @@ from bert_tf.modeling.encoder import bert  # noqa: E402
 from bert_tf.optimization.adamw import AdamWConfig  # noqa: E402
 from bert_tf.runtime.machine import set_up  # noqa: E402
 from bert_tf.tasks.base import CLASSIFICATION, HeadSpec  # noqa: E402
+from bert_tf.tokenization import casing  # noqa: E402
 from bert_tf.tokenization.vocabulary import Vocabulary  # noqa: E402
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer  # noqa: E402
 
@@ -67,6 +68,7 @@ class _Contender:
         self.folder = Path(workload.checkpoint)
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
+        self.lower_case = casing.find(self.vocabulary).lower_case
         self.texts = protocol.read_texts(workload.texts)
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
@@ -82,7 +84,7 @@ class _Contender:
         return sentences.build(
             zip(self.texts.first, second),
             np.array(self.texts.labels, np.int32),
-            WordPieceTokenizer(self.vocabulary),
+            WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case),
             max_seq_length=self.workload.max_seq_length,
         )
 
@@ -205,7 +207,7 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
         kind=CLASSIFICATION,
         examples="",
         vocabulary=contender.vocabulary.fingerprint,
-        lower_case=True,
+        lower_case=contender.lower_case,
         max_seq_length=workload.max_seq_length,
         long_text=TRUNCATE,
     )

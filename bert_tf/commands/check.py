@@ -16,6 +16,7 @@ from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.label_column import are_numbers
 from bert_tf.tasks.survey import LIMITS, Survey, survey
+from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -43,7 +44,7 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
     if path == DEFAULT_VOCABULARY and not path.is_file():
         return Ruler("words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split()))
     vocabulary = Vocabulary.from_file(path)
-    tokenizer = WordPieceTokenizer(vocabulary, lower_case=not vocabulary.is_cased)
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
     return Ruler(f"word pieces of {path}", lambda text: len(tokenizer.ids(text)))
 
 

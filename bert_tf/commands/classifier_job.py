@@ -90,9 +90,9 @@ def _check(job: Job) -> RestorePlan:
     data = job.settings.data
     if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
-    problems = preflight.check_model(
-        job.config, job.vocabulary, lower_case=data.do_lower_case, max_seq_length=data.max_seq_length
-    )
+    problems = preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
+    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.output_dir).get("do_lower_case"):
+        problems += preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
     if TRAIN in job.splits:
         best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
         loss.check(job.settings.train, job.task)

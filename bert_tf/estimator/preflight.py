@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from absl import logging
+
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, PreflightError
 from bert_tf.tasks.base import SentenceExample
+from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
 # Some configurations round the vocabulary up for the hardware; a larger gap means another model's vocabulary.
 _LARGEST_ROUNDING = 128
+# What a vocabulary is that a setting of --do_lower_case does not suit.
+_CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "off", "drop --nodo_lower_case")}
 
 
-def check_model(config: BertConfig, vocabulary: Vocabulary, *, lower_case: bool, max_seq_length: int) -> list[str]:
+def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: int) -> list[str]:
     """Returns one line for each misfit of configuration, vocabulary and sequence length."""
     problems = []
     if not 0 <= config.vocab_size - len(vocabulary) < _LARGEST_ROUNDING:
@@ -24,16 +29,23 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, lower_case: bool,
             f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size};"
             " take vocab.txt and bert_config.json from one folder"
         )
-    if vocabulary.is_cased and lower_case:
-        problems.append("the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case")
-    if not vocabulary.is_cased and not lower_case:
-        problems.append("the vocabulary is uncased but --do_lower_case is off; drop --nodo_lower_case")
     if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
         problems.append(
             f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"
             " the positions that the model knows"
         )
     return problems
+
+
+def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
+    """Returns one line where text would be prepared otherwise than the model knows it; warns where that is doubtful."""
+    found = casing.find(vocabulary)
+    kind, flag, remedy = _CASINGS[lower_case]
+    if found.against(lower_case=lower_case):
+        return [f"the vocabulary is {kind} ({found}) but --do_lower_case is {flag}; {remedy}"]
+    if found.doubtful(lower_case=lower_case):
+        logging.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
+    return []
 
 
 def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:

@@ -22,6 +22,7 @@ class Vocabulary:
     Attributes:
       tokens: every piece, by id.
       fingerprint: sha256 over the pieces in order; two files with the same pieces share it.
+      folder: of the file that they were read from; None where there is none.
       pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
     """
 
@@ -47,6 +48,7 @@ class Vocabulary:
         if missing:
             raise VocabularyError(f"{', '.join(missing)} missing; is this a BERT vocabulary, one piece a line?", path)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
+        self.folder: Path | None = None
         self.fingerprint = hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()
 
     @classmethod
@@ -68,7 +70,9 @@ class Vocabulary:
                 tokens.append(line.decode().strip(_BLANKS))
             except UnicodeDecodeError as error:
                 raise VocabularyError(f"not UTF-8 at byte {error.start} of the line", path, number) from error
-        return cls(tokens, path=path)
+        vocabulary = cls(tokens, path=path)
+        vocabulary.folder = Path(path).absolute().parent
+        return vocabulary
 
     def __len__(self) -> int:
         """Number of pieces."""
@@ -89,11 +93,6 @@ class Vocabulary:
           KeyError: a piece is unknown.
         """
         return [self._ids[token] for token in tokens]
-
-    @property
-    def is_cased(self) -> bool:
-        """Whether a piece other than the bracketed ones has an upper-case letter."""
-        return any(token != token.lower() for token in self.tokens if not (token[0] == "[" and token[-1] == "]"))
 
     def to_text(self) -> str:
         """Returns the contents of a vocab.txt."""

@@ -10,12 +10,12 @@ import pytest
 
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
-from bert_tf.errors import BertError, CheckpointError
+from bert_tf.errors import BertError, CheckpointError, PreflightError
 from bert_tf.tasks.base import MULTI_LABEL, HeadSpec
 from tests.batch.runs import LENGTH, write_run
 from tests.tiny import TOKENS
 
-CASED = "\n".join([*TOKENS[:-1], "Rain"]) + "\n"
+CASED = "\n".join([*TOKENS[:5], *map(str.title, TOKENS[5:])]) + "\n"
 
 
 @pytest.fixture
@@ -123,3 +123,13 @@ def test_a_record_of_other_values_is_one_line(copy, changed, message):
     with pytest.raises(CheckpointError) as caught:
         load(copy)
     assert str(caught.value) == f"{copy}/run_config.json: damaged record of a run: {message}; restore it"
+
+
+def test_a_record_goes_before_what_the_vocabulary_tells_of_case(copy, caplog):
+    record = copy / "run_config.json"
+    record.write_text(record.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
+    assert not load(copy).lower_case
+    assert not caplog.messages
+    (copy / "run_config.json").unlink()
+    with pytest.raises(PreflightError, match=r"^the vocabulary is uncased .* but --do_lower_case is off"):
+        load(copy, do_lower_case=False, max_seq_length=16)

@@ -113,12 +113,16 @@ def test_damaged_vocabulary_names_the_line(project, refused):
 
 
 def test_cased_vocabulary_with_lower_casing(project, refused):
-    edit_bytes(project.vocab_file, b"\nrain\n", b"\nRain\n")
-    assert refused() == ["the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case"]
+    project.vocab_file.write_text("\n".join([*TOKENS[:5], *map(str.title, TOKENS[5:])]))
+    [problem] = refused()
+    assert problem.startswith("the vocabulary is cased (")
+    assert problem.endswith("pieces with letters have a capital) but --do_lower_case is on; add --nodo_lower_case")
 
 
 def test_uncased_vocabulary_without_lower_casing(refused):
-    assert refused(do_lower_case=False) == ["the vocabulary is uncased but --do_lower_case is off; drop --nodo_lower_case"]
+    [problem] = refused(do_lower_case=False)
+    assert problem.startswith("the vocabulary is uncased (0 of ")
+    assert problem.endswith(" but --do_lower_case is off; drop --nodo_lower_case")
 
 
 @pytest.mark.parametrize("length", [-1, 4, 65])
@@ -170,12 +174,12 @@ def test_missing_checkpoint_names_what_the_folder_holds(project, refused):
 
 @pytest.mark.parametrize("checkpoint", ["of another size", "missing"])
 def test_all_misfits_are_reported_at_once(checkpoint, project, refused):
-    project.vocab_file.write_text("\n".join([*TOKENS, "More"]))
+    project.vocab_file.write_text("\n".join([*TOKENS[:5], *map(str.title, TOKENS[5:]), "More"]))
     weights = random_weights(dataclasses.replace(BertConfig.tiny(len(TOKENS)), hidden_size=16))
     write_checkpoint(project.init_checkpoint, weights)
     name = project.init_checkpoint if checkpoint == "of another size" else project.init_checkpoint + ".gone"
     problems = refused(init_checkpoint=name, max_seq_length=100, num_train_epochs=0.01)
-    begins = ("the vocabulary has", "the vocabulary is cased", "--max_seq_length=100", "40 training examples", name)
+    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 training examples", name)
     assert len(problems) == len(begins)
     assert all(problem.startswith(begin) for problem, begin in zip(problems, begins))
 

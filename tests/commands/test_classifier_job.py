@@ -62,6 +62,14 @@ def evaluation(folder: Path) -> dict[str, str]:
     return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
 
 
+def test_a_run_is_evaluated_with_the_case_that_it_was_trained_with(copied, caplog):
+    record = copied.folder / "run_config.json"  # of a training that a tokenizer_config.json allowed
+    record.write_text(record.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
+    arguments = ["--task_name=MRPC", "--do_eval", f"--data_dir={copied.project.data_dir}", f"--output_dir={copied.folder}"]
+    assert run(*arguments) == 0
+    assert not [message for message in caplog.messages if "do_lower_case" in message]
+
+
 def test_evaluation_has_the_metrics_of_the_task_in_order(trained):
     assert list(evaluation(trained.folder)) == ["eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"]
     assert evaluation(trained.folder)["global_step"] == "5"

@@ -17,9 +17,9 @@ UNCASED = Vocabulary([*SPECIAL_TOKENS, "the", "##s"])  # 7 pieces
 CASED = Vocabulary([*SPECIAL_TOKENS, "The", "##s"])
 
 
-def check_model(vocab_size=7, vocabulary=UNCASED, lower_case=True, max_seq_length=16):
+def check_model(vocab_size=7, max_seq_length=16):
     config = BertConfig.tiny(vocab_size=vocab_size)  # 64 positions
-    return preflight.check_model(config, vocabulary, lower_case=lower_case, max_seq_length=max_seq_length)
+    return preflight.check_model(config, UNCASED, max_seq_length=max_seq_length)
 
 
 def check_checkpoint(folder, config, *, size=None):
@@ -48,17 +48,32 @@ def test_the_vocabulary_of_another_model_is_named(vocab_size):
 
 
 def test_a_cased_vocabulary_with_lower_case_is_named():
-    (problem,) = check_model(vocabulary=CASED)
-    assert problem == "the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case"
+    (problem,) = preflight.check_casing(CASED, lower_case=True)
+    reason = "1 of 2 pieces with letters have a capital"
+    assert problem == f"the vocabulary is cased ({reason}) but --do_lower_case is on; add --nodo_lower_case"
 
 
 def test_an_uncased_vocabulary_without_lower_case_is_named():
-    (problem,) = check_model(lower_case=False)
-    assert problem == "the vocabulary is uncased but --do_lower_case is off; drop --nodo_lower_case"
+    (problem,) = preflight.check_casing(UNCASED, lower_case=False)
+    reason = "0 of 2 pieces with letters have a capital"
+    assert problem == f"the vocabulary is uncased ({reason}) but --do_lower_case is off; drop --nodo_lower_case"
 
 
-def test_a_cased_vocabulary_without_lower_case_fits():
-    assert check_model(vocabulary=CASED, lower_case=False) == []
+@pytest.mark.parametrize(("vocabulary", "lower_case"), [(CASED, False), (UNCASED, True)])
+def test_a_vocabulary_that_fits_the_text_is_passed_in_silence(vocabulary, lower_case, caplog):
+    assert preflight.check_casing(vocabulary, lower_case=lower_case) == []
+    assert not caplog.messages
+
+
+def test_a_vocabulary_whose_signs_disagree_is_warned_of(tmp_path, caplog):
+    (tmp_path / "vocab.txt").write_text(UNCASED.to_text())
+    (tmp_path / "tokenizer_config.json").write_text('{"do_lower_case": false}')
+    vocabulary = Vocabulary.from_file(tmp_path / "vocab.txt")
+    assert preflight.check_casing(vocabulary, lower_case=True) == []
+    assert caplog.messages == [
+        "--do_lower_case is on, and it is doubtful whether the model wants that: "
+        "tokenizer_config.json says not lower-cased; 0 of 2 pieces with letters have a capital"
+    ]
 
 
 @pytest.mark.parametrize("length", [5, 64])
@@ -73,7 +88,7 @@ def test_a_sequence_that_the_model_does_not_know_is_named(length):
 
 
 def test_every_misfit_is_named_at_once():
-    assert len(check_model(vocab_size=6, vocabulary=CASED, max_seq_length=65)) == 3
+    assert len(check_model(vocab_size=6, max_seq_length=65)) == 2
 
 
 def test_a_checkpoint_that_fits_has_no_problems(tmp_path):

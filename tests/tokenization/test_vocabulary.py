@@ -48,12 +48,6 @@ def test_ids_of_special_tokens_follow_the_file():
     assert ids == (1, 2, 3, 4, 5)
 
 
-@pytest.mark.parametrize(("tokens", "cased"), [([], False), (["a", "##b"], False), (["A"], True), (["##\u00c9"], True)])
-def test_is_cased_where_a_piece_has_an_upper_case_letter(tokens, cased):
-    # The special tokens, and the [unused] ones, are written alike in both kinds.
-    assert Vocabulary([*SPECIAL_TOKENS, "[unused1]", "[UNUSED2]", *tokens]).is_cased is cased
-
-
 def test_fingerprint_depends_on_the_order():
     assert Vocabulary([*TOKENS, "a", "b"]).fingerprint != Vocabulary([*TOKENS, "b", "a"]).fingerprint
 

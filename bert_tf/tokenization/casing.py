@@ -1,0 +1,128 @@
+"""Whether a model reads lower-cased text. A checkpoint does not say, so there are several signs, and they may disagree.
+
+The published Chinese vocabulary is uncased and holds the pieces `<S>` and `<T>`; the tokenizer_config.json that Hugging Face
+keeps beside it says that it is cased.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf import documents
+from bert_tf.documents import DocumentError
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+# Beside the vocabulary, in Hugging Face's layout; the first goes before the second, as there.
+TOKENIZER_FILES = ("tokenizer_config.json", "tokenizer.json")
+
+# Of the pieces with letters, how many have a capital: none in the published uncased vocabularies, and in cased ones a third or
+# more. A few, as names or symbols that somebody added, do not make a vocabulary cased.
+_AS_UNCASED, _AS_CASED = 0.01, 0.1
+_SPECIAL = re.compile(r"\[.*\]|<.*>", re.DOTALL)
+_SIZES = re.compile(r"L-\d+_H-\d+")  # uncased_L-12_H-768_A-12, wwm_cased_L-24_H-1024_A-16
+_PUBLISHED_UNCASED = {"chinese", "multilingual"}  # without another word on it
+
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+
+
+class Sign(NamedTuple):
+    """One thing that speaks for a kind of text."""
+
+    lower_case: bool
+    reason: str
+    clear: bool = True
+
+
+class Casing(NamedTuple):
+    """What is known of a model's text.
+
+    Attributes:
+      signs: those that are most to be trusted first.
+    """
+
+    signs: tuple[Sign, ...]
+
+    @property
+    def lower_case(self) -> bool:
+        """What to do where nobody says; without a sign as the published script."""
+        return self.signs[0].lower_case if self.signs else True
+
+    def against(self, *, lower_case: bool) -> bool:
+        """Whether all signs say that a setting is wrong, and clearly."""
+        return bool(self.signs) and all(sign.clear and sign.lower_case != lower_case for sign in self.signs)
+
+    def doubtful(self, *, lower_case: bool) -> bool:
+        """Whether some signs say so."""
+        return any(sign.lower_case != lower_case for sign in self.signs) and not self.against(lower_case=lower_case)
+
+    def __str__(self) -> str:
+        """Names the signs."""
+        return "; ".join(sign.reason for sign in self.signs)
+
+
+@functools.lru_cache(maxsize=4)
+def find(vocabulary: Vocabulary) -> Casing:
+    """Returns what speaks for a vocabulary's text: files beside it, the name of its folder, its pieces."""
+    folder = vocabulary.folder
+    signs = [_of_pieces(vocabulary.tokens)]
+    if folder is not None:
+        signs = [_of_files(folder), _of_name(folder.name), *signs]
+    return Casing(tuple(sign for sign in signs if sign is not None))
+
+
+def _of_files(folder: Path) -> Sign | None:
+    for name, read in zip(TOKENIZER_FILES, (_setting, _normalizer)):
+        try:
+            lower_case = read(documents.json_value(documents.read_text(folder / name)))
+        except FileNotFoundError:
+            continue
+        except (OSError, DocumentError) as error:
+            _LOG.warning("%s is not used: %s", folder / name, error)
+            continue
+        if isinstance(lower_case, bool):
+            return Sign(lower_case, f"{name} says {'lower-cased' if lower_case else 'not lower-cased'}")
+    return None
+
+
+def _setting(content: Any) -> object:
+    return content.get("do_lower_case") if isinstance(content, dict) else None
+
+
+def _normalizer(content: Any) -> object:
+    """Returns whether a tokenizer.json lower-cases: in one step, or in one of several."""
+    step = content.get("normalizer") if isinstance(content, dict) else None
+    if not isinstance(step, dict):
+        return None
+    if isinstance(step.get("normalizers"), list):
+        return any(_normalizer({"normalizer": one}) is True for one in step["normalizers"])
+    return True if step.get("type") == "Lowercase" else step.get("lowercase")
+
+
+def _of_name(name: str) -> Sign | None:
+    """Reads the name of a folder, where it looks like that of a published model: a user's own may mean anything."""
+    words = set(re.split(r"[^a-z]+", name.lower()))
+    has_sizes = bool(_SIZES.search(name))
+    if not has_sizes and "bert" not in words:
+        return None
+    if ("cased" in words) != ("uncased" in words):
+        lower_case = "uncased" in words
+    elif words & _PUBLISHED_UNCASED and has_sizes:
+        lower_case = True
+    else:
+        return None
+    return Sign(lower_case, f"the folder {name} is named as {'uncased' if lower_case else 'cased'} ones are")
+
+
+def _of_pieces(tokens: Sequence[str]) -> Sign | None:
+    lettered = [token for token in tokens if token.lower() != token.upper() and not _SPECIAL.fullmatch(token)]
+    if not lettered:
+        return None
+    capitals = sum(token != token.lower() for token in lettered)
+    share = capitals / len(lettered)
+    reason = f"{capitals} of {len(lettered)} pieces with letters have a capital"
+    return Sign(share < (_AS_UNCASED + _AS_CASED) / 2, reason, clear=not _AS_UNCASED < share < _AS_CASED)
