@@ -16,7 +16,8 @@ ELSEWHERE = PACKAGE / "benchmark" / "peers"  # scripts that run in other environ
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
 LAYERS = (
     ("errors",),
-    ("config", "atomic", "text_table"),
+    ("files",),
+    ("config", "atomic", "text_table", "streams"),
     ("metrics", "tokenization"),
     ("features",),
     ("tasks",),
@@ -28,7 +29,7 @@ LAYERS = (
 )
 RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
 # What only these rooms may import or touch.
-WITHOUT_TENSORFLOW = {"errors", "config", "atomic", "text_table", "metrics", "tokenization", "features", "tasks"}
+WITHOUT_TENSORFLOW = {room for row in LAYERS[:6] for room in row}
 TOUCHES_MACHINE = {"runtime"}
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.
 KEPT_FROM = {

@@ -8,15 +8,17 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, TypeVar
 
+from bert_tf import files
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tables import FORMATS
 
 Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
 T = TypeVar("T")
+
+_LARGEST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,9 +107,9 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     import yaml  # no other command needs it
 
     try:
-        values = yaml.safe_load(Path(path).read_text(encoding="utf-8-sig"))
+        values = yaml.safe_load(files.read_text(path))
     except OSError as error:
-        raise FlagError(f"{path}: cannot read the job: {error.strerror}") from error
+        raise FlagError(f"{path}: cannot read the job: {files.reason(error)}") from error
     except UnicodeDecodeError as error:
         raise FlagError(f"{path}: not UTF-8") from error
     except yaml.YAMLError as error:
@@ -183,6 +185,8 @@ def _switch(value: Any) -> bool:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("a whole number from 1 on")
+    if value > _LARGEST:
+        raise ValueError(f"a number up to {_LARGEST}")
     return value
 
 

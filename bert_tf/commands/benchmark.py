@@ -31,7 +31,7 @@ FLAGS = (
     Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
     Flag("rounds", int, 5, "how often each contender is measured", 1),
     Flag("steps", int, 20, "training steps of one turn", 1),
-    Flag("threads", int, 2, "of each contender", 1),
+    Flag("threads", int, 2, "of each contender", 1, highest=1024),
     Flag("output_dir", str, "benchmarks", "folder of results.json, results.md and scaling.png"),
 )
 

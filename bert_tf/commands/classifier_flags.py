@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import LARGEST, Flag, help_line, read
 from bert_tf.errors import FlagError
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
@@ -30,7 +30,8 @@ AUTO = "auto"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
-_LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
+_MOST_THREADS = 1024  # so many are started, whether they find work or not
+_MOST_DEVICES = 128
 _MOST_SEEDS = 1000
 
 
@@ -38,7 +39,14 @@ DEVICES = (
     Flag("visible_gpus", str, None, "numbers of the GPUs to see, with commas, or none; else all"),
     Flag("gpu_memory_growth", bool, False, "take GPU memory as it is needed, not all at once"),
     Flag("gpu_memory_limit_mb", int, None, "most memory for tensors on each GPU, in MiB; CUDA takes more", 1),
-    Flag("virtual_devices", int, 1, "split each GPU, or the CPU where there is none, into so many devices", 1),
+    Flag(
+        "virtual_devices",
+        int,
+        1,
+        "split each GPU, or the CPU where there is none, into so many devices",
+        1,
+        highest=_MOST_DEVICES,
+    ),
     Flag("device", str, None, "the whole model on one device: /GPU:1, /CPU:0"),
     Flag("place", str, None, "parts on devices: embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,encoder/layer_6-11:/GPU:1"),
     Flag("soft_placement", bool, True, "run elsewhere what a device has no kernel for; else fail"),
@@ -48,8 +56,15 @@ DEVICES = (
     Flag("cross_device_ops", str, None, f"how GPUs add up: {', '.join(CROSS_DEVICE_OPS)}", None, CROSS_DEVICE_OPS),
     Flag("all_reduce_alg", str, None, f"how machines add up: {', '.join(ALL_REDUCE_ALGS)}", None, ALL_REDUCE_ALGS),
     Flag("deterministic", bool, False, "the same bits in every run on a GPU too; slower"),
-    Flag("intra_op_threads", int, None, "CPU threads of one operation; else the cores that the machine grants", 1),
-    Flag("inter_op_threads", int, None, "operations at a time on the CPU; else the same", 1),
+    Flag(
+        "intra_op_threads",
+        int,
+        None,
+        "CPU threads of one operation; else the cores that the machine grants",
+        1,
+        highest=_MOST_THREADS,
+    ),
+    Flag("inter_op_threads", int, None, "operations at a time on the CPU; else the same", 1, highest=_MOST_THREADS),
     Flag("check_replicas_every_n_steps", int, 0, "stop if the weights of the replicas differ; 0 does not look", 0),
 )
 
@@ -257,9 +272,6 @@ def parse(argv: Sequence[str]) -> Settings:
       HelpAsked: instead of settings.
     """
     values = read(_with_auto(argv), [row for rows in GROUPS.values() for row in rows])
-    for name, value in values.flag_values_dict().items():
-        if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
-            raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
     if not values["task_name"].value:
         raise FlagError(f"--task_name is required: {', '.join(known_names())}")
     check_custom(values["task_name"].value, values)
@@ -330,8 +342,8 @@ def seed_numbers(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= _LARGEST:
-            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {_LARGEST} with commas, or 1-5")
+        if not first <= last <= LARGEST:
+            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {LARGEST} with commas, or 1-5")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

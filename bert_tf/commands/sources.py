@@ -8,6 +8,7 @@ from pathlib import Path
 
 from absl import logging
 
+from bert_tf import files
 from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks.base import Task
@@ -56,8 +57,9 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     name = folder_name(task.name)
     sample = project / "data" / "sample" / name
     if data_dir is not None:
-        if not Path(data_dir).is_dir():
-            raise DataError(f"no such folder; --data_dir must hold the files of {task.name}", data_dir)
+        why = files.missing_folder(data_dir)
+        if why:
+            raise DataError(f"{why}; --data_dir must hold the files of {task.name}", data_dir)
         return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
     glue = environment.get("GLUE_DIR")
     candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
@@ -113,8 +115,9 @@ def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str,
     config = Path(settings.bert_config_file or folder / "bert_config.json")
     vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
     for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
-        if not path.is_file():
-            raise CheckpointError(f"{path}: no such file; name it with {flag}")
+        why = files.missing(path)
+        if why:
+            raise CheckpointError(f"{path}: {why}; name it with {flag}")
     return ModelSource(str(checkpoint), config, vocabulary, origin, is_default)
 
 
