@@ -96,7 +96,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     """
     folder = Path(path)
     with readable_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        linked(folder).mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write: no permission; name another folder")
     return folder

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
 
 
 def main(argv: Sequence[str]) -> int:
@@ -18,6 +19,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(settings: classifier_flags.Settings) -> int:
     begin(settings.job.verbosity)
+    reports_go_to(settings.job.output_dir)
     from bert_tf.commands import classifier_job, seeds  # TensorFlow waits until it is needed: --help is quick
 
     do = seeds.run if settings.job.seeds else classifier_job.run_job

@@ -32,6 +32,7 @@ EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_em
 
 _MOST_THREADS = 1024  # so many are started, whether they find work or not
 _MOST_DEVICES = 128
+_MOST_EXAMPLES = 1 << 17  # examples; twice the largest that BERT was pretrained with (You et al., 2019)
 _MOST_SEEDS = 1000
 
 
@@ -108,7 +109,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("do_predict", bool, False, "predict the test split"),
     ),
     "Training": (
-        Flag("train_batch_size", int, 32, "examples of one step", 1),
+        Flag("train_batch_size", int, 32, "examples of one step", 1, highest=_MOST_EXAMPLES),
         Flag("learning_rate", float, 5e-5, "peak learning rate", 0.0),
         Flag("num_train_epochs", float, 3.0, "how often to see every example", 0.0),
         Flag("num_train_steps", int, None, "updates to take, in the place of epochs", 1),
@@ -134,8 +135,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
-        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
-        Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1, highest=_MOST_EXAMPLES),
+        Flag("predict_batch_size", int, None, "the same for prediction", 1, highest=_MOST_EXAMPLES),
         Flag("submission_zip", bool, False, "pack the predictions for GLUE's server into submission.zip"),
     ),
     "Speed (exact, so on; the last four change order or numbers)": (

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -97,6 +99,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
             folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
         )
     path = Path(named or base or "")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)  # what else is refused is its own reason
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits

@@ -49,6 +49,8 @@ def parse_frozen(text: str | None) -> frozenset[Part]:
             frozen.add(name)
         else:
             raise FlagError(f"--freeze: {unknown_name('part', name, (EMBEDDINGS, POOLER, 'N', 'N-M'))}")
+    if text and not frozen:
+        raise FlagError(f"--freeze={text}: names no part")
     return frozenset(frozen)
 
 

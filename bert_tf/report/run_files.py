@@ -122,7 +122,7 @@ def _runs(folder: Path) -> Iterator[Path]:
     elif seeds:
         yield from seeds
     else:
-        what = f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}" if folder.is_dir() else "no such folder"
+        what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")
 
 

@@ -112,6 +112,8 @@ def _parse(text: str) -> dict[str, Any]:
         config = json.loads(text)
     except json.JSONDecodeError as error:
         raise _wrong(f"no JSON: {error.msg} at line {error.lineno}, column {error.colno}; write {_EXAMPLE}") from error
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits, brackets a thousand deep
+        raise _wrong(f"JSON that cannot be read; write {_EXAMPLE}") from error
     if not isinstance(config, dict):
         raise _wrong(f"{_quote(config)} is no object in braces; write {_EXAMPLE}")
     return config
