@@ -2,7 +2,7 @@
 
 import sys
 
-from bert_tf.commands.classifier import main
+from bert_tf.__main__ import run
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv))
+    sys.exit(run(["bert_tf", "classifier", *sys.argv[1:]]))

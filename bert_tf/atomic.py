@@ -3,43 +3,79 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from bert_tf import files
 from bert_tf.errors import OutputError
+
+# Names of what the process has open: a file that they lead to is not theirs to replace.
+_OPEN = re.compile(r"/dev/(std(out|err)|fd/\d+)|/proc/[^/]+/fd/\d+")
+_SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
 
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary name beside `path`, for a file or a folder; leaving the block renames it to `path`.
 
-    Where the block fails, what was written is deleted and `path` is as it was.
+    Where the block fails, what was written is deleted and `path` is as it was. Links stay, and what they lead to is replaced.
+    A pipe or device cannot be replaced: its own name is yielded.
 
     Raises:
       OutputError: the operating system refuses: no space, no permission, a file where a folder should be.
     """
-    target = Path(path)
+    named = Path(path)
+    with readable_errors(named):
+        target = linked(named)
+        if is_written_into(named):
+            yield named
+            return
     temporary = _beside(target, "tmp")
     try:
-        with readable_errors(target):
+        with readable_errors(named):
             target.parent.mkdir(parents=True, exist_ok=True)
             yield temporary
-            if temporary.is_dir() and target.is_dir():  # a folder cannot be renamed over another
+            if os.path.isdir(temporary) and os.path.isdir(target):  # a folder cannot be renamed over another
                 os.replace(target, _beside(target, "old"))
             os.replace(temporary, target)
             shutil.rmtree(_beside(target, "old"), ignore_errors=True)
     finally:
-        if temporary.is_dir():
+        if os.path.isdir(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
 
 
+def is_written_into(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is that of a pipe, a device or an open file, which are written into, not replaced.
+
+    Raises:
+      OSError: the operating system does not tell.
+    """
+    return bool(_OPEN.fullmatch(os.fspath(path))) or not (files.is_plain(path) or os.path.isdir(path))
+
+
+def linked(path: Path) -> Path:
+    """Returns what a link leads to, whether that exists or not; of another path the path itself.
+
+    Raises:
+      OSError: the link leads to itself.
+    """
+    if not os.path.islink(path):
+        return path
+    found = os.path.realpath(path)
+    if os.path.islink(found):
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), os.fspath(path))
+    return Path(found)
+
+
 def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name}.{os.getpid()}.{purpose}")
+    return target.with_name(f".{target.name[:_SHOWN]}.{os.getpid()}.{purpose}")
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
@@ -49,7 +85,7 @@ def write_text(path: str | os.PathLike[str], text: str) -> None:
       OutputError: as `replacing`.
     """
     with replacing(path) as temporary:
-        temporary.write_bytes(text.encode())
+        temporary.write_bytes(text.encode(errors="backslashreplace"))  # names of files may hold any byte
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
@@ -60,7 +96,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
     """
     folder = Path(path)
     with readable_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+        linked(folder).mkdir(parents=True, exist_ok=True)
         if not os.access(folder, os.W_OK | os.X_OK):
             raise OutputError(f"{folder}: cannot write: no permission; name another folder")
     return folder

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents
+from bert_tf import documents, files
 from bert_tf.documents import DocumentError
 from bert_tf.errors import ConfigError
 
@@ -23,6 +23,9 @@ ACTIVATIONS = ("gelu_tanh", "gelu_erf", "relu", "tanh", "linear")
 
 # Keys that only Hugging Face's configurations carry.
 _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_version", "layer_norm_eps"})
+
+MOST_LAYERS = 1000
+_LARGEST = 1 << 24  # of other sizes: far beyond any model, and small enough to be multiplied and drawn up
 
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
@@ -107,7 +110,7 @@ class BertConfig:
         try:
             values = documents.read_json(path)
         except OSError as error:
-            raise ConfigError(f"{path}: cannot read the configuration: {error.strerror}") from error
+            raise ConfigError(f"{path}: cannot read the configuration: {files.reason(error)}") from error
         except DocumentError as error:
             raise ConfigError(f"{error.place(path)}: {error.problem}") from error
         if not isinstance(values, dict):
@@ -131,6 +134,9 @@ def _check_value(name: str, value: object, kind: str) -> None:
         raise ConfigError(f"{name} is {value!r}, expected a number")
     if kind == "int" and value < 1:
         raise ConfigError(f"{name} is {value}, expected at least 1")
+    most = MOST_LAYERS if name == "num_hidden_layers" else _LARGEST
+    if kind == "int" and value > most:
+        raise ConfigError(f"{name} is {value:.3g}, expected at most {most}")
     if name.endswith("_prob") and not 0 <= value < 1:
         raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
     # JSON as Python reads it knows NaN and Infinity, and NaN compares as false.

@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from bert_tf import files
+
 _LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
 _DEEPEST = 64  # brackets in brackets
 _LARGEST_NUMBER = 1 << 63  # beyond that even printing one may fail
@@ -49,14 +51,10 @@ def read_text(path: str | os.PathLike[str]) -> str:
     """Returns the text of a document; a byte order mark is taken off.
 
     Raises:
-      DocumentError: it is not UTF-8, or larger than any document.
-      OSError: it cannot be read.
+      DocumentError: it is not UTF-8.
+      OSError: it cannot be read, or is larger than any document.
     """
-    with open(path, "rb") as file:
-        data = file.read(_LARGEST + 1)
-    if len(data) > _LARGEST:
-        raise DocumentError(f"larger than {_LARGEST >> 20} MiB; is this the right file?")
-    data = data.removeprefix(codecs.BOM_UTF8)
+    data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
     except UnicodeDecodeError as error:

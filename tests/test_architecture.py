@@ -16,7 +16,8 @@ ELSEWHERE = PACKAGE / "benchmark" / "peers"  # scripts that run in other environ
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
 LAYERS = (
     ("errors",),
-    ("atomic", "documents", "text_table"),
+    ("files",),
+    ("atomic", "documents", "text_table", "streams"),
     ("config",),
     ("metrics", "tokenization"),
     ("features",),
@@ -29,7 +30,7 @@ LAYERS = (
 )
 RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
 # What only these rooms may import or touch.
-WITHOUT_TENSORFLOW = {"errors", "atomic", "documents", "text_table", "config", "metrics", "tokenization", "features", "tasks"}
+WITHOUT_TENSORFLOW = {room for row in LAYERS[:7] for room in row}
 TOUCHES_MACHINE = {"runtime"}
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.
 KEPT_FROM = {

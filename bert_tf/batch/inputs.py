@@ -57,7 +57,7 @@ class Inputs:
         """
         task = self.own if self.published is None or self._is_own(source) else self.published
         report = _LeftOut() if self.skip_bad_rows else tables.refuse
-        examples = task.stream(source, task.splits("", TEST)[0], report)
+        examples = task.stream(tables.Once(source), task.splits("", TEST)[0], report)
         chunk = list(itertools.islice(examples, CHUNK))
         yield chunk
         while len(chunk) == CHUNK:

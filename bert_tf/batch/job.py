@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from bert_tf import documents
+from bert_tf import documents, files
 from bert_tf.documents import DocumentError
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
@@ -18,6 +18,8 @@ from bert_tf.tasks.tables import FORMATS
 
 Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
 T = TypeVar("T")
+
+_LARGEST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,7 +108,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
     try:
         values = documents.parse_yaml(documents.read_text(path))
     except OSError as error:
-        raise FlagError(f"{path}: cannot read the job: {error.strerror}") from error
+        raise FlagError(f"{path}: cannot read the job: {files.reason(error)}") from error
     except DocumentError as error:
         raise FlagError(f"{error.place(path)}: {error.problem}") from error
     if not isinstance(values, dict):
@@ -176,6 +178,8 @@ def _switch(value: Any) -> bool:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("a whole number from 1 on")
+    if value > _LARGEST:
+        raise ValueError(f"a number up to {_LARGEST}")
     return value
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.batch import lock
 from bert_tf.errors import OutputError
 from bert_tf.text_table import table
@@ -197,11 +197,13 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def _read(path: Path) -> list[Row]:
     try:
-        rows = json.loads(path.read_text(encoding="utf-8"))["rows"]
+        rows = json.loads(files.read_text(path))["rows"]
         return [_whole(Row(**{"step": None, **row})) for row in rows]
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise OutputError(f"{path}: cannot read the table: {files.reason(error)}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable table; move it away, or name another --output_dir") from error
 
 

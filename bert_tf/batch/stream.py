@@ -8,12 +8,13 @@ import itertools
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.batch import resumable
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.inputs import Inputs
@@ -66,17 +67,40 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
       OutputError: the output cannot be written.
       BrokenPipeError: nobody reads the pipe any more.
     """
-    if PIPE in (pair.input, pair.output):
+    if _passes_through(pair):
         with _opened(pair.output) as file:
             _stream(pair, inputs, predictor, _Plain(file), None)
         return
     digest, lines = _survey(pair.input)
-    output = ResumableFile(pair.output, {**settings, "input_sha256": digest})
+    output = ResumableFile(atomic.linked(Path(pair.output)), {**settings, "input_sha256": digest})
     if output.finished:
         logging.info("%s is there already, with %d rows", pair.output, output.rows)
         return
     with output:
         _stream(pair, inputs, predictor, output, lines)
+
+
+def _passes_through(pair: FilePair) -> bool:
+    """Whether a pipe or device is among them, of which nothing is kept.
+
+    Raises:
+      DataError: the operating system does not tell what the input is.
+      OutputError: the same of the output.
+    """
+    if PIPE in (pair.input, pair.output):
+        return True
+    with atomic.readable_errors(Path(pair.output)):
+        written_into = atomic.is_written_into(pair.output)
+    with _readable_errors(pair.input):
+        return written_into or not files.is_plain(pair.input)
+
+
+@contextlib.contextmanager
+def _readable_errors(path: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
 
 
 @contextlib.contextmanager
@@ -108,11 +132,8 @@ def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, li
 def _survey(path: str) -> tuple[str, int | None]:
     """Returns the sha256 of a file, and how many lines end in it, None where it is compressed."""
     digest, lines = hashlib.sha256(), 0
-    try:
-        with open(path, "rb") as file:
-            for block in iter(lambda: file.read(_BLOCK), b""):
-                digest.update(block)
-                lines += block.count(b"\n")
-    except OSError as error:
-        raise DataError(f"cannot read the file: {error.strerror}", path) from error
+    with _readable_errors(path), files.open_plain(path) as file:
+        for block in iter(lambda: file.read(_BLOCK), b""):
+            digest.update(block)
+            lines += block.count(b"\n")
     return digest.hexdigest(), None if path.endswith(".gz") else lines

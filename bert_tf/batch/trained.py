@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf import files
 from bert_tf.batch import job
 from bert_tf.batch.job import Given
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -150,8 +151,9 @@ def _read_vocabulary(path: Path, _: int) -> Vocabulary:
 
 def _file(given: str | None, beside: Path, flag: str) -> Path:
     path = Path(given) if given else beside
-    if not path.is_file():
-        raise CheckpointError(f"{path}: no such file; name it with {flag}")
+    why = files.missing(path)
+    if why:
+        raise CheckpointError(f"{path}: {why}; name it with {flag}")
     return path
 
 

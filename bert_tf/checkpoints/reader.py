@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import files
 from bert_tf.errors import CheckpointError
 
 CHECKPOINT_NAME = "bert_model.ckpt"
@@ -32,6 +34,7 @@ class CheckpointReader:
         self.prefix = os.fspath(prefix)
         if not Path(self.prefix + ".index").is_file() and not Path(self.prefix).is_file():
             raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_neighbours(self.prefix)}")
+        _refuse_unreadable(self.prefix)
         try:
             self._reader = tf.train.load_checkpoint(self.prefix)
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
@@ -73,6 +76,16 @@ def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, np.nd
             )
     except tf.errors.OpError as error:
         raise OSError(None, _first_line(error), os.fspath(prefix)) from error
+
+
+def _refuse_unreadable(prefix: str) -> None:
+    """Says what the operating system refuses, which TensorFlow takes for damage."""
+    parts = [Path(prefix), *sorted(Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.*"))]
+    for path in parts:
+        if re.fullmatch(r"(\.(index|data-\d{5}-of-\d{5}))?", path.name.removeprefix(Path(prefix).name)):
+            why = files.missing(path)
+            if why and (path.name != Path(prefix).name or os.path.isfile(path)):
+                raise CheckpointError(f"{path}: cannot read the weights: {why}")
 
 
 def _neighbours(prefix: str) -> str:

@@ -17,6 +17,7 @@ from bert_tf.benchmark.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
 from bert_tf.benchmark.sizes import DEFAULT, SIZES
 from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 
@@ -31,7 +32,7 @@ FLAGS = (
     Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
     Flag("rounds", int, 5, "how often each contender is measured", 1),
     Flag("steps", int, 20, "training steps of one turn", 1),
-    Flag("threads", int, 2, "of each contender", 1),
+    Flag("threads", int, 2, "of each contender", 1, highest=1024),
     Flag("output_dir", str, "benchmarks", "folder of results.json, results.md and scaling.png"),
 )
 
@@ -127,6 +128,7 @@ def _run(settings: Settings, command: str) -> int:
     if not comparisons:
         raise FlagError("no comparison of these --suites has one of these --sizes")
     output_dir = atomic.make_folder(settings.output_dir)
+    reports_go_to(output_dir)
     source, data = _source(settings)
     environments = Environments.found(settings.peer_python, peers=settings.peers)
     before = signal.signal(signal.SIGTERM, _stop)

@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
 
 
 def main(argv: Sequence[str]) -> int:
@@ -20,6 +21,7 @@ def main(argv: Sequence[str]) -> int:
 
 def _run(settings: classifier_flags.Settings) -> int:
     begin(settings.job.verbosity)
+    reports_go_to(settings.job.output_dir)
     idle = [f"--{row.name}" for row in classifier_flags.TPU if row.name in settings.given]
     if idle:
         logging.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))

@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import LARGEST, Flag, help_line, read
 from bert_tf.errors import FlagError
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
@@ -31,7 +31,9 @@ LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
 _ABBREVIATED = re.compile(r"^(--?(?:no)?)do_lower(?==|$)")
-_LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
+_MOST_THREADS = 1024  # so many are started, whether they find work or not
+_MOST_DEVICES = 128
+_MOST_EXAMPLES = 1 << 17  # examples; twice the largest that BERT was pretrained with (You et al., 2019)
 _MOST_SEEDS = 1000
 
 
@@ -39,7 +41,14 @@ DEVICES = (
     Flag("visible_gpus", str, None, "numbers of the GPUs to see, with commas, or none; else all"),
     Flag("gpu_memory_growth", bool, False, "take GPU memory as it is needed, not all at once"),
     Flag("gpu_memory_limit_mb", int, None, "most memory for tensors on each GPU, in MiB; CUDA takes more", 1),
-    Flag("virtual_devices", int, 1, "split each GPU, or the CPU where there is none, into so many devices", 1),
+    Flag(
+        "virtual_devices",
+        int,
+        1,
+        "split each GPU, or the CPU where there is none, into so many devices",
+        1,
+        highest=_MOST_DEVICES,
+    ),
     Flag("device", str, None, "the whole model on one device: /GPU:1, /CPU:0"),
     Flag("place", str, None, "parts on devices: embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,encoder/layer_6-11:/GPU:1"),
     Flag("soft_placement", bool, True, "run elsewhere what a device has no kernel for; else fail"),
@@ -49,8 +58,15 @@ DEVICES = (
     Flag("cross_device_ops", str, None, f"how GPUs add up: {', '.join(CROSS_DEVICE_OPS)}", None, CROSS_DEVICE_OPS),
     Flag("all_reduce_alg", str, None, f"how machines add up: {', '.join(ALL_REDUCE_ALGS)}", None, ALL_REDUCE_ALGS),
     Flag("deterministic", bool, False, "the same bits in every run on a GPU too; slower"),
-    Flag("intra_op_threads", int, None, "CPU threads of one operation; else the cores that the machine grants", 1),
-    Flag("inter_op_threads", int, None, "operations at a time on the CPU; else the same", 1),
+    Flag(
+        "intra_op_threads",
+        int,
+        None,
+        "CPU threads of one operation; else the cores that the machine grants",
+        1,
+        highest=_MOST_THREADS,
+    ),
+    Flag("inter_op_threads", int, None, "operations at a time on the CPU; else the same", 1, highest=_MOST_THREADS),
     Flag("check_replicas_every_n_steps", int, 0, "stop if the weights of the replicas differ; 0 does not look", 0),
 )
 
@@ -106,7 +122,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("do_predict", bool, False, "predict the test split"),
     ),
     "Training": (
-        Flag("train_batch_size", int, 32, "examples of one step", 1),
+        Flag("train_batch_size", int, 32, "examples of one step", 1, highest=_MOST_EXAMPLES),
         Flag("learning_rate", float, 5e-5, "peak learning rate", 0.0),
         Flag("num_train_epochs", float, 3.0, "how often to see every example", 0.0),
         Flag("num_train_steps", int, None, "updates to take, in the place of epochs", 1),
@@ -132,8 +148,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
-        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
-        Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1, highest=_MOST_EXAMPLES),
+        Flag("predict_batch_size", int, None, "the same for prediction", 1, highest=_MOST_EXAMPLES),
         Flag("submission_zip", bool, False, "pack the predictions for GLUE's server into submission.zip"),
     ),
     "Speed (exact, so on; the last four change order or numbers)": (
@@ -273,9 +289,6 @@ def parse(argv: Sequence[str]) -> Settings:
     for name in _ELSEWHERE:
         if values[name].value:
             raise FlagError(f"--{name}: there is no TPU here, only GPUs and the CPU of this machine; leave the flag out")
-    for name, value in values.flag_values_dict().items():
-        if isinstance(value, (int, float)) and not abs(value) <= _LARGEST:  # nan compares as false
-            raise FlagError(f"flag --{name}={value}: not a number up to {_LARGEST}")
     if not values["task_name"].value:
         raise FlagError(f"--task_name is required: {', '.join(known_names())}")
     check_custom(values["task_name"].value, values)
@@ -350,8 +363,8 @@ def seed_numbers(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= _LARGEST:
-            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {_LARGEST} with commas, or 1-5")
+        if not first <= last <= LARGEST:
+            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {LARGEST} with commas, or 1-5")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
+from bert_tf import files
 from bert_tf.commands.classifier_flags import CUSTOM, check_custom
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read
@@ -75,13 +76,17 @@ def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
         raise FlagError(f"data check: name the folder of {task.name}")
     if task.name == CUSTOM_NAME and (data_dir or not (custom.train_file or custom.dev_file or custom.test_file)):
         raise FlagError(f"data check: --task_name={CUSTOM_NAME} takes --train_file, --dev_file, --test_file and no folder")
+    why = data_dir and files.missing_folder(data_dir)
+    if why:
+        raise DataError(why, data_dir)
     check.check(task, data_dir, check.find_ruler(values["vocab_file"].value, os.environ))
 
 
 def _task_of(folder: Path) -> str:
     """Returns the task that a folder is called after."""
-    if not folder.is_dir():
-        raise DataError("no such folder", folder)
+    why = files.missing_folder(folder)
+    if why:
+        raise DataError(why, folder)
     try:
         return canonical_name(folder.absolute().name)
     except FlagError as error:

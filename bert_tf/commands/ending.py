@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
 
+from bert_tf.commands.failure import Failure, failure, unforeseen
 from bert_tf.commands.flags import HelpAsked
-from bert_tf.errors import BertError, PreflightError
 from bert_tf.runtime.closing import leave
 
 _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
+_STOPPED = 130
 
 
 def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
@@ -22,23 +25,51 @@ def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str
       stopped: what to say after Ctrl-C.
 
     Returns:
-      Exit status: that of the work, 2 a problem that the user can mend, 75 another machine is gone, 130 stopped, 141 nobody
-        reads standard output any more.
+      Exit status: that of the work, 2 a problem that the user can mend, 70 one that nobody foresaw, 75 another machine is gone,
+        130 stopped, 141 nobody reads standard output any more.
     """
     try:
-        status = work()
+        with _threads_in_one_line():
+            status = _done(work, help_text)
         sys.stdout.flush()
-        return leave(status)
-    except HelpAsked:
-        sys.stdout.write(help_text())
-        return leave(0)
-    except BertError as error:
-        for problem in error.problems if isinstance(error, PreflightError) else (str(error),):
-            print(f"error: {' '.join(problem.splitlines())}", file=sys.stderr)  # a file that is quoted may hold line ends
-        return leave(error.status)
     except KeyboardInterrupt:
-        print(f"error: {stopped}", file=sys.stderr)
-        return leave(130)
+        status = _said(Failure(_STOPPED, (stopped,)))
     except BrokenPipeError:  # as head does when it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
-        return leave(_BROKEN_PIPE)
+        status = _BROKEN_PIPE
+    except SystemExit as error:  # a library's, which has said why
+        status = error.code if isinstance(error.code, int) else _said(Failure(2, (str(error.code),))) if error.code else 0
+    except BaseException as error:
+        status = _said(failure(error))
+    return leave(status)
+
+
+def _done(work: Callable[[], int], help_text: Callable[[], str]) -> int:
+    try:
+        return work()
+    except HelpAsked:
+        sys.stdout.write(help_text())
+        return 0
+
+
+def _said(problem: Failure) -> int:
+    for line in problem.lines:
+        print(f"error: {line}", file=sys.stderr)
+    return problem.status
+
+
+@contextlib.contextmanager
+def _threads_in_one_line() -> Iterator[None]:
+    """Has a thread end in one line too, where nobody hands its error on."""
+    earlier = threading.excepthook
+
+    def hook(ending: threading.ExceptHookArgs) -> None:
+        if ending.exc_value is not None and not isinstance(ending.exc_value, SystemExit):
+            name = ending.thread.name if ending.thread else "?"
+            _said(unforeseen(ending.exc_value, f" in thread {name}"))
+
+    threading.excepthook = hook
+    try:
+        yield
+    finally:
+        threading.excepthook = earlier

@@ -13,6 +13,7 @@ from bert_tf.commands import batch_flags
 from bert_tf.commands.batch_flags import JOB, MACHINE, MODEL, MachineSettings
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
 
@@ -92,6 +93,7 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     begin(settings.machine.verbosity)
+    reports_go_to(settings.job.output_dir)
     from bert_tf.commands import evaluate_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
     return evaluate_job.run(settings.job, settings.machine, environment=os.environ)

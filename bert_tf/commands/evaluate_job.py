@@ -14,10 +14,11 @@ from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import EvaluateJob, TaskEntry
 from bert_tf.batch.results_table import ResultsTable
+from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands import batch_machine
 from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.sources import SAMPLE_NOTE, find_data
-from bert_tf.errors import DataError, FlagError, OutputError
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
@@ -85,10 +86,20 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
     if canonical_name(entry.name) == CUSTOM:
         if entry.file is None:
             raise FlagError(f"tasks: {CUSTOM} needs a file")
-        return own_data.task(_first_record(named), entry.columns, dev_file=entry.file)
+        record = _first_record(named)
+        if not record:
+            _refuse_missing(named[0])
+        return own_data.task(record, entry.columns, dev_file=entry.file)
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
     return get_task(entry.name)
+
+
+def _refuse_missing(checkpoint: Named) -> None:
+    """Says of a checkpoint that is not there that it is not: a record beside it is not what it lacks."""
+    if checkpoint.problem:
+        raise CheckpointError(checkpoint.problem)
+    CheckpointReader(checkpoint.prefix)
 
 
 def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:

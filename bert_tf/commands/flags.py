@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -11,6 +13,7 @@ from absl import flags
 from bert_tf.errors import FlagError, unknown_name
 
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
+LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
@@ -30,6 +33,7 @@ class Flag(NamedTuple):
     lowest: float | None = None
     choices: tuple[str, ...] = ()
     may_be_empty: bool = False
+    highest: float = LARGEST
 
 
 def help_line(row: Flag) -> str:
@@ -46,6 +50,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
       FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
       HelpAsked: --help is among the flags.
     """
+    _refuse_odd_bytes(argv)
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]
@@ -61,11 +66,30 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
             raise _empty(row.name)
         if row.choices and values[row.name].value not in (None, *row.choices):
             raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
+        _check_number(row, values[row.name].value)
     return values
 
 
 def _empty(name: str) -> FlagError:
     return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
+
+
+def _check_number(row: Flag, value: object) -> None:
+    """Refuses a number before something of that size is made."""
+    if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
+        raise FlagError(f"flag --{row.name}={value}: not a number up to {row.highest}")
+
+
+def _refuse_odd_bytes(argv: Iterable[str]) -> None:
+    """Refuses names that Python and TensorFlow would spell otherwise, each looking for a file of its own."""
+    for word in argv:
+        if any("\udc80" <= letter <= "\udcff" for letter in word) and sys.getfilesystemencoding() == "utf-8":
+            raise FlagError(f"{word!r}: bytes that are not UTF-8; rename the file")
+        if not word.isascii() and sys.getfilesystemencoding() != "utf-8":
+            name = os.fsencode(word).decode(errors="backslashreplace")
+            raise FlagError(
+                f"{name}: the locale takes {sys.getfilesystemencoding()} alone; set PYTHONUTF8=1, or rename the file"
+            )
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:

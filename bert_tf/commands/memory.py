@@ -14,6 +14,7 @@ from absl import flags as absl_flags
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
 from bert_tf.errors import DataError, FlagError
+from bert_tf.files import open_plain
 from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, trace_diff, trace_file, trace_report, trace_text
 
 PLAN = "plan"
@@ -27,6 +28,8 @@ _COMMON = (
 
 # First words of a file, and the action that reads it.
 _READ_BY = ((live_memory_file.FIRST_WORDS, "peak"), (trace_file.FIRST_WORD, "report"))
+
+_LONGEST_LINE = 1000  # bytes that say what a file is
 
 _Contents = TypeVar("_Contents")
 
@@ -113,8 +116,8 @@ def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _C
 
 def _action_for(path: Path) -> str | None:
     try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            first = lines.readline()
+        with open_plain(path) as lines:
+            first = lines.readline(_LONGEST_LINE).decode(errors="replace")
     except OSError:
         return None
     return next((action for words, action in _READ_BY if first.startswith(words)), None)

@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.batch import checkpoints, inputs, stream, trained
 from bert_tf.batch.inputs import CHUNK, Inputs
-from bert_tf.batch.job import PredictJob
+from bert_tf.batch.job import FilePair, PredictJob
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.trained import Trained
 from bert_tf.commands import batch_machine
@@ -36,6 +36,7 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
       BertError: something that the user can mend.
       BrokenPipeError: nobody reads the output any more.
     """
+    job = dataclasses.replace(job, files=tuple(map(_with_pipes, job.files)))
     _refuse_contradictions(job)
     model = _model(job)
     reads = _inputs(job, model)
@@ -46,6 +47,12 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
     with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
         for pair in job.files:
             stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
+
+
+def _with_pipes(pair: FilePair) -> FilePair:
+    """Returns a pair with the other names of this process's own pipes as `-`."""
+    names = {"/dev/stdin": pair.input, "/dev/stdout": pair.output}
+    return FilePair(*(stream.PIPE if path == name else path for name, path in names.items()))
 
 
 def _refuse_contradictions(job: PredictJob) -> None:

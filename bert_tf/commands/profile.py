@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_tf import files
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import DataError, FlagError
@@ -101,13 +103,10 @@ def _run(settings: Settings) -> int:
 
 def _read(folder: Path) -> Record:
     path = folder / _PROFILE_FOLDER / OPERATIONS_FILE
-    try:
-        is_folder, is_recorded = folder.is_dir(), path.is_file()
-    except OSError as error:
-        raise DataError(f"cannot read: {error.strerror}", folder) from error
-    if not is_folder:
-        raise DataError("no such folder; name the --output_dir of a run", folder)
-    if not is_recorded:
+    why = files.missing_folder(folder)
+    if why:
+        raise DataError(f"{why}; name the --output_dir of a run", folder)
+    if not os.path.lexists(path):
         raise DataError(
             f"no {_PROFILE_FOLDER}/{OPERATIONS_FILE}; train with --profile_steps=20-30 to record some steps", folder
         )

@@ -10,6 +10,7 @@ from absl import logging
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.classifier_flags import seed_numbers
 from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.errors import FlagError, unknown_name
@@ -68,6 +69,7 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     begin(logging.INFO)
+    reports_go_to(settings.output_dir)
     from bert_tf.commands import reproduction_job  # TensorFlow waits until it is needed: --help is quick
 
     return reproduction_job.run(settings, environment=os.environ)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
 from absl import logging
 
+from bert_tf import files
 from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks.base import Task
@@ -56,8 +59,9 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     name = folder_name(task.name)
     sample = project / "data" / "sample" / name
     if data_dir is not None:
-        if not Path(data_dir).is_dir():
-            raise DataError(f"no such folder; --data_dir must hold the files of {task.name}", data_dir)
+        why = files.missing_folder(data_dir)
+        if why:
+            raise DataError(f"{why}; --data_dir must hold the files of {task.name}", data_dir)
         return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
     glue = environment.get("GLUE_DIR")
     candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
@@ -95,6 +99,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
             folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
         )
     path = Path(named or base or "")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)  # what else is refused is its own reason
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
@@ -113,8 +119,9 @@ def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str,
     config = Path(settings.bert_config_file or folder / "bert_config.json")
     vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
     for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
-        if not path.is_file():
-            raise CheckpointError(f"{path}: no such file; name it with {flag}")
+        why = files.missing(path)
+        if why:
+            raise CheckpointError(f"{path}: {why}; name it with {flag}")
     return ModelSource(str(checkpoint), config, vocabulary, origin, is_default)
 
 

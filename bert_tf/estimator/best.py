@@ -8,7 +8,8 @@ from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf import atomic
+from bert_tf import atomic, files
+from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run_folder import RECORD
 
@@ -23,8 +24,22 @@ def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
 
 
 def of_run(output_dir: str | os.PathLike[str]) -> str | None:
-    """Returns the checkpoint that stands for a run: the best where it kept one, else the newest; None where it has none."""
+    """Returns the checkpoint that stands for a run: the best where it kept one, else the newest; None where it has none.
+
+    Raises:
+      CheckpointError: the operating system does not let us look.
+    """
+    _refuse_unreadable(Path(output_dir))
     return checkpoint(output_dir) or tf.train.latest_checkpoint(os.fspath(output_dir))
+
+
+def _refuse_unreadable(folder: Path) -> None:
+    """TensorFlow takes what it may not read for something that is not there."""
+    for path in (folder, folder / BEST):
+        why = files.missing_folder(path) if os.path.lexists(path) else None
+        why = why or (files.missing(path / "checkpoint") if os.path.lexists(path / "checkpoint") else None)
+        if why:
+            raise CheckpointError(f"{path}: cannot read the checkpoints: {why}")
 
 
 def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:

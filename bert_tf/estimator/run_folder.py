@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.tasks.registry import canonical_name
 
@@ -27,11 +27,13 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / RECORD
     try:
-        record = json.loads(path.read_text(encoding="utf-8"))
+        record = json.loads(files.read_text(path))
         record[DETERMINING].items()
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except OSError as error:
+        raise OutputError(f"{path}: cannot read the record of a run: {files.reason(error)}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable record of a run; restore it, or train with --overwrite_output_dir") from error
     return record  # type: ignore[no-any-return]
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection
 from typing import NamedTuple, Union
 
+from bert_tf.config import MOST_LAYERS
 from bert_tf.errors import FlagError, unknown_name
 
 Part = Union[str, int]  # EMBEDDINGS, POOLER, or the number of a layer
@@ -13,7 +14,7 @@ Part = Union[str, int]  # EMBEDDINGS, POOLER, or the number of a layer
 EMBEDDINGS, POOLER = "embeddings", "pooler"
 
 _OWNER = re.compile(rf"bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|encoder/layer_(?P<layer>\d+))/")
-_LAYERS = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+))?")
+_LAYERS = re.compile(r"(?P<first>\d{1,20})(?:-(?P<last>\d{1,20}))?")
 
 
 def part_of(variable: str) -> Part | None:
@@ -41,11 +42,15 @@ def parse_frozen(text: str | None) -> frozenset[Part]:
             first, last = int(match["first"]), int(match["last"] or match["first"])
             if last < first:
                 raise FlagError(f"--freeze: {name}: the lower layer comes first, as in {last}-{first}")
+            if last >= MOST_LAYERS:
+                raise FlagError(f"--freeze: {name[:40]}: layers are numbers from 0 to {MOST_LAYERS - 1}")
             frozen.update(range(first, last + 1))
         elif name in (EMBEDDINGS, POOLER):
             frozen.add(name)
         else:
             raise FlagError(f"--freeze: {unknown_name('part', name, (EMBEDDINGS, POOLER, 'N', 'N-M'))}")
+    if text and not frozen:
+        raise FlagError(f"--freeze={text}: names no part")
     return frozenset(frozen)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import files
 from bert_tf.errors import OutputError
 from bert_tf.estimator.evaluations import EVALUATIONS_FILE
 from bert_tf.estimator.run_folder import DETERMINING, RECORD
@@ -18,6 +19,7 @@ RESULTS = "eval_results.json"
 
 Line = Mapping[str, float]  # numbers by name, the step among them
 
+_LARGEST_FILE = 1 << 30  # bytes
 _LARGEST = 1e100  # number of a chart
 
 
@@ -120,7 +122,7 @@ def _runs(folder: Path) -> Iterator[Path]:
     elif seeds:
         yield from seeds
     else:
-        what = f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}" if folder.is_dir() else "no such folder"
+        what = files.missing_folder(folder) or f"holds no run: none of {RECORD}, {METRICS}, {RESULTS}, seed-*/{RECORD}"
         raise OutputError(f"{folder}: {what}; name the --output_dir of a training")
 
 
@@ -156,7 +158,7 @@ def _read(folder: Path, name: str) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Returns the object in a JSON file; None where there is no such file, or something else in it."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(files.read_text(path))
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -172,11 +174,11 @@ def _object(path: Path, problems: list[str]) -> dict[str, Any] | None:
 def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
     """Returns the objects of a file of JSON lines; None where there is no such file."""
     try:
-        texts = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        texts = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")
     except FileNotFoundError:
         return None
     except OSError as error:
-        problems.append(f"{path.name}: {error.strerror}")
+        problems.append(f"{path.name}: {files.reason(error)}")
         return None
     found, damaged = [], 0
     for text in filter(str.strip, texts[:-1]):  # what follows the last line end was cut off by a kill

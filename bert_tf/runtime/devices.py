@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
@@ -117,7 +118,7 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
         return []
     numbers = []
     for part in text.split(","):
-        if not part.strip().isdecimal():
+        if not re.fullmatch(r"\s*\d{1,9}\s*", part):
             raise DeviceError(f"--visible_gpus={text}: write numbers with commas, as in 0,2, or none")
         numbers.append(int(part))
     if len(set(numbers)) < len(numbers):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol, Union
 
+from bert_tf import files
 from bert_tf.tasks.tables import Report, Source, refuse
 
 TRAIN, DEV, TEST = "train", "dev", "test"
@@ -104,7 +105,7 @@ def file_digest(path: str | os.PathLike[str]) -> str:
         for file in sorted(Path(path).iterdir()):
             digest.update(f"{file_digest(file)}  {file.name}\n".encode())
         return digest.hexdigest()
-    with open(path, "rb") as stream:
+    with files.open_plain(path) as stream:
         for block in iter(lambda: stream.read(1 << 20), b""):
             digest.update(block)
     return digest.hexdigest()

@@ -12,12 +12,14 @@ import dataclasses
 import gzip
 import itertools
 import os
+import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar, Union, cast
 
+from bert_tf import files
 from bert_tf.documents import DocumentError, NotJsonError, json_value
 from bert_tf.errors import DataError
 
@@ -32,10 +34,17 @@ T = TypeVar("T")
 _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
+_LONGEST_LINE = 1 << 26  # bytes
+_MOST_BLANK = 1_000_000
+_DIGITS = 10  # of the number of a column
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 _DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: ""}
 # What divides the header line of a file that is called CSV, where no comma does, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
+
+
+class Once(str):
+    """The path of a file that is read only once, so that it may be a pipe."""
 
 
 class RowError(Exception):
@@ -134,7 +143,7 @@ class Table:
             raise DataError(f"column {column!r} stands {times} times in the header line", self.path, self._first_line)
         if times:
             return column if self._keyed else self.names.index(column)
-        if not self._keyed and column.isdecimal() and 1 <= int(column) <= self.width:
+        if not self._keyed and len(column) < _DIGITS and column.isdecimal() and 1 <= int(column) <= self.width:
             return int(column) - 1
         return None
 
@@ -187,9 +196,26 @@ def _form_of(path: str) -> str:
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(sys.stdin.buffer)
+    if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
+        files.check_plain(source)
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of a file; refuses a line, or blank ones, without end before they fill the memory."""
+    blank = 0
+    for number in itertools.count(1):
+        line = file.readline(_LONGEST_LINE + 1)
+        if len(line) > _LONGEST_LINE:
+            raise DataError(f"a line of more than {_LONGEST_LINE >> 20} MB; is it a table?", path, number)
+        blank = 0 if line.strip() else blank + 1
+        if blank > _MOST_BLANK:
+            raise DataError(f"more than {_MOST_BLANK} blank lines in a row; delete them", path, number)
+        if not line:
+            return
+        yield number, line
 
 
 def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
@@ -201,7 +227,7 @@ def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
     found = False
     try:
         with _opened(source) as file:
-            for number, line in enumerate(file, start=1):
+            for number, line in _numbered(file, path):
                 data = line.removesuffix(b"\n").removesuffix(b"\r")
                 if number == 1:
                     data = data.removeprefix(_BOM)
@@ -212,7 +238,7 @@ def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
                         yield _decoded(path, *held)
                     blank.clear()
     except (OSError, EOFError, zlib.error) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        reason = files.reason(error) if isinstance(error, OSError) else error
         raise DataError(f"cannot read the file: {reason}", path) from error
     if not found:
         raise DataError("the file is empty", path)

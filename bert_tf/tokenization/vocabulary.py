@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bert_tf import files
 from bert_tf.errors import VocabularyError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -59,9 +60,9 @@ class Vocabulary:
           VocabularyError: the file cannot be read, or its pieces are not usable.
         """
         try:
-            data = Path(path).read_bytes()
+            data = files.read_bytes(path)
         except OSError as error:
-            raise VocabularyError(f"cannot read the vocabulary: {error.strerror}", path) from error
+            raise VocabularyError(f"cannot read the vocabulary: {files.reason(error)}", path) from error
         # Only "\n" ends a line: str.splitlines would cut at U+2028 too.
         lines = data.removeprefix(b"\xef\xbb\xbf").removesuffix(b"\n").split(b"\n")
         tokens = []

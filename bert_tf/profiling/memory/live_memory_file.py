@@ -17,10 +17,9 @@ import dataclasses
 import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.errors import DataError
 from bert_tf.profiling.memory.live_memory import Change, LiveMemory, in_order
 
@@ -30,6 +29,7 @@ _COLUMNS = ("microseconds", "bytes", "live", "allocator", "operation")
 _ALLOCATOR, _HELD = "# allocator", "# held"
 _BEFORE, _PEAK = "before", "peak"
 _LARGEST = (1 << 63) - 1
+_LARGEST_FILE = 1 << 30  # bytes
 
 
 class Step(NamedTuple):
@@ -89,9 +89,9 @@ def read(path: str | os.PathLike[str]) -> Step:
       DataError: there is no such file, it is another one, or it is damaged.
     """
     try:
-        lines = Path(path).read_text(encoding="utf-8", errors="replace").split("\n")
+        lines = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")
     except OSError as error:
-        raise DataError(f"cannot read: {error.strerror or error}", path) from error
+        raise DataError(f"cannot read: {files.reason(error)}", path) from error
     if not lines[0].startswith(FIRST_WORDS):
         raise DataError(f"does not begin with {FIRST_WORDS.rstrip()}: this is no file of live memory", path)
     reader = _Reader()

@@ -13,10 +13,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.errors import DataError
 
 MALFORMED = "malformed"
@@ -27,6 +26,7 @@ FIRST_WORD = "SrcNode "
 
 _NODE, _OUTPUT = FIRST_WORD, "Output "
 _SHOWN_CHARACTERS = 200
+_LARGEST_FILE = 1 << 30  # bytes
 _NUMBER = "([0-9]{1,19})"  # what 64 bits hold
 _NODE_LINE = re.compile(rf"SrcNode (\S+) {_NUMBER}")
 _OUTPUT_LINE = re.compile(rf"Output {_NUMBER} {_NUMBER} {_NUMBER} (\S+) {_NUMBER}")
@@ -75,9 +75,9 @@ def read(path: str | os.PathLike[str]) -> Trace:
       DataError: there is no such file, or it is no trace.
     """
     try:
-        text = Path(path).read_bytes().decode(errors="replace")
+        text = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace")
     except OSError as error:
-        raise DataError(f"cannot read: {error.strerror or error}", path) from error
+        raise DataError(f"cannot read: {files.reason(error)}", path) from error
     trace = parse(text)
     if not trace.nodes:
         raise DataError("no line begins with SrcNode: this is no memory trace", path)

@@ -10,10 +10,9 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.errors import DataError
 from bert_tf.profiling.operations.flops import Product, Shape
 
@@ -146,13 +145,13 @@ def read(path: str | os.PathLike[str]) -> Record:
       DataError: there is none, or it is something else.
     """
     try:
-        values = json.loads(Path(path).read_bytes())
+        values = json.loads(files.read_bytes(path))
         operations = tuple(map(_operation, values.pop("operations")))
         gpus = {device: Gpu(**gpu) for device, gpu in values.pop("gpus").items()}
         return Record(operations=operations, gpus=gpus, **values)
     except OSError as error:
-        raise DataError(f"cannot read: {error.strerror or error}", path) from error
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
+        raise DataError(f"cannot read: {files.reason(error)}", path) from error
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
         raise DataError("this is no list of operations as --profile_steps writes it; record it again", path) from error
 
 

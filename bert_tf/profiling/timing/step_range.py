@@ -7,6 +7,8 @@ import re
 
 from bert_tf.errors import FlagError
 
+_LARGEST = 2**31 - 1
+
 
 @dataclasses.dataclass(frozen=True)
 class StepRange:
@@ -22,10 +24,12 @@ class StepRange:
         Raises:
           FlagError: it is something else.
         """
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", text.strip())
+        match = re.fullmatch(r"(\d{1,10})(?:-(\d{1,10}))?", text.strip())
         if not match:
             raise FlagError(f"--{flag}={text}: is a step or a range of steps, 20 or 20-30")
         first, last = int(match[1]), int(match[2] or match[1])
+        if last > _LARGEST:
+            raise FlagError(f"--{flag}={text}: steps count up to {_LARGEST}")
         if not 1 <= first <= last:
             raise FlagError(f"--{flag}={text}: steps count from 1, the last of a range is not before the first")
         return cls(first, last)

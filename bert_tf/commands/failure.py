@@ -1,0 +1,138 @@
+"""What went wrong, as lines for the user: nothing that ends a command is a traceback."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf import files
+from bert_tf.errors import BertError, PreflightError
+
+_UNUSABLE = 2  # something that the user can change
+_INTERNAL = os.EX_SOFTWARE  # 70: what nobody foresaw
+_SHOWN = 300  # characters of a message from elsewhere
+
+_FOLDERS: list[Path] = []
+
+
+class Failure(NamedTuple):
+    """How a command ends that cannot go on."""
+
+    status: int
+    lines: tuple[str, ...]
+
+
+def reports_go_to(folder: str | os.PathLike[str]) -> None:
+    """Names the folder that gets the report of an error that nobody foresaw, where it can be written."""
+    _FOLDERS[:] = [Path(folder)]
+
+
+def failure(error: BaseException) -> Failure:
+    """Returns what to say about an error."""
+    if isinstance(error, PreflightError):
+        return Failure(error.status, tuple(map(_one_line, error.problems)))
+    if isinstance(error, BertError):
+        return Failure(error.status, (_one_line(str(error)),))
+    known = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
+    return Failure(_UNUSABLE, (_one_line(known),)) if known else unforeseen(error)
+
+
+def unforeseen(error: BaseException, where: str = "") -> Failure:
+    """Writes the report of an error that nobody foresaw, and returns what to say.
+
+    Args:
+      error: with its traceback.
+      where: it happened, " in thread X".
+    """
+    said = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
+    path = _report(error)
+    remedy = f"report it with {path}" if path else "report it; the traceback could not be written to any folder"
+    return Failure(_INTERNAL, (f"internal error{where}: {said}; this is a defect of bert_tf: {remedy}",))
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.splitlines())  # a file that is quoted may hold line ends
+
+
+def _report(error: BaseException) -> Path | None:
+    """Writes command line, versions and traceback to the first folder that takes it."""
+    head = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  Python {platform.python_version()}  {platform.platform()}\n{sys.argv}\n\n"
+    text = head + "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    for folder in (*_FOLDERS, None):  # the last is the temporary folder
+        with contextlib.suppress(OSError):
+            number, name = tempfile.mkstemp(prefix="internal_error_", suffix=".txt", dir=folder)
+            with open(number, "w", encoding="utf-8", errors="backslashreplace") as file:
+                file.write(text)
+            return Path(name)
+    return None
+
+
+def _link_loop(error: BaseException) -> str | None:
+    if isinstance(error, RuntimeError) and str(error).startswith("Symlink loop"):  # as pathlib says it
+        return f"{str(error).partition(' from ')[2]}: a link leads to itself"
+    return None
+
+
+def _refused_by_system(error: BaseException) -> str | None:
+    if not isinstance(error, OSError) or not files.is_foreseen(error):
+        return None
+    if error.filename is None:
+        return None if _has_working_directory() else "the working directory was deleted; change to another one (cd)"
+    return f"{os.fsdecode(error.filename)}: {files.reason(error)}" if isinstance(error.filename, (str, bytes)) else None
+
+
+def _has_working_directory() -> bool:
+    try:
+        os.getcwd()
+    except OSError:
+        return False
+    return True
+
+
+def _out_of_memory(error: BaseException) -> str | None:
+    if isinstance(error, MemoryError):
+        return (
+            f"out of memory on the host{f': {error}' if str(error) else ''};"
+            " lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
+        )
+    return None
+
+
+def _odd_name(error: BaseException) -> str | None:
+    if isinstance(error, UnicodeEncodeError) and any("\udc80" <= letter <= "\udcff" for letter in error.object):
+        return f"{error.object!r}: a name with bytes that are not {error.encoding}; rename it, or set PYTHONUTF8=1"
+    return None
+
+
+def _not_installed(error: BaseException) -> str | None:
+    if isinstance(error, ModuleNotFoundError) and not (error.name or "bert_tf").startswith("bert_tf"):
+        return f"{error}: pip install -r requirements.txt"
+    return None
+
+
+def _refused_by_tensorflow(error: BaseException) -> str | None:
+    tensorflow = sys.modules.get("tensorflow")
+    if tensorflow is None:
+        return None
+    known = tensorflow.errors
+    if isinstance(error, (known.PermissionDeniedError, known.ResourceExhaustedError, known.FailedPreconditionError)):
+        return str(error.message).strip().split("\n")[0][:_SHOWN]
+    return None
+
+
+_FORESEEN: Sequence[Callable[[BaseException], str | None]] = (
+    _refused_by_system,
+    _link_loop,
+    _out_of_memory,
+    _odd_name,
+    _not_installed,
+    _refused_by_tensorflow,
+)

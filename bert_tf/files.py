@@ -1,0 +1,151 @@
+"""Files that are read: why one cannot be, in words, before a read that would not end.
+
+What a user names may be anything that has a path: a folder, a device that never ends, a pipe that can be read once. `open`
+waits for a pipe that nobody writes, and `read` takes all of /dev/zero.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import BinaryIO, Union
+
+StrPath = Union[str, "os.PathLike[str]"]
+
+LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
+
+_KINDS = {
+    stat.S_IFDIR: (errno.EISDIR, "it is a folder; name a file"),
+    stat.S_IFIFO: (errno.EINVAL, "it is a pipe, which can be read only once; write what it brings into a file"),
+    stat.S_IFCHR: (errno.EINVAL, "it is a device, which need not end; name a file"),
+    stat.S_IFBLK: (errno.EINVAL, "it is a device; name a file"),
+    stat.S_IFSOCK: (errno.EINVAL, "it is a socket; name a file"),
+}
+# What the operating system refuses, and what to do. What is not here nobody foresaw.
+_REMEDIES = {
+    errno.EACCES: "let this user in (ls -l shows who may), or name another place",
+    errno.EPERM: "let this user in (ls -l shows who may), or name another place",
+    errno.ENOENT: "",
+    errno.ENOTDIR: "a part of the path is a file",
+    errno.EISDIR: "name a file",
+    errno.EEXIST: "",
+    errno.ENOTEMPTY: "",
+    errno.EINVAL: "",
+    errno.ENAMETOOLONG: "most file systems allow 255 bytes a name",
+    errno.ELOOP: "a link leads to itself",
+    errno.ENOSPC: "free some space, or name another place",
+    errno.EDQUOT: "free some space, or name another place",
+    errno.EFBIG: "raise the limit (ulimit -f), or name another place",
+    errno.EROFS: "name another place",
+    errno.EIO: "the disk or its connection fails",
+    errno.ESTALE: "the network drive has lost it; try again",
+    errno.ENODEV: "",
+    errno.ENXIO: "nobody reads it",
+    errno.EBADF: "the stream is closed",
+    errno.EMFILE: "raise the limit of open files (ulimit -n)",
+    errno.ENFILE: "the machine has too many open files",
+    errno.EAGAIN: "the machine or its limits (ulimit -u) allow no more processes",
+    errno.EBUSY: "another program uses it",
+    errno.ETXTBSY: "another program uses it",
+}
+
+
+def is_foreseen(error: OSError) -> bool:
+    """Whether the operating system refuses what a user can change."""
+    return error.errno in _REMEDIES
+
+
+def reason(error: OSError) -> str:
+    """Returns what the operating system says, and what to do."""
+    said = error.strerror or str(error)
+    remedy = _REMEDIES.get(error.errno or 0, "")
+    return f"{said}; {remedy}" if remedy and ";" not in said else said
+
+
+def is_plain(path: StrPath) -> bool:
+    """Whether a path is that of a file that can be read again, or of nothing yet: of no pipe, device or folder.
+
+    Raises:
+      OSError: the operating system does not tell.
+    """
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except FileNotFoundError:
+        return True
+
+
+def check_plain(path: StrPath) -> None:
+    """Refuses what is no file.
+
+    Raises:
+      OSError: there is none, or it is a folder, pipe, device or socket.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:
+        raise _unusable_name(path) from error
+    if not stat.S_ISREG(mode):
+        number, words = _KINDS.get(stat.S_IFMT(mode), (errno.EINVAL, "it is no file"))
+        raise OSError(number, words, os.fspath(path))
+
+
+def missing(path: StrPath) -> str | None:
+    """Returns why a file cannot be read; None where it seems that it can."""
+    try:
+        open_plain(path).close()
+    except FileNotFoundError:
+        return "no such file"
+    except OSError as error:
+        return reason(error)
+    return None
+
+
+def missing_folder(path: StrPath) -> str | None:
+    """Returns why a folder cannot be used; None where it can."""
+    try:
+        with os.scandir(path):
+            return None
+    except FileNotFoundError:
+        return "no such folder"
+    except NotADirectoryError:
+        return "it is no folder"
+    except OSError as error:
+        return reason(error)
+
+
+def open_plain(path: StrPath) -> BinaryIO:
+    """Opens a file for reading that ends and can be read again.
+
+    Raises:
+      OSError: as `check_plain`, or it cannot be opened.
+    """
+    check_plain(path)
+    return open(path, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
+    """Reads a file.
+
+    Raises:
+      OSError: as `open_plain`, or it has more than so many bytes.
+    """
+    with open_plain(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most >> 20} MB; is it the right file?", os.fspath(path))
+    return data
+
+
+def read_text(path: StrPath, *, most: int = LARGEST) -> str:
+    """Reads a UTF-8 file; a byte order mark is taken off.
+
+    Raises:
+      OSError: as `read_bytes`.
+      UnicodeDecodeError: it is not UTF-8.
+    """
+    return read_bytes(path, most=most).decode("utf-8-sig").replace("\r\n", "\n")
+
+
+def _unusable_name(path: StrPath) -> OSError:
+    return OSError(errno.EINVAL, "the name holds a NUL character", os.fspath(path))

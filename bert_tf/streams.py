@@ -1,0 +1,80 @@
+"""The standard streams of a process, such that a closed, full or broken one loses what it was for and nothing else.
+
+A number that is closed when a process starts goes to the next file that it opens: what TensorFlow logs would end in a
+checkpoint. A training that only loses its log goes on; a command whose results nobody can read says so.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import io
+import os
+import sys
+from typing import Any
+
+from bert_tf.errors import OutputError
+from bert_tf.files import reason
+
+_SPELLED = "bert_tf.spelled"  # name of the error handler
+
+
+class _Results(io.FileIO):
+    """Standard output: says once why it cannot be written."""
+
+    _failed = False
+
+    def write(self, data: Any) -> int:
+        if self._failed:
+            return len(data)
+        try:
+            return super().write(data)
+        except BrokenPipeError:
+            self._failed = True
+            raise
+        except OSError as error:
+            self._failed = True
+            raise OutputError(f"standard output: cannot write: {reason(error)}") from error
+
+
+class _Notices(io.FileIO):
+    """Standard error: what cannot be written is dropped."""
+
+    def write(self, data: Any) -> int:
+        with contextlib.suppress(OSError):
+            return super().write(data)
+        return len(data)
+
+
+def make_safe() -> None:
+    """Takes the place of streams that are closed, and of those of Python; once, before anything is opened or written."""
+    for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):  # the first two fail on use, as closed ones
+        _keep(number, mode)
+    codecs.register_error(_SPELLED, _spelled)
+    if sys.stdin is None:
+        sys.stdin = open(0, closefd=False)  # noqa: SIM115  (it stays open)
+    sys.stdout = sys.__stdout__ = _text(_Results(1, "w", closefd=False), sys.stdout)  # type: ignore[misc]
+    sys.stderr = sys.__stderr__ = _text(_Notices(2, "w", closefd=False), sys.stderr, lines=True)  # type: ignore[misc]
+
+
+def _keep(number: int, mode: int) -> None:
+    try:
+        os.fstat(number)
+    except OSError:
+        opened = os.open(os.devnull, mode)
+        if opened != number:
+            os.dup2(opened, number)
+            os.close(opened)
+
+
+def _text(raw: io.FileIO, earlier: io.TextIOWrapper | Any, *, lines: bool = False) -> io.TextIOWrapper:
+    """Returns a stream of text; `lines` writes each line at once."""
+    encoding = getattr(earlier, "encoding", None) or "utf-8"
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding, _SPELLED, line_buffering=lines or raw.isatty())
+
+
+def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Writes bytes of file names as they are, and what the encoding lacks as backslash and number."""
+    with contextlib.suppress(UnicodeError):
+        return codecs.lookup_error("surrogateescape")(error)
+    return codecs.lookup_error("backslashreplace")(error)
