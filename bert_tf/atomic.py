@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.errors import OutputError
+
+TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
 
 
 @contextlib.contextmanager
@@ -40,6 +43,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 def _beside(target: Path, purpose: str) -> Path:
     return target.with_name(f".{target.name}.{os.getpid()}.{purpose}")
+
+
+def delete_unfinished(path: str | os.PathLike[str]) -> None:
+    """Deletes what killed processes have left of a file that they were writing; no other may be writing it now."""
+    target = Path(path)
+    for rest in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.tmp"):
+        rest.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

@@ -17,7 +17,7 @@ ELSEWHERE = PACKAGE / "benchmark" / "peers"  # scripts that run in other environ
 LAYERS = (
     ("errors",),
     ("config", "atomic", "text_table"),
-    ("metrics", "tokenization"),
+    ("lock", "metrics", "tokenization"),
     ("features",),
     ("tasks",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
@@ -28,7 +28,7 @@ LAYERS = (
 )
 RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
 # What only these rooms may import or touch.
-WITHOUT_TENSORFLOW = {"errors", "config", "atomic", "text_table", "metrics", "tokenization", "features", "tasks"}
+WITHOUT_TENSORFLOW = {"errors", "config", "atomic", "text_table", "lock", "metrics", "tokenization", "features", "tasks"}
 TOUCHES_MACHINE = {"runtime"}
 # Lower rooms that a room is kept from all the same: the encoder knows no task, optimizer and runtime no data.
 KEPT_FROM = {
