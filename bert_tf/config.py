@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from bert_tf import json_text
 from bert_tf.errors import ConfigError
 
 # "gelu" is written in both kinds of configuration and means two functions: Google's code computes the tanh
@@ -118,7 +119,7 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns the configuration as text that `from_json_file` reads back unchanged."""
-        return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+        return json_text.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
 
 def _check_value(name: str, value: object, kind: str) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 import filelock
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.errors import OutputError
 
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -82,7 +82,9 @@ def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
             raise OutputError(f"{place}: {_who(holder)}; wait for its end, or {instead}")
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         with atomic.readable_errors(place):
-            holder.write_text(json.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8")
+            holder.write_text(
+                json_text.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8"
+            )
         try:
             yield
         finally:

@@ -81,10 +81,9 @@ def test_a_holder_that_has_not_yet_said_so(tmp_path):
 
 
 def test_files_of_one_folder_have_their_own_writers(tmp_path):
-    with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"):
-        with pytest.raises(OutputError, match="x: process .*; wait for its end, or name another output$"):
-            with lock.writing_file(tmp_path / "x"):
-                pass
+    refusal = pytest.raises(OutputError, match="x: process .*; wait for its end, or name another output$")
+    with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"), refusal, lock.writing_file(tmp_path / "x"):
+        pass
     assert list(tmp_path.iterdir()) == []
 
 

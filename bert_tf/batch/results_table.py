@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, lock
+from bert_tf import atomic, json_text, lock
 from bert_tf.errors import OutputError
 from bert_tf.text_table import table
 
@@ -146,7 +146,7 @@ class ResultsTable:
         for name in (JSON_FILE, TSV_FILE):
             atomic.delete_unfinished(self._folder / name)
         rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
-        atomic.write_text(self._folder / JSON_FILE, json.dumps({"rows": rows}, indent=1) + "\n")
+        atomic.write_text(self._folder / JSON_FILE, json_text.dumps({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bert_tf import atomic, lock
+from bert_tf import atomic, json_text, lock
 from bert_tf.errors import OutputError
 
 
@@ -36,7 +36,7 @@ class ResumableFile:
         """
         self._path = Path(path)
         self._part, self._state_file = _beside(self._path)
-        self._settings = json.loads(json.dumps(settings))
+        self._settings = json.loads(json_text.dumps(settings))
         self.chunks = self.rows = self._size = 0
         self.finished = False
         self._found = self._state_text()
@@ -106,7 +106,7 @@ class ResumableFile:
         state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
         if self.finished:
             state["mtime_ns"] = self._path.stat().st_mtime_ns
-        atomic.write_text(self._state_file, json.dumps({**state, "size": self._size}, indent=1) + "\n")
+        atomic.write_text(self._state_file, json_text.dumps({**state, "size": self._size}, indent=1) + "\n")
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:

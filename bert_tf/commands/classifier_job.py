@@ -37,9 +37,8 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime import gpu_memory, placement
-from bert_tf.runtime.machine import Machine
+from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
-from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS, misgiving
 from bert_tf.tasks import labels, mistakes
 from bert_tf.tasks.base import DEV, TEST, TRAIN

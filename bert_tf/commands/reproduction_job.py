@@ -10,7 +10,7 @@ from pathlib import Path
 
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.commands import classifier_flags, seeds
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
@@ -94,7 +94,7 @@ def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: Syste
     }
     path = atomic.make_folder(folder) / _CONDITIONS
     if not path.exists():
-        atomic.write_text(path, json.dumps(now, indent=1) + "\n")
+        atomic.write_text(path, json_text.dumps(now, indent=1) + "\n")
         return
     try:
         earlier = json.loads(path.read_text(encoding="utf-8"))

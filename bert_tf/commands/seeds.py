@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf import atomic, text_table
+from bert_tf import atomic, json_text, text_table
 from bert_tf.commands import classifier_job, recipes, report
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.job import results_dir
@@ -141,7 +141,7 @@ def write(folder: Path, results: Sequence[SeedResult]) -> None:
         "seeds": [dataclasses.asdict(result) for result in results],
         "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
     }
-    atomic.write_text(folder / JSON_NAME, json.dumps(contents, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, json_text.dumps(contents, indent=2) + "\n")
     metrics = list(results[0].metrics)
     rows = [["seed", *metrics, "steps", "collapsed"]]
     for r in results:

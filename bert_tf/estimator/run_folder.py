@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, lock
+from bert_tf import atomic, json_text, lock
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.tasks.registry import canonical_name
 
@@ -113,7 +113,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
             raise
         with atomic.readable_errors(folder):
             _delete_run(folder)
-    atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+    atomic.write_text(folder / RECORD, json_text.dumps(record, indent=2, sort_keys=True) + "\n")
 
 
 def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
@@ -127,7 +127,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     limit = time.monotonic() + patience_s
     while True:
         earlier = load_record(output_dir)
-        wanted = json.loads(json.dumps(record[DETERMINING]))
+        wanted = json.loads(json_text.dumps(record[DETERMINING]))
         if earlier is not None and not _differences(earlier[DETERMINING], wanted):
             return
         if time.monotonic() > limit:
@@ -147,7 +147,7 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
+    differences = _differences(earlier[DETERMINING], json.loads(json_text.dumps(record[DETERMINING])))
     if differences:
         raise OutputError(
             f"{folder}: holds another run ({'; '.join(differences)});"

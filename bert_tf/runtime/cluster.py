@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf import json_text
 from bert_tf.errors import DeviceError
 
 VARIABLE = "TF_CONFIG"
@@ -103,7 +104,7 @@ def _wrong(problem: str) -> DeviceError:
 
 
 def _quote(value: Any) -> str:
-    text = json.dumps(value)
+    text = json_text.dumps(value)
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 
