@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import glob
 import os
 import re
 import shutil
@@ -16,6 +17,7 @@ from bert_tf.errors import OutputError
 # Names of what the process has open: a file that they lead to is not theirs to replace.
 _OPEN = re.compile(r"/dev/(std(out|err)|fd/\d+)|/proc/[^/]+/fd/\d+")
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
+TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
 
 
 @contextlib.contextmanager
@@ -76,6 +78,13 @@ def linked(path: Path) -> Path:
 
 def _beside(target: Path, purpose: str) -> Path:
     return target.with_name(f".{target.name[:_SHOWN]}.{os.getpid()}.{purpose}")
+
+
+def delete_unfinished(path: str | os.PathLike[str]) -> None:
+    """Deletes what killed processes have left of a file that they were writing; no other may be writing it now."""
+    target = Path(path)
+    for rest in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.tmp"):
+        rest.unlink(missing_ok=True)
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

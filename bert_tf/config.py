@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents, files
+from bert_tf import documents, files, json_text
 from bert_tf.documents import DocumentError
 from bert_tf.errors import ConfigError
 
@@ -122,7 +121,7 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns the configuration as text that `from_json_file` reads back unchanged."""
-        return json.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+        return json_text.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
 
 def _check_value(name: str, value: object, kind: str) -> None:

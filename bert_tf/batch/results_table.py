@@ -10,14 +10,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, files
-from bert_tf.batch import lock
+from bert_tf import atomic, files, json_text, lock
 from bert_tf.errors import OutputError
 from bert_tf.text_table import table
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
-_LOCK_FILE = ".results.lock"
 _FIRST = ("checkpoint", "step", "task", "split")
 _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("", "checkpoint", "task", "split")
@@ -136,8 +134,7 @@ class ResultsTable:
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
         """Takes up what other jobs have written, and writes what the block makes of it before they go on."""
-        with atomic.readable_errors(self._folder), (self._folder / _LOCK_FILE).open("wb") as file:
-            lock.take(file, wait=True)
+        with lock.taking_turns(self._folder):
             self._rows = self._stored()
             yield
             self._write()
@@ -146,8 +143,10 @@ class ResultsTable:
         return {row.key: row for row in _read(self._folder / JSON_FILE)}
 
     def _write(self) -> None:
+        for name in (JSON_FILE, TSV_FILE):
+            atomic.delete_unfinished(self._folder / name)
         rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
-        atomic.write_text(self._folder / JSON_FILE, json.dumps({"rows": rows}, indent=1) + "\n")
+        atomic.write_text(self._folder / JSON_FILE, json_text.dumps({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
 
 

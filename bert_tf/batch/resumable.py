@@ -1,7 +1,7 @@
 """A file that is written in chunks, by several processes one after the other where that must be.
 
 Beside OUTPUT stand OUTPUT.part, until it is whole, and OUTPUT.job.json: the settings that decide on its bytes, and how far it
-is. The second stays: it says what made the file, and that it need not be made again. OUTPUT.part is locked while a job writes.
+is. The second stays: it says what made the file, and that it need not be made again. A job that writes holds a lock.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bert_tf import atomic
-from bert_tf.batch import lock
+from bert_tf import atomic, json_text, lock
 from bert_tf.errors import OutputError
 
 
@@ -37,7 +36,7 @@ class ResumableFile:
         """
         self._path = Path(path)
         self._part, self._state_file = _beside(self._path)
-        self._settings = json.loads(json.dumps(settings))
+        self._settings = json.loads(json_text.dumps(settings))
         self.chunks = self.rows = self._size = 0
         self.finished = False
         self._found = self._state_text()
@@ -66,12 +65,15 @@ class ResumableFile:
           OutputError: it cannot be written, or another job writes it.
         """
         atomic.make_folder(self._path.parent)
-        with self._readable_errors():
-            self._file = self._part.open("ab")
-            if not lock.take(self._file, wait=False) or self._state_text() != self._found:
-                self._file.close()
-                raise OutputError(f"{self._path}: another job is writing it; wait for its end, or name another output")
-            self._file.truncate(self._size)  # of the chunk that was being written
+        with contextlib.ExitStack() as opened:
+            opened.enter_context(lock.writing_file(self._path))
+            if self._state_text() != self._found:
+                raise OutputError(f"{self._path}: another job has written to it meanwhile; run the command again")
+            with self._readable_errors():
+                atomic.delete_unfinished(self._state_file)
+                self._file = opened.enter_context(self._part.open("ab"))
+                self._file.truncate(self._size)  # of the chunk that was being written
+            self._opened = opened.pop_all()
         return self
 
     def add(self, text: bytes, rows: int) -> None:
@@ -92,7 +94,7 @@ class ResumableFile:
         Raises:
           OutputError: it cannot be written.
         """
-        with contextlib.closing(self._file), self._readable_errors():  # closing it ends the lock
+        with self._opened, self._readable_errors():
             if kind is None:
                 os.replace(self._part, self._path)
                 self.finished = True
@@ -104,7 +106,7 @@ class ResumableFile:
         state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
         if self.finished:
             state["mtime_ns"] = self._path.stat().st_mtime_ns
-        atomic.write_text(self._state_file, json.dumps({**state, "size": self._size}, indent=1) + "\n")
+        atomic.write_text(self._state_file, json_text.dumps({**state, "size": self._size}, indent=1) + "\n")
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:

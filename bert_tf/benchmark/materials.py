@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import json
 import os
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from bert_tf import json_text
 from bert_tf.benchmark import texts, weights
 from bert_tf.benchmark.comparisons import OWN, SUITES, Comparison, Contender
 from bert_tf.benchmark.sizes import DEFAULT, SIZES
@@ -75,7 +75,7 @@ class Materials:
         folder = self._folder / f"worker-{self._workers}"
         folder.mkdir()
         path = folder.with_suffix(".json")
-        path.write_text(json.dumps({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
+        path.write_text(json_text.dumps({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
         return path
 
     def _read_examples(self, kind: str) -> list[SentenceExample]:

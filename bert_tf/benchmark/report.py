@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 
 JSON_NAME, MARKDOWN_NAME = "results.json", "results.md"
 _HELD = {True: "held", False: "**missed**", None: "not measured"}
@@ -19,7 +19,7 @@ def write(folder: Path, results: Mapping[str, Any]) -> None:
     Raises:
       OutputError: the folder cannot be written.
     """
-    atomic.write_text(folder / JSON_NAME, json.dumps(results, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, json_text.dumps(results, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(results))
 
 

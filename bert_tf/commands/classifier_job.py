@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Mapping
 
@@ -36,8 +37,8 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime import gpu_memory, placement
+from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
-from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS, misgiving
 from bert_tf.tasks import labels, mistakes
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -63,6 +64,12 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
     describe_machine(machine, settings.devices, environment)
     speed.warn(settings.speed)
+    with run_folder.writing(settings.job.output_dir) if machine.is_chief else contextlib.nullcontext():
+        return _run(settings, machine, memory, environment)
+
+
+def _run(settings: Settings, machine: Machine, memory: int | None, environment: Mapping[str, str]) -> int:
+    """Does the job on a machine that is set up; of several machines the chief alone writes to the output folder."""
     job = prepare(settings, machine, environment=environment)
     plan = _check(job)
     if job.settings.job.do_train:

@@ -36,6 +36,11 @@ def run(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str,
     Raises:
       BertError: something that the user can mend, other than a checkpoint.
     """
+    with run_folder.writing_where_a_run_is([job.output_dir]):
+        return _run(job, machine, environment)
+
+
+def _run(job: EvaluateJob, machine: MachineSettings, environment: Mapping[str, str]) -> int:
     named = checkpoints.named(job.checkpoints)
     datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
     order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]

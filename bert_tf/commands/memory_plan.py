@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
+from bert_tf import json_text
 from bert_tf.commands.classifier_flags import EXACT, GROUPS
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
@@ -103,7 +103,7 @@ def make_plan(request: Request) -> Plan:
 def as_json(plan: Plan) -> str:
     """Returns a plan as one JSON object."""
     request = plan.request
-    return json.dumps(
+    return json_text.dumps(
         {
             "fits": plan.fits,
             "peak_bytes": plan.found.peak,

@@ -21,6 +21,7 @@ from bert_tf.commands import batch_machine
 from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.beginning import begin
 from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import run_folder
 
 
 def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None, environment: Mapping[str, str]) -> None:
@@ -38,6 +39,11 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
     """
     job = dataclasses.replace(job, files=tuple(map(_with_pipes, job.files)))
     _refuse_contradictions(job)
+    with run_folder.writing_where_a_run_is(os.path.dirname(pair.output) for pair in job.files if pair.output != stream.PIPE):
+        _run(job, machine, beam, environment)
+
+
+def _run(job: PredictJob, machine: MachineSettings, beam: Sequence[str] | None, environment: Mapping[str, str]) -> None:
     model = _model(job)
     reads = _inputs(job, model)
     logging.info("%s: %s, at most %d word pieces", model.prefix, ", ".join(reads.labels) or "a number", model.max_seq_length)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from bert_tf.errors import BertError, FlagError, OutputError
 FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
 
 _NAME = "report.html"
+_ELSEWHERE = "write the page elsewhere with --output=FILE"
 
 
 class Settings(NamedTuple):
@@ -67,11 +69,14 @@ def at_end(folder: Path) -> None:
 
 
 def _run(settings: Settings) -> int:
+    from bert_tf import lock
     from bert_tf.report import page, run_files
 
     runs = run_files.read(settings.folders)
+    into_run = settings.output.parent.resolve() in {folder.resolve() for folder in settings.folders}
     try:
-        page.write(settings.output, runs)
+        with lock.writing_folder(settings.output.parent, instead=_ELSEWHERE) if into_run else contextlib.nullcontext():
+            page.write(settings.output, runs)
     except ImportError as error:
         raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 matplotlib") from error
     print(settings.output)

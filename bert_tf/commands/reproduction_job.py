@@ -10,7 +10,7 @@ from pathlib import Path
 
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.commands import classifier_flags, seeds
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
@@ -18,7 +18,7 @@ from bert_tf.commands.sources import find_data, find_model
 from bert_tf.config import BertConfig
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
-from bert_tf.estimator.run_folder import load_record
+from bert_tf.estimator.run_folder import load_record, writing
 from bert_tf.reproduction import measured, report, verdicts
 from bert_tf.reproduction.facts import Published
 from bert_tf.reproduction.measured import Device, Measured
@@ -47,6 +47,11 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
         environment = {**environment, "BERT_BASE_DIR": settings.bert_base_dir}
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPU
     job = job_settings(settings, system, environment)
+    with writing(job.job.output_dir):
+        return _run(settings, job, system, environment)
+
+
+def _run(settings: Settings, job: classifier_flags.Settings, system: System, environment: Mapping[str, str]) -> int:
     _keep_conditions(Path(job.job.output_dir), job, system, environment)
     with _kept_lines() as log:
         status = seeds.train_each(job, environment=environment)
@@ -89,7 +94,7 @@ def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: Syste
     }
     path = atomic.make_folder(folder) / _CONDITIONS
     if not path.exists():
-        atomic.write_text(path, json.dumps(now, indent=1) + "\n")
+        atomic.write_text(path, json_text.dumps(now, indent=1) + "\n")
         return
     try:
         earlier = json.loads(path.read_text(encoding="utf-8"))

@@ -14,11 +14,12 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf import atomic, text_table
+from bert_tf import atomic, json_text, text_table
 from bert_tf.commands import classifier_job, recipes, report
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.job import results_dir
 from bert_tf.errors import FlagError
+from bert_tf.estimator import run_folder
 from bert_tf.runtime import cluster
 
 JSON_NAME, TSV_NAME = "seeds.json", "seeds.tsv"
@@ -66,10 +67,11 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
     Raises:
       BertError: something that the user can mend; seeds that are finished are kept.
     """
-    status = train_each(settings, environment=environment)
-    if status == 0:
-        report.at_end(Path(settings.job.output_dir))
-        print("\n".join(table(collect(settings))))
+    with run_folder.writing(settings.job.output_dir):
+        status = train_each(settings, environment=environment)
+        if status == 0:
+            report.at_end(Path(settings.job.output_dir))
+            print("\n".join(table(collect(settings))))
     return status
 
 
@@ -139,7 +141,7 @@ def write(folder: Path, results: Sequence[SeedResult]) -> None:
         "seeds": [dataclasses.asdict(result) for result in results],
         "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
     }
-    atomic.write_text(folder / JSON_NAME, json.dumps(contents, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, json_text.dumps(contents, indent=2) + "\n")
     metrics = list(results[0].metrics)
     rows = [["seed", *metrics, "steps", "collapsed"]]
     for r in results:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.errors import OutputError
 
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -41,7 +41,7 @@ def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
     """
     path = Path(output_dir) / EVALUATIONS_FILE
     if lines or path.exists():
-        atomic.write_text(path, "".join(json.dumps(line) + "\n" for line in lines))
+        atomic.write_text(path, "".join(json_text.dumps(line) + "\n" for line in lines))
 
 
 def line(step: int, results: Mapping[str, float]) -> Line:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import math
 import os
 import signal
 import sys
@@ -18,7 +17,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.optimization import replicas
@@ -137,8 +136,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         return {"tokens_per_second": tokens / seconds}
 
     def _write(self, line: Mapping[str, float]) -> None:
-        # The norm of a step that loss scaling skips is no number, and JSON has no word for that.
-        self._lines.write(json.dumps({k: v if math.isfinite(v) else None for k, v in line.items()}) + "\n")
+        self._lines.write(json_text.dumps(line) + "\n")  # the norm of a step that loss scaling skips is no number
         self._lines.flush()
         write_scalars(self._folder, {name: value for name, value in line.items() if name != "step"}, line["step"])
 

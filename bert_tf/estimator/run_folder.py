@@ -2,21 +2,56 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, files
+from bert_tf import atomic, files, json_text, lock
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.tasks.registry import canonical_name
 
 RECORD = "run_config.json"
 DETERMINING = "training"  # the part of the record that decides what is learned
 COLUMNS = "columns"  # where texts and labels stand in one's own tables
+
+
+@contextlib.contextmanager
+def writing(output_dir: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps other writers out of the folder of a run within the block, and deletes what killed ones have left half-written.
+
+    Raises:
+      OutputError: another process writes to it, or it cannot be made.
+    """
+    with lock.writing_folder(output_dir, instead="name another --output_dir"):
+        for place in (Path(output_dir), *(path for path in Path(output_dir).iterdir() if path.is_dir())):
+            _delete_unfinished(place)
+        yield
+
+
+@contextlib.contextmanager
+def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
+    """Does as `writing` for those of some folders that hold a run.
+
+    Raises:
+      OutputError: as `writing`.
+    """
+    with contextlib.ExitStack() as held:
+        for folder in sorted({os.path.realpath(folder) for folder in folders}):
+            if os.path.isfile(os.path.join(folder, RECORD)):
+                held.enter_context(writing(folder))
+        yield
+
+
+def _delete_unfinished(folder: Path) -> None:
+    for pattern in (atomic.TEMPORARY, "*.tempstate*", "model.ckpt-*_temp", "eval_forward"):
+        for rest in folder.glob(pattern):
+            with contextlib.suppress(OSError):  # it is in nobody's way
+                shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -80,7 +115,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
             raise
         with atomic.readable_errors(folder):
             _delete_run(folder)
-    atomic.write_text(folder / RECORD, json.dumps(record, indent=2, sort_keys=True) + "\n")
+    atomic.write_text(folder / RECORD, json_text.dumps(record, indent=2, sort_keys=True) + "\n")
 
 
 def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
@@ -94,7 +129,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     limit = time.monotonic() + patience_s
     while True:
         earlier = load_record(output_dir)
-        wanted = json.loads(json.dumps(record[DETERMINING]))
+        wanted = json.loads(json_text.dumps(record[DETERMINING]))
         if earlier is not None and not _differences(earlier[DETERMINING], wanted):
             return
         if time.monotonic() > limit:
@@ -114,7 +149,7 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    differences = _differences(earlier[DETERMINING], json.loads(json.dumps(record[DETERMINING])))
+    differences = _differences(earlier[DETERMINING], json.loads(json_text.dumps(record[DETERMINING])))
     if differences:
         raise OutputError(
             f"{folder}: holds another run ({'; '.join(differences)});"

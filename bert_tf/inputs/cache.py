@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import json
 import os
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.tasks.base import SentenceExample
 
@@ -37,7 +36,7 @@ class CacheKey:
     @property
     def digest(self) -> str:
         """Returns a name for the key, as hexadecimal digits."""
-        text = json.dumps([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
+        text = json_text.dumps([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -45,7 +44,7 @@ def examples_digest(examples: Iterable[SentenceExample]) -> str:
     """Returns the sha256 of texts and labels; of one file there are others where other columns are read."""
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(json.dumps([example.text_a, example.text_b, example.label]).encode() + b"\n")
+        digest.update(json_text.dumps([example.text_a, example.text_b, example.label]).encode() + b"\n")
     return digest.hexdigest()
 
 

@@ -8,12 +8,11 @@ All processes get the same `cluster`; `task` says which of them this one is.
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents
+from bert_tf import documents, json_text
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DeviceError
 
@@ -105,7 +104,7 @@ def _wrong(problem: str) -> DeviceError:
 
 
 def _quote(value: Any) -> str:
-    text = json.dumps(value)
+    text = json_text.dumps(value)
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 

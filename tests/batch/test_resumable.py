@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
@@ -138,7 +139,9 @@ def test_of_two_jobs_at_a_time_the_second_is_refused(tmp_path):
     path = tmp_path / "x.tsv"
     with ResumableFile(path, SETTINGS) as first:
         first.add(CHUNKS[0], rows=2)
-        with pytest.raises(OutputError, match=r"x\.tsv: another job is writing it; wait for its end, or name another output"):
+        with pytest.raises(
+            OutputError, match=rf"x\.tsv: process {os.getpid()} on .* since .*; wait for its end, or name another output$"
+        ):
             write(path, [b"other\n"], settings={})
         first.add(CHUNKS[1], rows=2)
     assert path.read_bytes() == b"".join(CHUNKS[:2])
@@ -148,6 +151,6 @@ def test_a_job_that_another_has_overtaken_is_refused(tmp_path):
     path = tmp_path / "x.tsv"
     late = ResumableFile(path, {})
     write(path, CHUNKS)
-    with pytest.raises(OutputError, match="another job is writing it"), late:
+    with pytest.raises(OutputError, match="another job has written to it meanwhile"), late:
         pass
     assert path.read_bytes() == b"".join(CHUNKS)

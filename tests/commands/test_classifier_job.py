@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import os
 import shlex
 import shutil
 import signal
@@ -14,8 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from bert_tf import lock
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, classifier_flags, classifier_job, job, sources
+from bert_tf.commands import classifier, classifier_flags, classifier_job, job, report, sources
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
@@ -381,6 +383,34 @@ def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys,
     assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
     assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err
     assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("ways", [{"do_eval": True}, {"do_train": True, "overwrite_output_dir": True, "seed": 9}])
+def test_a_folder_that_another_command_writes_is_left_alone(copied, capsys, ways):
+    before = {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()}
+    with lock.writing_folder(copied.folder):
+        assert run(*copied.project.flags(copied.folder, verbosity=-1, **ways)) == 2
+        assert report.main(["report", str(copied.folder)]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {copied.folder}: process {os.getpid()} on ")
+    assert first.endswith("; wait for its end, or name another --output_dir")
+    assert second.endswith("; wait for its end, or write the page elsewhere with --output=FILE")
+    assert {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()} == before
+
+
+def test_what_a_killed_command_left_half_written_is_deleted(copied):
+    left = (
+        "features/.MRPC-dev-1.safetensors.77.tmp",
+        ".report.html.77.tmp",
+        "model.ckpt-9.index.tempstate1",
+        "best/x.tempstate2",
+    )
+    (copied.folder / "best").mkdir()
+    for name in left:
+        (copied.folder / name).touch()
+    (copied.folder / "model.ckpt-9_temp").mkdir()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert not [name for name in (*left, "model.ckpt-9_temp") if (copied.folder / name).exists()]
 
 
 @pytest.mark.parametrize(("flags_given", "every"), [((), 3), (("--save_checkpoints_steps=7",), 7)])

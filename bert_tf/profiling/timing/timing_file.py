@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from pathlib import Path
 
-from bert_tf import atomic
+from bert_tf import atomic, json_text
 from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 
@@ -22,4 +21,4 @@ def exists(folder: str | os.PathLike[str]) -> bool:
 def write(folder: str | os.PathLike[str], summary: Summary, diagnosis: Diagnosis) -> None:
     """Writes timing.json: the summary, and under `diagnosis` what it says; of a run that went on, a part of it."""
     values = {**dataclasses.asdict(summary), "diagnosis": dataclasses.asdict(diagnosis)}
-    atomic.write_text(Path(folder) / TIMING_FILE, json.dumps(values, indent=2) + "\n")
+    atomic.write_text(Path(folder) / TIMING_FILE, json_text.dumps(values, indent=2) + "\n")

@@ -1,0 +1,132 @@
+"""Locks between processes that write to one place: the operating system's own, which end with the process that holds them.
+
+A lock is a hidden file, and beside it another that names its holder; both are deleted when the lock is released. What a kill
+leaves of them holds nobody up. A file system without locks is written to all the same, with a warning.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+from absl import logging
+
+from bert_tf import atomic, json_text
+from bert_tf.errors import OutputError
+
+_NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
+
+
+@contextlib.contextmanager
+def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another folder") -> Iterator[None]:
+    """Makes a folder where there is none, and keeps other writers out of it within the block.
+
+    A folder that the block leaves empty is deleted again.
+
+    Args:
+      path: the folder.
+      instead: what a second writer can do beside waiting.
+
+    Raises:
+      OutputError: another process writes to it, or it cannot be made.
+    """
+    folder = Path(path)
+    made = [part for part in (folder, *folder.parents) if not part.exists()]
+    atomic.make_folder(folder)
+    try:
+        with _held(folder / ".writer", folder, instead):
+            yield
+    finally:
+        with contextlib.suppress(OSError):
+            for part in made:
+                part.rmdir()
+
+
+@contextlib.contextmanager
+def writing_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Keeps other writers of a file out within the block.
+
+    Raises:
+      OutputError: another process writes it, or its folder cannot be written to.
+    """
+    target = Path(path)
+    with _held(target.with_name(f".{target.name}.writer"), target, "name another output"):
+        yield
+
+
+@contextlib.contextmanager
+def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
+    """Waits until no other process is in such a block of the folder, which exists.
+
+    Raises:
+      OutputError: the folder cannot be written to.
+    """
+    place = Path(folder)
+    with _lock_of(place / ".turn.lock", place, wait=True):
+        yield
+
+
+@contextlib.contextmanager
+def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
+    """Holds a lock in whose way nobody waits, and says who does; `base` is the name of both files without their endings."""
+    holder = base.with_name(f"{base.name}.json")
+    with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=False) as is_held:
+        if not is_held:
+            raise OutputError(f"{place}: {_who(holder)}; wait for its end, or {instead}")
+        since = time.strftime("%Y-%m-%d %H:%M:%S")
+        with atomic.readable_errors(place):
+            holder.write_text(
+                json_text.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8"
+            )
+        try:
+            yield
+        finally:
+            with contextlib.suppress(OSError):  # the folder may be gone
+                holder.unlink()
+
+
+@contextlib.contextmanager
+def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
+    """Yields whether the lock is held."""
+    lock = filelock.FileLock(path)
+    try:
+        is_held = _acquire(lock, path, wait=wait)
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            raise OutputError(f"{place}: cannot write: {error.strerror or error}; nothing was changed") from error
+        logging.warning("%s: this file system has no locks: nothing keeps a second command from writing to it", place)
+        yield True
+        return
+    try:
+        yield is_held
+    finally:
+        if is_held:
+            with contextlib.suppress(OSError):
+                path.unlink()  # while it is held, so that nobody else's is deleted
+            lock.release()
+
+
+def _acquire(lock: filelock.BaseFileLock, path: Path, *, wait: bool) -> bool:
+    while True:
+        try:
+            lock.acquire(timeout=-1 if wait else 0)
+        except filelock.Timeout:
+            return False
+        if path.exists():
+            return True
+        lock.release()  # of a file that its last holder has deleted meanwhile
+
+
+def _who(holder: Path) -> str:
+    try:
+        found = json.loads(holder.read_text(encoding="utf-8"))
+        return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
+    except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, and has not yet said so
+        return "another process is writing to it"

@@ -1,0 +1,106 @@
+"""Locks between writers."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import signal
+import subprocess
+import sys
+
+import filelock
+import pytest
+
+from bert_tf import lock
+from bert_tf.errors import OutputError
+
+HOLD = (
+    "import sys; from bert_tf import lock\nwith lock.writing_folder(sys.argv[1]): print('held', flush=True); sys.stdin.read()"
+)
+
+
+def refused(folder) -> str:
+    """Returns what a second writer is told."""
+    with pytest.raises(OutputError) as caught, lock.writing_folder(folder):
+        pass
+    return str(caught.value)
+
+
+def test_a_second_writer_is_told_who_writes_and_since_when(tmp_path):
+    with lock.writing_folder(tmp_path):
+        said = refused(tmp_path)
+    host = re.escape(os.uname().nodename)
+    since = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
+    who = rf"process {os.getpid()} on {host} has been writing to it since {since}"
+    assert re.fullmatch(rf"{re.escape(str(tmp_path))}: {who}; wait for its end, or name another folder", said)
+
+
+def test_a_process_that_is_killed_holds_nothing(tmp_path):
+    with subprocess.Popen([sys.executable, "-c", HOLD, tmp_path], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdout.readline() == b"held\n"
+        assert f"process {process.pid} on " in refused(tmp_path)
+        process.send_signal(signal.SIGKILL)
+    with lock.writing_folder(tmp_path):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_failure_gives_the_folder_free_and_leaves_nothing(tmp_path):
+    with pytest.raises(KeyError), lock.writing_folder(tmp_path):
+        raise KeyError
+    assert list(tmp_path.iterdir()) == []
+    with lock.writing_folder(tmp_path):
+        pass
+
+
+def test_a_folder_that_stays_empty_is_deleted_with_its_parents(tmp_path):
+    with lock.writing_folder(tmp_path / "a" / "b"):
+        assert (tmp_path / "a" / "b").is_dir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_was_written_stays(tmp_path):
+    with lock.writing_folder(tmp_path / "a"):
+        (tmp_path / "a" / "x").touch()
+    assert [path.name for path in (tmp_path / "a").iterdir()] == ["x"]
+
+
+def test_a_folder_that_is_deleted_meanwhile_spoils_nothing(tmp_path):
+    with lock.writing_folder(tmp_path / "a"):
+        for path in (tmp_path / "a").iterdir():
+            path.unlink()
+        (tmp_path / "a").rmdir()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_holder_that_has_not_yet_said_so(tmp_path):
+    with lock.writing_folder(tmp_path):
+        (tmp_path / ".writer.json").write_text("[")
+        assert refused(tmp_path).startswith(f"{tmp_path}: another process is writing to it; wait")
+
+
+def test_files_of_one_folder_have_their_own_writers(tmp_path):
+    refusal = pytest.raises(OutputError, match="x: process .*; wait for its end, or name another output$")
+    with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"), refusal, lock.writing_file(tmp_path / "x"):
+        pass
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("error", [OSError(errno.ENOLCK, "No locks available"), NotImplementedError("no flock")])
+def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monkeypatch, caplog, error):
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    with caplog.at_level("WARNING", logger="absl"), lock.writing_folder(tmp_path):
+        pass
+    assert caplog.messages == [f"{tmp_path}: this file system has no locks: nothing keeps a second command from writing to it"]
+
+
+def test_what_cannot_be_locked_is_one_line(tmp_path, monkeypatch):
+    def fail(*_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    assert refused(tmp_path) == f"{tmp_path}: cannot write: Permission denied; nothing was changed"
