@@ -92,20 +92,24 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
 def _end(job: Job) -> None:
     """Makes the page, and says where the wall time went: on the page, in timing.json of a run that was trained, in the log."""
     if job.machine.is_chief:
-        _keep_account(job)
+        kept = _keep_account(job)
         with WALL.span(PAGE):
             report.at_end(job.output_dir)
-        _keep_account(job)
+        if kept:
+            _keep_account(job)
     logging.info("%s", WALL.account().text)
 
 
-def _keep_account(job: Job) -> None:
+def _keep_account(job: Job) -> bool:
+    """Writes the account of a run that was trained; returns whether there is one and it could be written."""
     account = WALL.account()
-    if account.trained:
-        try:
+    try:
+        if account.trained:
             timing_file.add_account(job.output_dir, account)
-        except OutputError as error:  # what is trained is saved already
-            logging.warning("%s", error)
+    except OutputError as error:  # what is trained is saved already
+        logging.warning("%s", error)
+        return False
+    return account.trained
 
 
 @WALL.span(DATA)
