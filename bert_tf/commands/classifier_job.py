@@ -18,7 +18,7 @@ from bert_tf.commands.evaluating import best_by
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
-from bert_tf.errors import CheckpointError, FlagError, PreflightError
+from bert_tf.errors import CheckpointError, FlagError, OutputError, PreflightError
 from bert_tf.estimator import best, describe, preflight, run, run_folder
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
@@ -34,8 +34,9 @@ from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.profiling.timing import diagnosis
+from bert_tf.profiling.timing import diagnosis, timing_file
 from bert_tf.profiling.timing.step_range import StepRange
+from bert_tf.profiling.timing.wall_clock import DATA, DEVICES, EVALUATION, FEATURES, PAGE, PREDICTION, WALL
 from bert_tf.runtime import gpu_memory, placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
@@ -50,6 +51,7 @@ INTERRUPTED = 130
 _SAVES = 5
 
 
+@WALL.run()
 def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """Trains, evaluates and predicts, as the settings ask.
 
@@ -59,11 +61,12 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     Raises:
       BertError: something that the user can mend.
     """
-    speed.set_up(settings.speed)
-    memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
-    machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
-    describe_machine(machine, settings.devices, environment)
-    speed.warn(settings.speed)
+    with WALL.span(DEVICES):
+        speed.set_up(settings.speed)
+        memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
+        machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
+        describe_machine(machine, settings.devices, environment)
+        speed.warn(settings.speed)
     with run_folder.writing(settings.job.output_dir) if machine.is_chief else contextlib.nullcontext():
         return _run(settings, machine, memory, environment)
 
@@ -78,21 +81,45 @@ def _run(settings: Settings, machine: Machine, memory: int | None, environment: 
         outcome = _train(job, plan)
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
-            if machine.is_chief:
-                report.at_end(job.output_dir)
+            _end(job)
             return INTERRUPTED
     if not machine.is_chief:
         logging.info("the chief evaluates and predicts; this worker is done")
+        _end(job)
         return 0
     estimator = run.make_estimator(_model(job), job.output_dir, machine.alone())
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
         _predict(job, estimator)
-    report.at_end(job.output_dir)
+    _end(job)
     return 0
 
 
+def _end(job: Job) -> None:
+    """Makes the page, and says where the wall time went: on the page, in timing.json of a run that was trained, in the log."""
+    if job.machine.is_chief:
+        kept = _keep_account(job)
+        with WALL.span(PAGE):
+            report.at_end(job.output_dir)
+        if kept:
+            _keep_account(job)
+    logging.info("%s", WALL.account().text)
+
+
+def _keep_account(job: Job) -> bool:
+    """Writes the account of a run that was trained; returns whether there is one and it could be written."""
+    account = WALL.account()
+    try:
+        if account.trained:
+            timing_file.add_account(job.output_dir, account)
+    except OutputError as error:  # what is trained is saved already
+        logging.warning("%s", error)
+        return False
+    return account.trained
+
+
+@WALL.span(DATA)
 def _check(job: Job) -> RestorePlan:
     data = job.settings.data
     if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
@@ -129,6 +156,7 @@ def _check(job: Job) -> RestorePlan:
     return plan
 
 
+@WALL.span(FEATURES)
 def _features(job: Job, split: str) -> SentenceFeatures:
     data, examples = job.settings.data, job.examples[split]
     long_text = data.long_text
@@ -175,10 +203,11 @@ def _claim(job: Job) -> None:
 
 def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     train, schedule, machine = job.settings.train, job.schedule, job.machine
-    if machine.is_chief:
-        _claim(job)
-    else:
-        run_folder.await_claim(job.output_dir, make_record(job))
+    with WALL.span(DATA):
+        if machine.is_chief:
+            _claim(job)
+        else:
+            run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, job.train_split)
     logging.info(plan.summary())
     _log_plan(job)
@@ -303,6 +332,7 @@ def _model(job: Job) -> Model:
     return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed))
 
 
+@WALL.span(EVALUATION)
 def _evaluate(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running evaluation *****")
     evaluations, wrong, step = {}, {}, 0
@@ -322,6 +352,7 @@ def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evalu
     return evaluate_logits(job.task.head, job.task.labels, job.task.metrics, logits, features.label_ids[features.first_rows])
 
 
+@WALL.span(PREDICTION)
 def _predict(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running prediction *****")
     for split in job.splits[TEST]:

@@ -15,6 +15,7 @@ from bert_tf.commands.sources import SAMPLE_NOTE, DataSource, ModelSource, find_
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run, run_folder
 from bert_tf.inputs.pipeline import Schedule
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
 from bert_tf.tasks.custom import CustomSettings
@@ -70,6 +71,7 @@ def results_dir(settings: Settings) -> Path:
     return folder if trained_on == task else folder / task
 
 
+@WALL.span(DATA)
 def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, str]) -> Job:
     """Reads what the settings name, and says where each part came from.
 

@@ -15,6 +15,7 @@ from tqdm import tqdm
 from bert_tf.estimator import best, evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
+from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
 
 tf1 = tf.compat.v1
 
@@ -85,6 +86,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         elif self._gives_up(step):
             self._stop.end_early()
 
+    @WALL.span(EVALUATIONS)
     def after_save(self, session: tf1.Session | None, global_step_value: int) -> bool:
         """Evaluates the checkpoint of a step where it is due; returns whether training is to end at once."""
         del session

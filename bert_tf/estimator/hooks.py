@@ -22,6 +22,7 @@ from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
+from bert_tf.profiling.timing.wall_clock import LOG, SAVES, WALL
 from bert_tf.runtime.closing import close_in_background
 from bert_tf.runtime.memory_use import MemoryUse
 from bert_tf.runtime.peers import START_AGAIN, Watch
@@ -102,6 +103,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         if self.step % self._every == 0 or self.step == self._total:
             self._report(run_values.results)
 
+    @WALL.span(LOG)
     def _report(self, values: Mapping[str, np.floating[Any]]) -> None:
         step, now = self.step, time.perf_counter()
         seconds = now - self._last_time
@@ -213,6 +215,7 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         self._final_saver.recover_last_checkpoints(saver.last_checkpoints)
         return self._final_saver
 
+    @WALL.span(SAVES)
     def _save(self, session: tf1.Session, step: int) -> bool:
         session.run(tf1.get_collection(BEFORE_SAVING))
         try:

@@ -28,6 +28,7 @@ from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eva
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
+from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
 from bert_tf.runtime.machine import DeviceFunction, Machine
 from bert_tf.runtime.peers import Watch
 from bert_tf.tasks import scores
@@ -157,7 +158,7 @@ def train(
 
 def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting) -> None:
     summary = timing.timer.summary()
-    diagnosis = diagnose(summary, setting, idle=timing.idle)
+    diagnosis = diagnose(summary, setting, idle=timing.idle, account=WALL.account())
     logging.info("%s", diagnosis.text)
     if folder is not None and (diagnosis.kind != TOO_SHORT or not timing_file.exists(folder)):
         try:
@@ -286,6 +287,7 @@ def last_step(folder: str | os.PathLike[str]) -> int:
         raise CheckpointError(f"{error}; {mend}") from error
 
 
+@WALL.span(GRAPH)
 def _fit(estimator: Estimator, input_fn: InputFn, hooks: list[Hook], steps: int, watch: Watch | None) -> None:
     if watch is None:
         estimator.train(input_fn, hooks=hooks, max_steps=steps)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +13,8 @@ from bert_tf.estimator.model_fn import TOKENS
 from bert_tf.optimization import replicas
 from bert_tf.profiling.operations import step_stats
 from bert_tf.profiling.timing.diagnosis import Setting
-from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes
+from bert_tf.profiling.timing.step_timer import WARM_UP_STEPS, StepTimer, StepTimes
+from bert_tf.profiling.timing.wall_clock import BETWEEN, CLOSING, FIRST_STEPS, STEPS, WALL
 
 tf1 = tf.compat.v1
 
@@ -57,12 +57,14 @@ class StepTimingHook(tf1.train.SessionRunHook):
         """Starts counting."""
         del session, coord
         self._step = 0
-        self._ended: float | None = None
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
         """Asks for the stamps."""
         del run_context
+        if not self._step:
+            WALL.rename(BETWEEN)  # the session is ready
         self._step += 1
+        WALL.enter(FIRST_STEPS if self._step <= WARM_UP_STEPS else STEPS)
         self._began = time.monotonic()
         self._looks_into = self._left > 0.0 and self._step in _TRACED
         options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE) if self._looks_into else None
@@ -72,6 +74,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         """Takes the time."""
         del run_context
         now = time.monotonic()
+        WALL.leave()
         moments = run_values.results
         last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
         times = StepTimes(
@@ -79,14 +82,16 @@ class StepTimingHook(tf1.train.SessionRunHook):
             reader=max(last[stamps.BATCH] - min(moments[stamps.BEGAN]), 0.0),
             communication=_between(last, stamps.GRADIENTS, stamps.SUMS),
             lead=_between(last, stamps.LAUNCHED, stamps.GRADIENTS),
-            between=math.nan if self._ended is None else self._began - self._ended,
             tokens=int(moments[TOKENS]),
         )
-        traced = _is_traced(run_values)
-        self.timer.add(times, traced=traced)
+        self.timer.add(times, traced=_is_traced(run_values))
         if self._looks_into:
             self._look_into(times, run_values.run_metadata)
-        self._ended = None if traced else time.monotonic()  # what is written of a traced step is no part of the run
+
+    def end(self, session: tf1.Session) -> None:
+        """Has the account of the wall time tell the end of training from its steps."""
+        del session
+        WALL.rename(CLOSING)
 
     def _look_into(self, times: StepTimes, metadata: tf1.RunMetadata) -> None:
         self._left -= times.batch

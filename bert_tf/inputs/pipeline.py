@@ -15,6 +15,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose examples are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of examples
@@ -189,6 +190,6 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_BATCH_SIZE, GLOBAL_TOKENS)}
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
-        return tf.data.Dataset.from_generator(generator, output_signature=signature).prefetch(tf.data.AUTOTUNE)
+        return autotune.prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))
 
     return input_fn

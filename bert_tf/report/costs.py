@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.profiling.timing.timing_file import TIMING_FILE
+from bert_tf.profiling.timing import wall_clock
+from bert_tf.profiling.timing.timing_file import TIMING_FILE, WALL
 from bert_tf.report import memory
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
 
@@ -42,6 +43,7 @@ class Costs:
       phases: of a recorded step in their order, and what is left of it; none where no step was recorded.
       recorded: how many steps the phases are means of.
       diagnosis: what held the run up; empty where nothing says so.
+      wall: of the wall time of the command that trained, in their order; none where it did not come to its end.
       live: memory of a step over time; None where none was traced.
       put_out: memory of all outputs of a step; None likewise.
     """
@@ -52,13 +54,14 @@ class Costs:
     phases: Sequence[Part]
     recorded: int
     diagnosis: str
+    wall: Sequence[Part]
     live: memory.Live | None
     put_out: memory.PutOut | None
 
     @property
     def is_known(self) -> bool:
         """Whether there is anything."""
-        return bool(self.parts or self.phases or self.diagnosis or self.live or self.put_out)
+        return bool(self.parts or self.phases or self.diagnosis or self.wall or self.live or self.put_out)
 
 
 def of(run: Run, *, traced: bool = True) -> Costs:
@@ -78,6 +81,7 @@ def of(run: Run, *, traced: bool = True) -> Costs:
         _phases(recorded),
         _count(recorded),
         text if isinstance(text, str) else "",
+        _wall(timing),
         memory.live(run.folder) if traced else None,
         memory.put_out(run.folder) if traced else None,
     )
@@ -91,14 +95,18 @@ def _count(found: Mapping[str, Any]) -> int:
 def _parts(timing: Mapping[str, Any]) -> list[Part]:
     """Returns the parts of a step: those that were measured, and what is left of batch_cost."""
     batch, reader, communication = (_mean(timing, name) for name in ("batch", "reader", "communication"))
-    between = timing.get("between")
     named = {
         "computing": max(batch - reader - communication, 0.0),
         "waiting for the batch (reader_cost)": reader,
         "adding up gradients of replicas": communication,
-        "between steps: checkpoints, evaluation, log": between if is_number(between) else 0.0,
     }
     return sorted(_shares(named), key=lambda part: -part.seconds)
+
+
+def _wall(timing: Mapping[str, Any]) -> list[Part]:
+    """Returns where the wall time went, from the start of the process until the page was made."""
+    found = mapping(mapping(timing, WALL), "parts")
+    return _shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
 
 
 def _phases(recorded: Mapping[str, Any]) -> list[Part]:

@@ -20,6 +20,7 @@ from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.commands import classifier, classifier_flags, classifier_job, job, report, sources
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
+from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 
 
@@ -318,6 +319,36 @@ def test_a_stopped_training_ends_with_130_and_without_results(trained, tmp_path,
     assert run(*trained.project.flags(tmp_path / "out")) == 130
     assert not (tmp_path / "out" / "eval_results.txt").exists()
     assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
+
+
+def test_the_account_of_the_wall_time_is_whole(trained):
+    found = json.loads((trained.folder / "timing.json").read_text())
+    assert found["first_steps"] == 5  # the account comes beside what is known of the steps
+    assert list(found["wall"]["parts"]) == [
+        *("start", "devices", "data", "features", "graph", "first_steps", "saves", "log", "between", "closing"),
+        *("evaluation", "prediction", "page", "unaccounted"),
+    ]
+    assert found["wall"]["seconds"] == pytest.approx(sum(found["wall"]["parts"].values()))
+    assert min(found["wall"]["parts"].values()) >= 0
+
+
+def test_the_page_shows_where_the_wall_time_went(trained):
+    assert "from the start of the process to this page" in (trained.folder / "report.html").read_text()
+
+
+def test_a_command_that_does_not_train_leaves_the_account_of_training(copied, caplog):
+    before = (copied.folder / "timing.json").read_bytes()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert (copied.folder / "timing.json").read_bytes() == before
+    assert any(message.startswith("wall time ") and "first steps" not in message for message in caplog.messages)
+
+
+def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(classifier_job.run, "train", WALL.span(FIRST_STEPS)(stopped))
+    (tmp_path / "out" / "timing.json").mkdir(parents=True)
+    assert run(*trained.project.flags(tmp_path / "out")) == 130
+    assert sum("timing.json: cannot write" in message for message in caplog.messages) == 1
+    assert caplog.messages[-1].startswith("wall time ")
 
 
 def test_verbosity_below_0_logs_warnings_only(copied, caplog):

@@ -33,6 +33,7 @@ from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.tasks.base import HeadSpec
+from tests import datasets
 from tests.estimator import toy
 from tests.tiny import random_weights
 
@@ -192,7 +193,7 @@ def weights(folder: Path) -> dict[str, np.ndarray]:
 
 def main() -> None:
     devices.configure(CPUS, {})
-    with tempfile.TemporaryDirectory() as name:
+    with tempfile.TemporaryDirectory() as name, datasets.readers() as readers:
         folder = Path(name)
         write_checkpoint(folder / "start", START)
         plan = plan_restore(CheckpointReader(folder / "start"), toy.CONFIG, CLASSIFICATION_VARIABLES)
@@ -213,6 +214,7 @@ def main() -> None:
             train(folder / "spoilt", plan, RUNS["two"], spoil=6)
         except TrainingError as error:
             result["spoilt"] = str(error)
+        result["readers"] = sorted(set(readers))
     json.dump(result, sys.stdout)
 
 

@@ -60,6 +60,10 @@ def test_a_bit_that_differs_between_replicas_stops_the_run(found):
     assert "the first is bert/embeddings/" in found["spoilt"] or "the first is output_bias" in found["spoilt"]
 
 
+def test_no_strategy_starts_a_thread_that_its_end_waits_for(found):
+    assert found["readers"] == [["make_iterator", False], ["multi_device_iterator_init", False]]
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_checkpoints_have_the_same_names_everywhere(found, name):
     assert found[name]["names"] == found["one"]["names"]

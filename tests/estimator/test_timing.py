@@ -14,9 +14,12 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
+from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.hooks import CheckpointHook
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
+from bert_tf.profiling.timing.wall_clock import WALL
 from tests.estimator import toy
 
 tf1 = tf.compat.v1
@@ -92,6 +95,30 @@ def test_a_short_run_says_so(tmp_path, caplog):
     # A file that cannot be written does not fail a run that is trained.
     assert outcome.step == 6
     assert "timing.json: cannot write" in caplog.text
+
+
+def test_saves_and_evaluations_have_their_own_part_of_the_wall_time(tmp_path, monkeypatch):
+    slow = 0.5
+
+    def measure(_):
+        time.sleep(slow)
+        return {"eval_loss": 1.0}
+
+    saved = CheckpointHook._get_saver
+
+    def slow_saver(hook):
+        time.sleep(slow)
+        return saved(hook)
+
+    monkeypatch.setattr(CheckpointHook, "_get_saver", slow_saver)
+    plan = EvaluationPlan(4, toy.make_forward, measure, "eval_loss")
+    with WALL.run():
+        toy.train(tmp_path, schedule=Schedule(24, 4, 2), training={"evaluation": plan, "save_checkpoints_steps": 6})
+        found = WALL.account()
+    # Of 12 steps the 4th, 6th, 8th and 12th are saved; the 4th, 8th and 12th are evaluated, and no step follows the last.
+    assert found.parts["saves"] >= 4 * slow
+    assert found.parts["evaluations"] >= 3 * slow
+    assert {"graph", "first_steps", "steps", "log", "between", "closing"} < found.parts.keys()
 
 
 def test_the_first_steps_and_those_that_were_traced_are_kept_apart(tiny):

@@ -22,8 +22,8 @@ TIMING = {
     "batch": {"mean": 0.4, "p50": 0.39, "p90": 0.5, "p99": 0.6},
     "reader": {"mean": 0.1, "p50": 0.1, "p90": 0.2, "p99": 0.3},
     "communication": {"mean": 0.0, "p50": 0.0, "p90": 0.0, "p99": 0.0},
-    "between": 0.1,
     "diagnosis": {"text": "The run was input-bound."},
+    "wall": {"seconds": 216.0, "parts": {"start": 4.0, "steps": 108.0, "evaluations": 102.0, "unaccounted": 2.0}},
 }
 RECORDED = {"steps": 3, "data": 0.01, "forward": 0.1, "backward": 0.2, "optimizer": 0.04, "batch": 0.4}
 # 100 MiB are there before, 70 of them variables; the step takes 40, then 60 more, and gives all back.

@@ -21,13 +21,21 @@ def of(folder):
 
 
 def test_parts_of_a_step_by_hand(folder):
-    # batch_cost 0.4 s, of it 0.1 s waiting; 0.1 s between steps: 0.5 s in all.
+    # batch_cost 0.4 s, of it 0.1 s waiting.
     parts = {part.name.split()[0]: (part.seconds, part.percent) for part in of(folder).parts}
     assert parts == {
-        "computing": pytest.approx((0.3, 60)),
-        "waiting": pytest.approx((0.1, 20)),
-        "between": pytest.approx((0.1, 20)),
+        "computing": pytest.approx((0.3, 75)),
+        "waiting": pytest.approx((0.1, 25)),
     }
+
+
+def test_wall_time_by_part_in_the_order_of_a_run(folder):
+    assert [(part.name, part.seconds, part.percent) for part in of(folder).wall] == [
+        ("start of Python, imports", 4.0, pytest.approx(100 * 4 / 216)),
+        ("steps", 108.0, 50),
+        ("evaluating while training", 102.0, pytest.approx(100 * 102 / 216)),
+        ("unaccounted", 2.0, pytest.approx(100 * 2 / 216)),
+    ]
 
 
 def test_largest_part_first(folder):
@@ -68,11 +76,20 @@ def test_run_without_any(tmp_path):
     assert not of(example.begun(tmp_path)).is_known
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"batch": 3, "steps": null, "diagnosis": []}', '{"batch": {"mean": "x"}}'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "{",
+        "[]",
+        '{"batch": 3, "steps": null, "diagnosis": [], "wall": {"parts": {"steps": "x"}}}',
+        '{"batch": {"mean": "x"}}',
+    ],
+)
 def test_damaged_times_count_as_none(folder, content):
     (folder / "timing.json").write_text(content)
     found = of(folder)
-    assert (found.parts, found.spreads, found.diagnosis) == ([], [], "")
+    assert (found.parts, found.spreads, found.diagnosis, found.wall) == ([], [], "", [])
 
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"steps": [], "forward": "x", "batch": null}'])

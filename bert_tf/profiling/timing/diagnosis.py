@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from bert_tf.profiling.timing.step_timer import Summary
+from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, FIRST_STEPS, PARTS, STEPS, Account
 
 INPUT_BOUND, HOST_BOUND, DEVICE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
     "input-bound",
@@ -20,7 +21,7 @@ _LEAST_STEPS = 20
 _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
-_OUTSIDE = 0.1  # share of the time between steps that is worth a word
+_OUTSIDE, _NAMED = 0.1, 0.01  # shares of the time between steps, and of a part of it, that are worth a word
 _RARER = "checkpoints and evaluations are rarer with a larger --save_checkpoints_steps and --eval_every_n_steps"
 
 
@@ -128,13 +129,14 @@ _HINTS: dict[str, tuple[_Hint, ...]] = {
 }
 
 
-def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None) -> Diagnosis:
+def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None, account: Account | None = None) -> Diagnosis:
     """Says what held a run up.
 
     Args:
       summary: the times of its steps.
       setting: how it was computed.
       idle: share of a step in which no operation was computed and none waited for the batch; None where it was not measured.
+      account: where the wall time went until the end of training; None where that is not known.
     """
     if summary.steps < _LEAST_STEPS:
         first = f" {summary.first_steps} first steps took {_time(summary.first_seconds)}." if summary.first_steps else ""
@@ -149,10 +151,18 @@ def diagnose(summary: Summary, setting: Setting, *, idle: float | None = None) -
     hint = next((hint for hint in _HINTS[kind] if hint.applies(setting)), None)
     next_try = f"Try {hint.flag}: {hint.why}." if hint else "No flag is known to make it faster."
     sentences = [f"The run was {kind}: {_reason(kind, summary, setting, shares)}.", _evidence(summary, setting, shares)]
-    outside = summary.between / (summary.between + summary.batch.mean)
-    if outside >= _OUTSIDE:
-        sentences.append(f"{outside:.0%} of the time passed between steps; {_RARER}.")
+    sentences += _outside(account) if account else []
     return Diagnosis(kind, shares, hint and hint.flag, " ".join([*sentences, next_try]))
+
+
+def _outside(account: Account) -> list[str]:
+    """Returns a sentence on what passed between steps, where that is much of training."""
+    outside = {name: account.parts.get(name, 0.0) for name in BETWEEN_STEPS}
+    training = sum(outside.values()) + sum(account.parts.get(name, 0.0) for name in (FIRST_STEPS, STEPS))
+    if sum(outside.values()) < _OUTSIDE * training or not training:
+        return []
+    named = [f"{PARTS[name]} {_time(seconds)}" for name, seconds in outside.items() if seconds >= _NAMED * training]
+    return [f"{sum(outside.values()) / training:.0%} of training passed between steps ({', '.join(named)}); {_RARER}."]
 
 
 def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:

@@ -27,7 +27,6 @@ class StepTimes:
       reader: reader_cost, the part of it that waits for the next batch; with replicas that of the last to get one.
       communication: the part of it between the gradients of all replicas here and their sum.
       lead: the part of it that the device went on computing gradients after the host had launched them all.
-      between: what passed since the step before: checkpoints, evaluation, the log; nan where that is not known.
       tokens: real ones of the batch, over all replicas.
     """
 
@@ -35,7 +34,6 @@ class StepTimes:
     reader: float = 0.0
     communication: float = 0.0
     lead: float = 0.0
-    between: float = 0.0
     tokens: int = 0
 
 
@@ -69,7 +67,6 @@ class Summary:
       reader: reader_cost.
       communication: with several replicas.
       lead: of the host before the device.
-      between: mean of what passed before a step.
       examples_per_second: ips, the examples of a step by its mean batch_cost.
       tokens_per_second: real tokens, likewise.
     """
@@ -82,7 +79,6 @@ class Summary:
     reader: Spread
     communication: Spread
     lead: Spread
-    between: float
     examples_per_second: float
     tokens_per_second: float
 
@@ -136,14 +132,13 @@ class StepTimer:
     def summary(self) -> Summary:
         """Returns what the run was like."""
         spreads = {name: Spread.of(self._values(name)) for name in ("batch", "reader", "communication", "lead")}
-        batch, between = self._values("batch"), self._values("between")
+        batch = self._values("batch")
         seconds = float(batch.sum())
         return Summary(
             steps=len(batch),
             traced_steps=self._traced,
             first_steps=len(self._first),
             first_seconds=float(sum(self._first)),
-            between=Spread.of(between[~np.isnan(between)]).mean,
             examples_per_second=len(batch) * self._batch_size / seconds if seconds else 0.0,
             tokens_per_second=float(self._values("tokens").sum()) / seconds if seconds else 0.0,
             **spreads,

@@ -15,6 +15,7 @@ from bert_tf.profiling.timing.diagnosis import (
     diagnose,
 )
 from bert_tf.profiling.timing.step_timer import StepTimer, StepTimes
+from bert_tf.profiling.timing.wall_clock import Account
 
 CPU, GPU = Setting(), Setting(gpu=True)
 
@@ -74,9 +75,13 @@ def test_the_evidence_is_given_with_the_ratio_of_the_costs():
 
 
 def test_time_between_steps_is_mentioned_where_it_is_much():
-    text = diagnose(run_of(between=0.1), CPU, idle=0.0).text
-    assert "50% of the time passed between steps; checkpoints and evaluations are rarer with a larger" in text
-    assert "between steps" not in diagnose(run_of(between=0.01), CPU, idle=0.0).text
+    # 216 s of training, 102 s of them in two evaluations, the last of which follows the last step.
+    parts = {"graph": 9.0, "first_steps": 4.0, "steps": 105.8, "saves": 4.0, "evaluations": 102.0, "log": 0.2}
+    text = diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts)).text
+    between = "(saving checkpoints 4.00 s, evaluating while training 102.00 s); checkpoints and evaluations are rarer with"
+    assert f"49% of training passed between steps {between}" in text
+    few = Account(120.0, {**parts, "evaluations": 1.0})
+    assert "between steps" not in diagnose(run_of(), CPU, idle=0.0, account=few).text
 
 
 @pytest.mark.parametrize(
@@ -130,3 +135,18 @@ def test_the_file_holds_summary_and_diagnosis(tmp_path):
     found = json.loads((tmp_path / "timing.json").read_text())
     assert (found["steps"], found["reader"]["p90"], found["tokens_per_second"]) == (40, 0.05, pytest.approx(500))
     assert found["diagnosis"]["kind"] == INPUT_BOUND
+
+
+def test_the_account_of_the_command_replaces_that_of_the_one_before(tmp_path):
+    timing_file.write(tmp_path, run_of(), diagnose(run_of(), CPU))
+    for seconds in (5.0, 7.0):
+        timing_file.add_account(tmp_path, Account(seconds, {"steps": seconds}))
+    found = json.loads((tmp_path / "timing.json").read_text())
+    assert (found["steps"], found["wall"]) == (40, {"seconds": 7.0, "parts": {"steps": 7.0}})
+
+
+@pytest.mark.parametrize("content", ["", "[1]", "3", "null", '"text"'])
+def test_an_account_replaces_a_damaged_file(tmp_path, content):
+    (tmp_path / "timing.json").write_text(content)
+    timing_file.add_account(tmp_path, Account(5.0, {"steps": 5.0}))
+    assert json.loads((tmp_path / "timing.json").read_text()) == {"wall": {"seconds": 5.0, "parts": {"steps": 5.0}}}

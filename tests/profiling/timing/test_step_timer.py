@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 
@@ -11,7 +9,7 @@ from bert_tf.profiling.timing.step_timer import Spread, StepTimer, StepTimes, co
 def timer_of(*batch_costs, warm_up_steps=2, **settings):
     timer = StepTimer(batch_size=4, warm_up_steps=warm_up_steps, **settings)
     for seconds in batch_costs:
-        timer.add(StepTimes(seconds, reader=seconds / 4, communication=seconds / 8, lead=seconds / 5, between=0.5, tokens=10))
+        timer.add(StepTimes(seconds, reader=seconds / 4, communication=seconds / 8, lead=seconds / 5, tokens=10))
     return timer
 
 
@@ -23,16 +21,7 @@ def test_a_summary_worked_out_by_hand():
     assert summary.reader.mean == 0.5
     assert summary.communication.mean == 0.25
     assert summary.lead.mean == pytest.approx(0.4)
-    assert summary.between == 0.5
     assert (summary.examples_per_second, summary.tokens_per_second) == (12 / 6, 30 / 6)
-
-
-def test_time_between_steps_is_the_mean_of_what_is_known():
-    timer = timer_of(30.0, 10.0, 1.0)
-    timer.add(StepTimes(1.0, between=math.nan))
-    timer.add(StepTimes(1.0, between=0.1))
-    assert timer.summary().between == pytest.approx(0.3)
-    assert timer_of(30.0).summary().between == 0.0
 
 
 def test_without_steps_after_the_first_a_summary_is_of_nothing():

@@ -1,0 +1,40 @@
+"""tf.data without autotuning.
+
+By default an iterator starts a thread that tunes its pipeline and then sleeps, for up to a minute. Whoever destroys the
+iterator, as closing a session does, has to wait for it: the wake-up call may come before the flag that it looks at is set.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.data.ops import multi_device_iterator_ops as per_replica
+
+_PREFETCHED = 2  # batches
+_make_device_dataset = per_replica._create_device_dataset
+
+
+def options() -> tf.data.Options:
+    """Returns the options of every dataset."""
+    untuned = tf.data.Options()
+    untuned.autotune.enabled = False
+    return untuned
+
+
+def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
+    """Returns a dataset that is read a fixed number of batches ahead, and is not tuned."""
+    switch_off_for_replicas()
+    return dataset.prefetch(_PREFETCHED).with_options(options())
+
+
+def switch_off_for_replicas() -> None:
+    """Gives the same options to the datasets that strategies put between an input function and each of its replicas.
+
+    TensorFlow makes them without any, and has no setting for it.
+    """
+    per_replica._create_device_dataset = _untuned_device_dataset
+
+
+def _untuned_device_dataset(*arguments: Any) -> tf.data.Dataset:
+    return _make_device_dataset(*arguments).with_options(options())

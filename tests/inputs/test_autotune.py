@@ -1,0 +1,53 @@
+"""No dataset of the project starts the thread of tf.data that closing a session has to wait for."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs import autotune
+from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from tests import datasets
+
+tf1 = tf.compat.v1
+
+FEATURES = SentenceFeatures(
+    np.arange(60, dtype=np.int32), np.full(10, 6, np.int32), np.full(10, 3, np.int32), np.zeros(10, np.int32)
+)
+
+
+@pytest.mark.parametrize(
+    "input_fn", [train_input_fn(FEATURES, Schedule(10, 5, 3.0), seed=3), eval_input_fn(FEATURES, 5)], ids=["train", "eval"]
+)
+def test_what_is_read_is_not_tuned(input_fn):
+    with tf.Graph().as_default(), datasets.readers() as found:
+        tf1.data.make_initializable_iterator(input_fn())
+    assert found == [("make_iterator", False)]
+
+
+def test_what_is_read_without_options_is_tuned():
+    with tf.Graph().as_default(), datasets.readers() as found:
+        tf1.data.make_initializable_iterator(tf.data.Dataset.range(3))
+    assert found == [("make_iterator", True)]
+
+
+def threads_of_an_iterator(session, dataset):
+    """Returns how many threads of the system are there for an iterator that were not before."""
+    before = set(os.listdir("/proc/self/task"))
+    iterator = tf1.data.make_initializable_iterator(dataset)
+    element = iterator.get_next()
+    session.run(iterator.initializer)
+    session.run(element)
+    return len(set(os.listdir("/proc/self/task")) - before)
+
+
+def test_an_iterator_has_one_thread_less():
+    with tf.Graph().as_default(), tf1.Session() as session:
+        plain = tf.data.Dataset.range(9)
+        threads_of_an_iterator(session, plain)  # starts the pools that all share
+        tuned = threads_of_an_iterator(session, plain.prefetch(2))
+        assert threads_of_an_iterator(session, autotune.prefetched(plain)) == tuned - 1
