@@ -26,7 +26,8 @@ def write_evaluation(
     """Writes eval_results.txt (key = value, as the published script) and eval_results.json, and logs them.
 
     Keys are eval_<metric> and eval_loss, where there are several splits for their mean and for each, as eval_accuracy_matched;
-    loss, the same as eval_loss; and global_step. The JSON file holds intervals and tables of each split besides.
+    loss, the same as eval_loss; and global_step. The JSON file holds intervals and tables of each split besides; a
+    metric whose interval cannot be told has none.
 
     Args:
       output_dir: the folder.

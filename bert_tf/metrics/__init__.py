@@ -1,8 +1,8 @@
 """What predictions are worth: metrics, how certain they are, tables by class, the GLUE score."""
 
-from bert_tf.metrics.bootstrap import confidence_intervals
 from bert_tf.metrics.classes import ClassScores, collapse, confusion, per_class
 from bert_tf.metrics.glue import GLUE_METRICS, glue_score
+from bert_tf.metrics.intervals import confidence_intervals
 from bert_tf.metrics.values import METRICS, compute
 
 __all__ = [

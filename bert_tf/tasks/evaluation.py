@@ -45,7 +45,7 @@ class Evaluation:
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
-        """Ends of the 95 % interval of each metric."""
+        """Ends of the 95 % interval of each metric that has one."""
         return task_metrics.confidence_intervals(self.metrics, self.labels, self.predictions)
 
     @property

@@ -75,7 +75,10 @@ class Watch(tf1.train.SessionRunHook):
 
 
 class Spoil(tf1.train.SessionRunHook):
-    """Has one bit of one variable differ on the second replica, from a step on."""
+    """Flips the last bit of a weight on the second replica after a step; as a watcher, before the replicas are compared.
+
+    No update may come between: it could round the bit away.
+    """
 
     def __init__(self, step: int) -> None:
         self._left = step
@@ -134,8 +137,7 @@ def train(
     name, replicas, reduction, ways = row
     watch, check_every = Watch(), 4 if name == "mirrored" else 0
     hooks = [watch, tf1.train.StopAtStepHook(last_step=steps or SCHEDULE.steps)]
-    if spoil:
-        hooks.append(Spoil(spoil))
+    watchers = [Spoil(spoil)] if spoil else []
     training = run.Training(
         SCHEDULE,
         save_checkpoints_steps=5,
@@ -146,7 +148,7 @@ def train(
     )
     trained = dataclasses.replace(model(plan, **ways), check_replicas=check_every > 0)
     estimator = run.make_estimator(trained, folder, machine(name, replicas, reduction))
-    run.train(estimator, DATA, training, seed=3, hooks=hooks)
+    run.train(estimator, DATA, training, seed=3, watchers=watchers, hooks=hooks)
     return watch
 
 
@@ -211,7 +213,7 @@ def main() -> None:
         train(moved, plan, RUNS["four"], steps=9)
         result["moved"] = learned(moved, train(moved, plan, RUNS["central"]), finals["one"])
         try:
-            train(folder / "spoilt", plan, RUNS["two"], spoil=6)
+            train(folder / "spoilt", plan, RUNS["two"], spoil=8)
         except TrainingError as error:
             result["spoilt"] = str(error)
         result["readers"] = sorted(set(readers))

@@ -1,0 +1,229 @@
+"""Confidence intervals of metrics: of shares by Wilson (1927), of others by resamples of the examples, BCa (Efron, 1987).
+
+They say how far the choice of examples moves a metric, not how far the seed of training does.
+
+Shapes: N examples, G groups of them, K sums that a metric is made of, R resamples, L classes or labels.
+"""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.metrics.values import Array
+
+Floats = npt.NDArray[np.float64]
+Statistic = Callable[[Floats], Floats]  # from how often each group is drawn, [R, G], to the [R] values of a metric
+OfCounts = Callable[[Floats, Floats, Floats], Floats]  # from how often each class is right, there and predicted, [R, L], to [R]
+Below = Callable[[Floats], Floats]  # see `_below`
+
+# More examples than these are put into groups at random, which are drawn instead: a metric varies as much, and the jackknife of
+# BCa takes the square of their number. How wide the interval is becomes uncertain by 2 %.
+_GROUPS = 1000
+_NUMBERS = 50_000  # drawn at a time: they stay in the cache
+_ROUNDING = 1e-12  # a variance below, relative to that of all examples, is one of equal numbers
+
+
+def confidence_intervals(
+    names: Iterable[str],
+    labels: Array,
+    predictions: Array,
+    *,
+    seed: int = 0,
+    resamples: int = 2000,
+    level: float = 0.95,
+) -> dict[str, tuple[float, float]]:
+    """Returns intervals that hold what each metric is of all examples of the kind, in a share `level` of cases.
+
+    A metric that is no share has none where resamples cannot tell how it varies: where it is the same in all of them, as when
+    all predictions are right or one class alone is predicted, and where there is only one example.
+
+    Args:
+      names: keys of `METRICS`.
+      labels: [N] or [N, L].
+      predictions: as many.
+      seed: decides what is drawn.
+      resamples: how many, by which the ends vary by some hundredths of the width.
+      level: between 0 and 1.
+    """
+    found = {}
+    for name in names:
+        right = _right(name, labels, predictions)
+        if right is not None:
+            found[name] = _of_share(right, level)
+        elif len(labels) > 1:
+            group_of = _grouped(len(labels), seed)
+            statistic = _STATISTICS[name](labels, predictions, group_of)
+            found[name] = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
+    return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
+
+
+def _right(name: str, labels: Array, predictions: Array) -> Array | None:
+    """Returns [N] whether each example is right, for metrics that are the share of these."""
+    if name in ("accuracy", "subset_accuracy", "micro_f1") and labels.ndim == 1:
+        return np.asarray(labels == predictions)
+    return np.all(labels == predictions, axis=-1) if name == "subset_accuracy" else None
+
+
+def _of_share(right: Array, level: float) -> tuple[float, float]:
+    from scipy.stats import binomtest
+
+    low, high = binomtest(int(right.sum()), len(right)).proportion_ci(level, method="wilson")
+    return float(low), float(high)
+
+
+def _grouped(examples: int, seed: int) -> npt.NDArray[np.int64]:
+    """Returns [N] the group of each example: its own, where there are few."""
+    if examples <= _GROUPS:
+        return np.arange(examples)
+    return np.random.default_rng(seed).permutation(examples) % _GROUPS
+
+
+def _of_resamples(statistic: Statistic, groups: int, resamples: int, level: float, seed: int) -> tuple[float, float]:
+    """Returns the ends by BCa; nan where it has none."""
+    from scipy.stats import bootstrap
+
+    def of_drawn(drawn: npt.NDArray[np.int64], axis: int) -> Floats:
+        del axis  # the last
+        return statistic(_counts(drawn.reshape(-1, drawn.shape[-1]), groups)).reshape(drawn.shape[:-1])
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that there are none
+        low, high = bootstrap(
+            (np.arange(groups),),
+            of_drawn,
+            vectorized=True,
+            n_resamples=resamples,
+            batch=max(1, _NUMBERS // groups),
+            confidence_level=level,
+            random_state=np.random.default_rng(seed),
+        ).confidence_interval
+    return float(low), float(high)
+
+
+def _counts(drawn: npt.NDArray[np.int64], groups: int) -> Floats:
+    """Returns [R, G] how often each group is in a row of `drawn`, which holds the numbers of groups."""
+    cells = drawn + np.arange(0, len(drawn) * groups, groups)[:, None]
+    return np.bincount(cells.ravel(), minlength=len(drawn) * groups).reshape(-1, groups).astype(np.float64)
+
+
+def _sums(columns: Iterable[Array], group_of: Array) -> Floats:
+    """Returns [G, K] the sum over each group of K columns of [N]."""
+    return np.stack([np.bincount(group_of, weights=column) for column in columns], axis=1)
+
+
+def _divided(numerator: Floats, denominator: Floats) -> Floats:
+    """Divides; 0 where there is nothing to divide by."""
+    return np.divide(numerator, denominator, out=np.zeros_like(numerator), where=denominator > 0)
+
+
+def _of_classes(metric: OfCounts, labels: Array, predictions: Array, group_of: Array) -> Statistic:
+    """Makes the statistic of a metric that follows from how often each class is right, there, and predicted."""
+    pairs = _pairs(labels, predictions)
+    sums = _sums((column for there, predicted in pairs for column in (there & predicted, there, predicted)), group_of)
+
+    def statistic(counts: Floats) -> Floats:
+        right, there, predicted = (counts @ sums).reshape(len(counts), -1, 3).transpose(2, 0, 1)
+        return metric(right, there, predicted)
+
+    return statistic
+
+
+def _pairs(labels: Array, predictions: Array) -> Iterator[tuple[Array, Array]]:
+    """Yields two [N] for each class: whether it is an example's, and whether it is predicted."""
+    if labels.ndim == 2:
+        yield from zip(labels.T > 0, predictions.T > 0)
+    else:
+        for number in range(max(2, labels.max() + 1, predictions.max() + 1)):
+            yield labels == number, predictions == number
+
+
+def _f1_by_class(right: Floats, there: Floats, predicted: Floats) -> Floats:
+    return _divided(2 * right, there + predicted)
+
+
+def _f1(right: Floats, there: Floats, predicted: Floats) -> Floats:
+    return _f1_by_class(right, there, predicted)[:, 1]
+
+
+def _macro_f1(labels: Array, predictions: Array, group_of: Array) -> Statistic:
+    """Of classes, only those count that are in the resample; of labels that may apply together, all."""
+
+    def metric(right: Floats, there: Floats, predicted: Floats) -> Floats:
+        counted = (there + predicted > 0).astype(float) if labels.ndim == 1 else np.ones_like(there)
+        return _divided(_f1_by_class(right, there, predicted).sum(axis=-1), counted.sum(axis=-1))
+
+    return _of_classes(metric, labels, predictions, group_of)
+
+
+def _micro_f1(right: Floats, there: Floats, predicted: Floats) -> Floats:
+    return _divided(2 * right.sum(axis=-1), (there + predicted).sum(axis=-1))
+
+
+def _matthews(right: Floats, there: Floats, predicted: Floats) -> Floats:
+    """For any number of classes (Gorodkin, 2004)."""
+    examples = there.sum(axis=-1)
+    covariance = right.sum(axis=-1) * examples - (there * predicted).sum(axis=-1)
+    spreads = [examples**2 - (side**2).sum(axis=-1) for side in (there, predicted)]
+    return _divided(covariance, np.sqrt(spreads[0] * spreads[1]))
+
+
+def _pearson(labels: Array, predictions: Array, group_of: Array) -> Statistic:
+    x, y = ((side - side.mean()) / (side.std() or 1.0) for side in (labels.astype(float), predictions.astype(float)))
+    return _of_moments(group_of, xy=x * y, xx=x * x, yy=y * y, x=x, y=y)
+
+
+def _spearman(labels: Array, predictions: Array, group_of: Array) -> Statistic:
+    """To the first order: what an example adds to the moments of ranks by itself, and by moving the ranks of others."""
+    below = [_below(side) for side in (labels, predictions)]
+    x, y = (of(np.ones(len(labels))) for of in below)
+
+    def added(a: Floats, b: Floats, below_a: Below, below_b: Below) -> Floats:
+        moved: Floats = below_a(b) + below_b(a) + 2 * np.mean(a * b)
+        return a * b - moved
+
+    moments = {"xy": added(x, y, *below), "xx": added(x, x, *below[:1] * 2), "yy": added(y, y, *below[1:] * 2)}
+    return _of_moments(group_of, **moments, x=np.zeros_like(x), y=np.zeros_like(y))
+
+
+def _below(values: Array) -> Below:
+    """Returns what sums [N] weights over lower values, equal ones by half, as a share of N and less half of all weights."""
+    order = np.argsort(values, kind="stable")
+    first, last = (
+        np.searchsorted(values[order], values),
+        np.searchsorted(values[order], values, side="right"),
+    )  # [N] of equal ones
+
+    def below(weights: Floats) -> Floats:
+        reached = np.concatenate([[0.0], np.cumsum(weights[order])])
+        sums: Floats = reached[first] + reached[last] - reached[-1]
+        return sums / (2 * len(values))
+
+    return below
+
+
+def _of_moments(group_of: Array, **moments: Floats) -> Statistic:
+    """Makes the statistic of a correlation of two sides that vary by about 1; 0 where one of them is the same throughout."""
+    sums = _sums([np.ones(len(group_of)), *(moments[name] for name in ("xy", "xx", "yy", "x", "y"))], group_of)
+
+    def statistic(counts: Floats) -> Floats:
+        examples, *drawn = (counts @ sums).T
+        xy, xx, yy, x, y = (moment / examples for moment in drawn)
+        variances = [np.where(variance > _ROUNDING, variance, 0.0) for variance in (xx - x**2, yy - y**2)]
+        return np.clip(_divided(xy - x * y, np.sqrt(variances[0] * variances[1])), -1.0, 1.0)
+
+    return statistic
+
+
+_STATISTICS: dict[str, Callable[[Array, Array, Array], Statistic]] = {
+    "f1": functools.partial(_of_classes, _f1),
+    "macro_f1": _macro_f1,
+    "micro_f1": functools.partial(_of_classes, _micro_f1),
+    "matthews_correlation": functools.partial(_of_classes, _matthews),
+    "pearson": _pearson,
+    "spearman": _spearman,
+}
