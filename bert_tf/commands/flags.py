@@ -10,6 +10,7 @@ from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
 
+_OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 
 
@@ -46,6 +47,9 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
       FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
       HelpAsked: --help is among the flags.
     """
+    for name in _OF_ABSL:
+        if {f"-{name}=", f"--{name}="} & set(argv):
+            raise _empty(name)
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]
