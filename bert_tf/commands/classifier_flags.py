@@ -103,7 +103,7 @@ TPU = (
 _ELSEWHERE = ("use_tpu", "tpu_name", "master")  # what would compute somewhere else than here
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
-    "Task and data": (
+    "Task and data (XNLI is all languages, each with its result, and their mean; the published script's is XNLI-zh)": (
         Flag("task_name", str, None, f"task (required): {', '.join(known_names())}"),
         Flag("data_dir", str, None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample"),
         Flag("max_seq_length", int, 128, "longest input in word pieces"),

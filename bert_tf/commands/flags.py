@@ -12,6 +12,7 @@ from absl import flags
 
 from bert_tf.errors import FlagError, unknown_name
 
+_OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 
@@ -51,6 +52,9 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
       HelpAsked: --help is among the flags.
     """
     _refuse_odd_bytes(argv)
+    for name in _OF_ABSL:
+        if {f"-{name}=", f"--{name}="} & set(argv):
+            raise _empty(name)
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]

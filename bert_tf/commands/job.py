@@ -13,6 +13,7 @@ from bert_tf.commands import recipes
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
 from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError
 from bert_tf.estimator import run, run_folder
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
@@ -104,7 +105,13 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
 
 def _as_trained(settings: Settings) -> Settings:
     """Takes what the command line leaves open from the run that the output folder holds."""
-    checkpoint = run.require_checkpoint(settings.job.output_dir)
+    try:
+        checkpoint = run.require_checkpoint(settings.job.output_dir)
+    except CheckpointError as error:
+        if "init_checkpoint" not in settings.given:
+            raise
+        hint = "--init_checkpoint is where training starts; python -m bert_tf evaluate and predict take any checkpoint"
+        raise CheckpointError(f"{error}; {hint}") from error
     idle = settings.given & ({field.name for field in dataclasses.fields(settings.train)} | _WHILE_TRAINING)
     if idle:
         logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))

@@ -31,13 +31,16 @@ def name(cell: object, column: str) -> str:
     """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
 
     Raises:
-      RowError: it is empty, a JSON value of another kind, or cannot be written to a file.
+      RowError: it is empty, a JSON value of another kind, no finite number, or cannot be written to a file.
     """
-    if not isinstance(cell, (str, int, float)):
+    # NaN is how some programs write a value that is missing.
+    if not isinstance(cell, (str, int, float)) or (isinstance(cell, float) and not math.isfinite(cell)):
         raise RowError(f"the value in column {column!r} is no name: {cell!r:.80}")
     found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
     if not found:
         raise RowError(f"the value in column {column!r} is empty")
+    if "\0" in found:
+        raise RowError(f"the value in column {column!r} holds a NUL character: {found!r:.80}")
     return _whole(found, column)
 
 

@@ -268,6 +268,8 @@ def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataE
             cells = next(reader, None)
         except csv.Error as error:  # the rows below would be cut anywhere
             remedy = "a cell with a quote in it stands in quotes and doubles it"
+            if "NUL" in str(error):  # before Python 3.11
+                remedy = "delete the NUL characters, as with tr -d '\\0'"
             if "field limit" in str(error):
                 remedy = "cut the text, or close the quote that makes one cell of all that follows"
             raise DataError(f"not CSV: {error}; {remedy}", path, line) from error

@@ -1,7 +1,7 @@
 """Whether a model reads lower-cased text. A checkpoint does not say, so there are several signs, and they may disagree.
 
-The published Chinese vocabulary is uncased and holds the pieces `<S>` and `<T>`; the tokenizer_config.json that Hugging Face
-keeps beside it says that it is cased.
+The published Chinese vocabulary is uncased and holds the pieces `<S>` and `<T>`; Hugging Face's tokenizer of it is set to keep
+capitals, of which it then knows none (huggingface/transformers#9286). So pieces that are clear go before what is said of them.
 """
 
 from __future__ import annotations
@@ -67,12 +67,11 @@ class Casing(NamedTuple):
 
 @functools.lru_cache(maxsize=4)
 def find(vocabulary: Vocabulary) -> Casing:
-    """Returns what speaks for a vocabulary's text: files beside it, the name of its folder, its pieces."""
+    """Returns what speaks for a vocabulary's text: its pieces, files beside it, the name of its folder."""
     folder = vocabulary.folder
-    signs = [_of_pieces(vocabulary.tokens)]
-    if folder is not None:
-        signs = [_of_files(folder), _of_name(folder.name), *signs]
-    return Casing(tuple(sign for sign in signs if sign is not None))
+    said = [] if folder is None else [_of_files(folder), _of_name(folder.name)]
+    found = [sign for sign in (_of_pieces(vocabulary.tokens), *said) if sign is not None]
+    return Casing(tuple(sorted(found, key=lambda sign: not sign.clear)))
 
 
 def _of_files(folder: Path) -> Sign | None:

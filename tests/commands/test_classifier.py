@@ -198,7 +198,8 @@ def test_no_step_to_train(too_few, refused):
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
 def test_nothing_trained_to_evaluate_or_predict(wanted, refused, tmp_path):
     assert refused(**{wanted: True}) == [
-        f"{tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with --output_dir"
+        f"{tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with --output_dir;"
+        " --init_checkpoint is where training starts; python -m bert_tf evaluate and predict take any checkpoint"
     ]
 
 

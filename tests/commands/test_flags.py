@@ -67,6 +67,12 @@ def test_an_empty_flag_of_its_own_word_is_a_mistake():
         read(["data", "--name", ""], (Flag("name", str, None, ""),))
 
 
+@pytest.mark.parametrize("name", ["flagfile", "undefok"])
+def test_an_empty_flag_of_absl_is_a_mistake(name):
+    with pytest.raises(FlagError, match=f"^--{name} is empty"):
+        read(["data", f"--{name}="], ROWS)
+
+
 def test_an_empty_word_is_a_mistake():
     with pytest.raises(FlagError, match="^report: a name is empty"):
         read_with_words(["report", "a", ""], ROWS)

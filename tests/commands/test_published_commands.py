@@ -95,7 +95,7 @@ def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(m
 def test_lower_casing_turned_off_is_refused_with_the_right_advice(model, xnli, tmp_path, capsys):
     assert classifier.main(command(model, xnli, tmp_path / "out", "--do_lower=False", "--verbosity=-1")) == 2
     assert capsys.readouterr().err == (
-        "error: the vocabulary is uncased (the folder chinese_L-2_H-8_A-2 is named as uncased ones are; "
-        "0 of 41 pieces with letters have a capital) but --do_lower_case is off; drop --nodo_lower_case\n"
+        "error: the vocabulary is uncased (0 of 41 pieces with letters have a capital; the folder chinese_L-2_H-8_A-2 is named "
+        "as uncased ones are) but --do_lower_case is off; drop --nodo_lower_case\n"
     )
     assert not (tmp_path / "out").exists()

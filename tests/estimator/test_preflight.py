@@ -72,7 +72,7 @@ def test_a_vocabulary_whose_signs_disagree_is_warned_of(tmp_path, caplog):
     assert preflight.check_casing(vocabulary, lower_case=True) == []
     assert caplog.messages == [
         "--do_lower_case is on, and it is doubtful whether the model wants that: "
-        "tokenizer_config.json says not lower-cased; 0 of 2 pieces with letters have a capital"
+        "0 of 2 pieces with letters have a capital; tokenizer_config.json says not lower-cased"
     ]
 
 

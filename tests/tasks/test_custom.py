@@ -145,6 +145,9 @@ def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
         ('{"text": null, "label": "x"}', "the value in column 'text' is no text: None"),
         ('{"text": "a", "label": null}', "the value in column 'label' is no name: None"),
         ('{"text": "a", "label": ["x"]}', "the value in column 'label' is no name: ['x']"),
+        ('{"text": "a", "label": NaN}', "the value in column 'label' is no name: nan"),
+        ('{"text": "a", "label": "x\\u0000"}', "the value in column 'label' holds a NUL character: 'x\\x00'"),
+        ('{"text": "a", "label": "x", "label": "y"}', "the key 'label' appears twice; fix or drop the row"),
         ('{"text": "a"}', "no 'label' in the object"),
         *(
             (row, f"half a character, '\\ud83d', in column '{column}': write both halves of the pair, or neither")

@@ -116,10 +116,12 @@ def test_a_damaged_file_is_warned_of(tmp_path, caplog):
     ]
 
 
-def test_files_go_before_names_before_pieces(tmp_path):
-    folder = tmp_path / "uncased_L-2_H-8_A-2"
-    assert in_folder(folder, *CASED).lower_case
-    assert not in_folder(folder, *LATIN, tokenizer_config={"do_lower_case": False}).lower_case
+def test_clear_pieces_go_before_files_before_names_before_doubtful_pieces(tmp_path):
+    folder, few_capitals = tmp_path / "uncased_L-2_H-8_A-2", (*LATIN, *"BCDFGHIJ")
+    assert not in_folder(folder, *CASED).lower_case
+    assert in_folder(folder, *few_capitals).lower_case
+    assert not in_folder(folder, *few_capitals, tokenizer_config={"do_lower_case": False}).lower_case
+    assert in_folder(folder, *CHINESE, tokenizer_config={"do_lower_case": False}).lower_case
 
 
 @pytest.mark.parametrize("lower_case", [True, False])
@@ -128,5 +130,5 @@ def test_signs_that_disagree_refuse_nothing(tmp_path, lower_case):
     assert not found.against(lower_case=lower_case)
     assert found.doubtful(lower_case=lower_case)
     assert str(found) == (
-        "the folder cased_L-2_H-8_A-2 is named as cased ones are; 0 of 120 pieces with letters have a capital"
+        "0 of 120 pieces with letters have a capital; the folder cased_L-2_H-8_A-2 is named as cased ones are"
     )
