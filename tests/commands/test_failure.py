@@ -38,8 +38,9 @@ def refused(number: int, path: object) -> OSError:
         (MemoryError(), "out of memory on the host; lower the batch size"),
         (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "No module named 'yaml': pip install -r requirements.txt"),
+        (ImportError("libtensorflow_cc.so.2: failed to map segment"), "libtensorflow_cc.so.2: failed to map segment; install"),
         (tf.errors.PermissionDeniedError(None, None, "out/eval; Permission denied\nmore"), "out/eval; Permission denied"),
-        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff': a name with bytes that are not utf-8"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff': a name with bytes"),
         (PreflightError(["one", "two\nlines"]), "one\nerror: two lines"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
@@ -51,7 +52,7 @@ def test_what_a_user_can_change_is_one_line(error, line, capsys):
     assert said.count("\n") == 1 + line.count("\n")
 
 
-def test_a_working_directory_that_is_gone_is_named(tmp_path, monkeypatch, capsys):
+def test_a_working_directory_that_is_gone_is_named(monkeypatch, capsys):
     monkeypatch.setattr(failure, "_has_working_directory", lambda: False)
     assert ending_of(refused(errno.ENOENT, None), capsys) == (
         2,
