@@ -15,8 +15,10 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
 
+NO_FOLDER = "no such folder"
+
 _KINDS = {
-    stat.S_IFDIR: (errno.EISDIR, "it is a folder; name a file"),
+    stat.S_IFDIR: (errno.EISDIR, os.strerror(errno.EISDIR)),
     stat.S_IFIFO: (errno.EINVAL, "it is a pipe, which can be read only once; write what it brings into a file"),
     stat.S_IFCHR: (errno.EINVAL, "it is a device, which need not end; name a file"),
     stat.S_IFBLK: (errno.EINVAL, "it is a device; name a file"),
@@ -107,7 +109,7 @@ def missing_folder(path: StrPath) -> str | None:
         with os.scandir(path):
             return None
     except FileNotFoundError:
-        return "no such folder"
+        return NO_FOLDER
     except NotADirectoryError:
         return "it is no folder"
     except OSError as error:

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import importlib
 import runpy
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from bert_tf import __main__ as front
+from bert_tf import streams
 
 ROOT = Path(__file__).resolve().parents[1]
+
+
+@pytest.fixture(autouse=True)
+def _streams_of_pytest(monkeypatch):
+    """The doors take the place of a process's standard streams, which here are pytest's."""
+    monkeypatch.setattr(streams, "make_safe", lambda: None)
 
 
 @pytest.mark.parametrize("arguments", [[], ["classify"], ["--help"]])
@@ -21,9 +30,39 @@ def test_names_the_commands_where_none_is_asked_for(arguments, capsys):
     assert captured.out == ""
 
 
+@pytest.mark.parametrize("name", front.COMMANDS)
+def test_every_command_has_a_module(name):
+    assert callable(importlib.import_module(f"bert_tf.commands.{name}").main)
+
+
+def replace_import(monkeypatch, imported) -> None:
+    monkeypatch.setattr(front, "importlib", SimpleNamespace(import_module=imported))
+
+
 def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
-    monkeypatch.setitem(front.COMMANDS, "classifier", lambda argv: argv)
-    assert front.main(["bert_tf", "classifier", "--task_name=MRPC"]) == ["classifier", "--task_name=MRPC"]
+    seen = []
+    replace_import(monkeypatch, lambda name: SimpleNamespace(main=lambda argv: seen.append((name, argv)) or 3))
+    assert front.main(["bert_tf", "classifier", "--task_name=MRPC"]) == 3
+    assert seen == [("bert_tf.commands.classifier", ["classifier", "--task_name=MRPC"])]
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (KeyboardInterrupt(), 130, "error: stopped\n"),
+        (ModuleNotFoundError("No module named 'absl'", name="absl"), 2, "pip install -r requirements.txt"),
+        (PermissionError(13, "Permission denied", "site-packages/absl"), 2, "error: site-packages/absl: Permission denied"),
+    ],
+)
+def test_what_fails_at_an_import_is_one_line(error, status, line, monkeypatch, capsys):
+    def fail(_):
+        raise error
+
+    replace_import(monkeypatch, fail)
+    assert front.run(["bert_tf", "classifier"]) == status
+    said = capsys.readouterr().err
+    assert line in said
+    assert said.count("\n") == 1
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--colour=blue", 2)])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import os
 import re
@@ -32,9 +33,8 @@ class CheckpointReader:
           CheckpointError: there is none, or its index is damaged.
         """
         self.prefix = os.fspath(prefix)
-        if not Path(self.prefix + ".index").is_file() and not Path(self.prefix).is_file():
+        if not _is_there(self.prefix):
             raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_neighbours(self.prefix)}")
-        _refuse_unreadable(self.prefix)
         try:
             self._reader = tf.train.load_checkpoint(self.prefix)
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
@@ -78,14 +78,25 @@ def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, np.nd
         raise OSError(None, _first_line(error), os.fspath(prefix)) from error
 
 
-def _refuse_unreadable(prefix: str) -> None:
-    """Says what the operating system refuses, which TensorFlow takes for damage."""
-    parts = [Path(prefix), *sorted(Path(prefix).parent.glob(f"{glob.escape(Path(prefix).name)}.*"))]
+def _is_there(prefix: str) -> bool:
+    """Whether there are files of a checkpoint, which can be read; what the system refuses TensorFlow takes for damage.
+
+    Raises:
+      CheckpointError: they cannot be read.
+    """
+    alone, index = Path(prefix), Path(f"{prefix}.index")
+    try:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(prefix)  # a link that leads to itself is there, whatever is_file says
+        data = alone.parent.glob(f"{glob.escape(alone.name)}.data-*")
+        parts = [path for path in (alone, index) if path.is_file()] + sorted(data)
+    except OSError as error:
+        raise CheckpointError(f"{prefix}: cannot read the weights: {files.reason(error)}") from error
     for path in parts:
-        if re.fullmatch(r"(\.(index|data-\d{5}-of-\d{5}))?", path.name.removeprefix(Path(prefix).name)):
-            why = files.missing(path)
-            if why and (path.name != Path(prefix).name or os.path.isfile(path)):
-                raise CheckpointError(f"{path}: cannot read the weights: {why}")
+        why = files.missing(path)
+        if why:
+            raise CheckpointError(f"{path}: cannot read the weights: {why}")
+    return alone in parts or index in parts
 
 
 def _neighbours(prefix: str) -> str:

@@ -113,9 +113,11 @@ def _odd_name(error: BaseException) -> str | None:
 
 
 def _not_installed(error: BaseException) -> str | None:
-    if isinstance(error, ModuleNotFoundError) and not (error.name or "bert_tf").startswith("bert_tf"):
+    if not isinstance(error, ImportError) or (error.name or "").startswith("bert_tf"):
+        return None
+    if isinstance(error, ModuleNotFoundError):
         return f"{error}: pip install -r requirements.txt"
-    return None
+    return f"{error}; install requirements.txt anew, or raise the limit of memory (ulimit -v) that keeps a library out"
 
 
 def _refused_by_tensorflow(error: BaseException) -> str | None:

@@ -57,7 +57,7 @@ def test_a_given_peak_takes_the_place_of_the_measured_one(capsys, folder):
     [
         ([], "profile: 0 folders given, the output folder of one run wanted"),
         (["a", "b"], "profile: 2 folders given"),
-        (["n" * 300], "cannot read: File name too long"),
+        (["n" * 300], "nnn: File name too long"),
         (["none"], "none: no such folder; name the --output_dir of a run"),
         (["."], ".: no profile/operations.json; train with --profile_steps=20-30 to record some steps"),
         ([".", "--table=op"], "unknown value 'op'; did you mean ops?"),

@@ -110,7 +110,7 @@ def test_missing_file_is_named(tmp_path):
 
 
 def test_folder_in_place_of_a_file_is_named(tmp_path):
-    assert message_of(tmp_path, "x", form="tsv") == f"{tmp_path}: cannot read the file: Is a directory"
+    assert message_of(tmp_path, "x", form="tsv") == f"{tmp_path}: cannot read the file: Is a directory; name a file"
 
 
 @pytest.mark.parametrize("data", [b"", BOM, b"\n", b"\r\n\r\n", b"  \n\t\n"])

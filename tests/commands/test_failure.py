@@ -1,0 +1,117 @@
+"""What ends a command is lines for the user; what nobody foresaw leaves a report."""
+
+from __future__ import annotations
+
+import errno
+import os
+import tempfile
+import threading
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.commands import failure
+from bert_tf.commands.ending import ended
+from bert_tf.errors import PreflightError
+
+
+def ending_of(error: BaseException, capsys) -> tuple[int, str]:
+    def work():
+        raise error
+
+    status = ended(work, help_text=str, stopped="stopped")
+    return status, capsys.readouterr().err
+
+
+def refused(number: int, path: object) -> OSError:
+    return OSError(number, os.strerror(number), path)
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (refused(errno.EACCES, "data/train.tsv"), "data/train.tsv: Permission denied; let this user in (ls -l shows who may)"),
+        (refused(errno.EACCES, b"data/train.tsv"), "data/train.tsv: Permission denied; let this user in"),
+        (refused(errno.EROFS, "out"), "out: Read-only file system; name another place"),
+        (refused(errno.EMFILE, "x"), "x: Too many open files; raise the limit of open files (ulimit -n)"),
+        (RuntimeError("Symlink loop from '/tmp/out'"), "'/tmp/out': a link leads to itself"),
+        (MemoryError(), "out of memory on the host; lower the batch size"),
+        (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
+        (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "No module named 'yaml': pip install -r requirements.txt"),
+        (ImportError("libtensorflow_cc.so.2: failed to map segment"), "libtensorflow_cc.so.2: failed to map segment; install"),
+        (tf.errors.PermissionDeniedError(None, None, "out/eval; Permission denied\nmore"), "out/eval; Permission denied"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff': a name with bytes"),
+        (PreflightError(["one", "two\nlines"]), "one\nerror: two lines"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
+)  # fmt: skip
+def test_what_a_user_can_change_is_one_line(error, line, capsys):
+    status, said = ending_of(error, capsys)
+    assert status == 2
+    assert said.startswith(f"error: {line}")
+    assert said.count("\n") == 1 + line.count("\n")
+
+
+def test_a_working_directory_that_is_gone_is_named(monkeypatch, capsys):
+    monkeypatch.setattr(failure, "_has_working_directory", lambda: False)
+    assert ending_of(refused(errno.ENOENT, None), capsys) == (
+        2,
+        "error: the working directory was deleted; change to another one (cd)\n",
+    )
+
+
+@pytest.mark.parametrize(
+    "error", [ZeroDivisionError("division by\nzero"), RecursionError(), OSError("no number"), KeyError("x")]
+)
+def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_path, capsys):
+    failure.reports_go_to(tmp_path)
+    status, said = ending_of(error, capsys)
+    (report,) = tmp_path.iterdir()
+    assert status == 70
+    assert said.startswith(f"error: internal error: {type(error).__name__}")
+    assert said.endswith(f"; this is a defect of bert_tf: report it with {report}\n")
+    assert said.count("\n") == 1
+    assert "Traceback (most recent call last)" in report.read_text()
+    assert f"raise error\n{type(error).__name__}" in report.read_text()
+
+
+def test_without_an_output_folder_the_report_is_a_temporary_file(tmp_path, monkeypatch, capsys):
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "temporary"))
+    failure.reports_go_to(tmp_path / "none")
+    assert ending_of(ZeroDivisionError(), capsys)[0] == 70
+    assert len(list((tmp_path / "temporary").iterdir())) == 1
+
+
+def test_a_report_that_no_folder_takes_does_not_hide_the_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(tempfile, "tempdir", os.fspath(tmp_path / "none"))
+    failure.reports_go_to(tmp_path / "none")
+    status, said = ending_of(ZeroDivisionError("x"), capsys)
+    assert (status, said.count("\n")) == (70, 1)
+    assert "internal error: ZeroDivisionError: x; " in said
+
+
+def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
+    failure.reports_go_to(tmp_path)
+
+    def work():
+        thread = threading.Thread(target=lambda: [][0], name="reader")
+        thread.start()
+        thread.join()
+        return 0
+
+    assert ended(work, help_text=str, stopped="stopped") == 0
+    said = capsys.readouterr().err
+    assert said.startswith("error: internal error in thread reader: IndexError: list index out of range")
+    assert said.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "status", "said"), [(None, 0, ""), (3, 3, ""), ("no such runner", 2, "error: no such runner\n")]
+)
+def test_a_library_that_ends_the_process_keeps_its_status(code, status, said, capsys):
+    assert ending_of(SystemExit(code), capsys) == (status, said)
+
+
+def test_ctrl_c_is_one_line(capsys):
+    assert ending_of(KeyboardInterrupt(), capsys) == (130, "error: stopped\n")

@@ -1,0 +1,114 @@
+"""What every command says of a path that is no file: one line, at once."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+
+import pytest
+
+from bert_tf import __main__ as front
+from tests.batch.runs import write_run
+from tests.tiny import write_project
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("project") / "tiny")
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory, project):
+    return write_run(tmp_path_factory.mktemp("runs") / "run", project, steps=(20,))
+
+
+@pytest.fixture
+def hostile(tmp_path, monkeypatch):
+    """Paths by what is wrong with them; nobody may read the last."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "loop").symlink_to("loop")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "secret").touch()
+    opened = builtins.open
+
+    def guarded(file, *arguments, **settings):
+        if str(file) == str(tmp_path / "secret"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(file))
+        return opened(file, *arguments, **settings)
+
+    monkeypatch.setattr(builtins, "open", guarded)
+    names = ("pipe", "loop", "folder", "secret")
+    return {**{name: tmp_path / name for name in names}, "device": "/dev/zero", "long name": tmp_path / ("n" * 300)}
+
+
+KINDS = ("pipe", "loop", "folder", "secret", "device", "long name")
+READERS = {
+    "classifier vocabulary": "classifier {train} --vocab_file={path}",
+    "classifier configuration": "classifier {train} --bert_config_file={path}",
+    "classifier data": "classifier {model} --task_name=custom --file_format=tsv --train_file={path} --dev_file={path}",
+    "evaluate job": "evaluate --job={path}",
+    "evaluate data": "evaluate --job={job}",
+    "predict job": "predict --job={path}",
+    "predict vocabulary": "predict --checkpoint={run} --vocab_file={path} --input={data}/test.tsv --output={out}/o.tsv",
+    "memory report": "memory report {path}",
+    "memory peak": "memory peak {path}",
+    "memory diff": "memory diff {path} {path}",
+    "memory plan": "memory plan --gpu_memory_mb=1000 --bert_config_file={path}",
+    "data check": "data check --task_name=custom --file_format=tsv --train_file={path} --vocab_file={vocab}",
+    "data check vocabulary": "data check {data} --task_name=MRPC --vocab_file={path}",
+}
+
+
+def line_of(name: str, path: object, project, run, out) -> list[str]:
+    job = out / "job.json"
+    job.write_text(
+        f'{{"checkpoints": "{run}", "output_dir": "{out}/eval",'
+        f' "tasks": [{{"name": "MRPC", "file": "{path}", "split": "dev"}}]}}'
+    )
+    model = f"--init_checkpoint={project.init_checkpoint} --vocab_file={project.vocab_file} --output_dir={out}/run"
+    model += f" --bert_config_file={project.bert_config_file}"
+    filled = READERS[name].format(
+        path=path, run=run, out=out, job=job, data=project.data_dir, vocab=project.vocab_file, model=model,
+        train=f"--task_name=MRPC --data_dir={project.data_dir} {model}",
+    )  # fmt: skip
+    return ["bert_tf", *filled.split()]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", READERS)
+def test_every_command_says_why_it_cannot_read_a_path(name, kind, hostile, project, run, tmp_path, capfd):
+    status = front.main(line_of(name, hostile[kind], project, run, tmp_path))
+    errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert status == 2
+    assert len(errors) == 1
+    assert "internal error" not in errors[0]
+    wanted = {
+        "pipe": "it is a pipe, which can be read only once",
+        "loop": "a link leads to itself",
+        "folder": "Is a directory",
+        "secret": "Permission denied",
+        "device": "it is a device, which need not end",
+        "long name": "File name too long",
+    }
+    assert wanted[kind] in errors[0]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "classifier --task_name=MRPC --do_eval --output_dir={path}",
+        "predict --checkpoint={path} --task_name=MRPC --input=a.tsv --output=b.tsv",
+        "report {path}",
+        "profile {path}",
+        "data check {path} --task_name=MRPC",
+        "classifier --task_name=MRPC --data_dir={path} --output_dir=out",
+    ],
+)
+@pytest.mark.parametrize(("kind", "why"), [("loop", "leads to itself"), ("long name", "File name too long")])
+def test_folders_that_cannot_be_looked_into_are_not_called_missing(line, kind, why, hostile, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    assert front.main(["bert_tf", *line.format(path=hostile[kind]).split()]) == 2
+    errors = [line for line in capfd.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert why in errors[0]
