@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints import values
 from bert_tf.errors import CheckpointError
+from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.features import sentences
@@ -54,7 +56,7 @@ class Computer:
         """Computes with the weights of a checkpoint from now on; returns its step.
 
         Raises:
-          CheckpointError: it is damaged, or of another model.
+          CheckpointError: it is damaged, not finite, or of another model.
         """
         if self._trained is trained:
             return self._step
@@ -64,6 +66,9 @@ class Computer:
             model = Model(trained.config, HeadSpec(trained.num_labels), execution=self._ways.execution)
             self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
         self._step = self._forward.load(trained.prefix)
+        problem = values.problem_of_values(trained.prefix, self._forward.not_finite())
+        if problem:
+            raise CheckpointError(problem)
         self._trained = trained
         return self._step
 
@@ -77,8 +82,7 @@ class Computer:
         trained, ways = self._trained, self._ways
         batching = ways.batching(trained.max_seq_length)
         logits = self._forward.logits(features, batch_size=ways.batch_size, batching=batching)
-        if not np.isfinite(logits).all():
-            raise CheckpointError(f"{trained.prefix}: computes what is not a finite number; did its training fail?")
+        refuse_what_is_no_number(logits, trained.prefix)
         return logits
 
     def close(self) -> None:

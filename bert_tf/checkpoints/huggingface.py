@@ -13,6 +13,7 @@ import safetensors
 from tqdm import tqdm
 
 from bert_tf import atomic
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
@@ -24,6 +25,7 @@ CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
+_FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 _LONGEST_HEADER = 100_000_000  # bytes, the limit of the format (safetensors README)
 
 
@@ -55,12 +57,20 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                 if name not in names:
                     problems.append(f"{name} is missing")
                     continue
+                kind = file.get_slice(names[name]).get_dtype()
+                if kind not in _FLOATS:
+                    problems.append(f"{name} is of type {kind}, not floats")
+                    continue
                 array = file.get_tensor(names[name]).astype(np.float32)
                 weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
                 if weights[pair.published].shape != shapes[pair.published]:
                     problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
     except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
         raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
+    if not problems:
+        problem = values.problem_of_values(path, [name for name, value in weights.items() if not np.isfinite(value).all()])
+        if problem:
+            raise CheckpointError(problem)
     if problems:
         more = f" and {len(problems) - 3} more" if len(problems) > 3 else ""
         raise CheckpointError(f"{path}: not the encoder that its configuration describes: {'; '.join(problems[:3])}{more}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import math
 import os
 import re
 from collections.abc import Mapping
@@ -24,6 +25,7 @@ class CheckpointReader:
     Attributes:
       prefix: the name that TensorFlow knows the checkpoint by.
       shapes: shape of every entry.
+      dtypes: type of every entry.
     """
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
@@ -38,8 +40,15 @@ class CheckpointReader:
         try:
             self._reader = tf.train.load_checkpoint(self.prefix)
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
+            self.dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.prefix}: damaged checkpoint: {_first_line(error)}") from error
+
+    @property
+    def data_bytes(self) -> int:
+        """What all entries of numbers take together."""
+        numbers = ((name, dtype) for name, dtype in self.dtypes.items() if dtype.is_numpy_compatible and dtype != tf.string)
+        return sum(math.prod(self.shapes[name]) * dtype.size for name, dtype in numbers)
 
     def __getitem__(self, name: str) -> np.ndarray:
         """Returns an entry; its checksum is verified.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 from collections.abc import Mapping
 
@@ -10,6 +11,7 @@ import numpy as np
 from absl import logging
 
 from bert_tf import atomic
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.commands import loss, memory_preflight, report, results, speed, submission
@@ -152,6 +154,10 @@ def _check(job: Job) -> RestorePlan:
     parts.check_layers(parts.parse_frozen(job.settings.train.freeze), job.config.num_hidden_layers)
     plan = plan_restore(reader, job.config, CLASSIFICATION_VARIABLES)
     problems += preflight.check_checkpoint(reader, plan)
+    if TRAIN not in job.splits:
+        weights, bias = CLASSIFICATION_VARIABLES
+        labels = job.task.head.num_labels
+        problems += preflight.check_head(reader, {weights: (labels, job.config.hidden_size), bias: (labels,)})
     preflight.refuse(problems)
     return plan
 
@@ -219,7 +225,6 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         speed.execution(job.settings.speed),
         seed=train.seed,
         optimization=_optimization(job),
-        restore=plan,
         check_replicas=check_every > 0,
     )
     save_steps = train.save_checkpoints_steps
@@ -235,9 +240,11 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         _evaluation_plan(job),
         _setting(job),
     )
-    estimator = run.make_estimator(model, job.output_dir, machine)
     watchers = _watchers(job) if machine.is_chief else []
-    return run.train(estimator, features, training, seed=train.seed, watchers=watchers, machine=machine)
+    with values.as_float32(plan.prefix) as prefix:
+        model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
+        estimator = run.make_estimator(model, job.output_dir, machine)
+        return run.train(estimator, features, training, seed=train.seed, watchers=watchers, machine=machine)
 
 
 def _watchers(job: Job) -> list[run.Hook]:

@@ -6,9 +6,8 @@ import os
 import shutil
 from pathlib import Path
 
-import tensorflow as tf
-
 from bert_tf import atomic, files
+from bert_tf.checkpoints import saved
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run_folder import RECORD
@@ -20,7 +19,7 @@ _BESIDE = ("vocab.txt", "bert_config.json", RECORD)
 
 def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
     """Returns the best checkpoint of a run; None where it kept none."""
-    return tf.train.latest_checkpoint(os.fspath(Path(output_dir) / BEST))
+    return saved.newest(Path(output_dir) / BEST).prefix
 
 
 def of_run(output_dir: str | os.PathLike[str]) -> str | None:
@@ -30,7 +29,7 @@ def of_run(output_dir: str | os.PathLike[str]) -> str | None:
       CheckpointError: the operating system does not let us look.
     """
     _refuse_unreadable(Path(output_dir))
-    return checkpoint(output_dir) or tf.train.latest_checkpoint(os.fspath(output_dir))
+    return checkpoint(output_dir) or saved.newest(output_dir).prefix
 
 
 def _refuse_unreadable(folder: Path) -> None:
@@ -60,7 +59,7 @@ def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> 
             atomic.write_text(folder / name, (Path(output_dir) / name).read_text(encoding="utf-8"))
     name = f"model.ckpt-{step}"
     forward.save(folder / name)
-    atomic.write_text(folder / "checkpoint", f'model_checkpoint_path: "{name}"\nall_model_checkpoint_paths: "{name}"\n')
+    saved.write_list(folder, name, [name])
     for earlier in folder.glob("model.ckpt-*"):
         if not earlier.name.startswith(f"{name}."):
             shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is a save that was cut short

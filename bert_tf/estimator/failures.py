@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
 from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
@@ -42,6 +43,20 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
             _delete_torn_saves(Path(folder))
+
+
+def refuse_what_is_no_number(logits: np.ndarray, checkpoint: str) -> None:
+    """Stops where a model computes NaN or infinity.
+
+    Args:
+      logits: that it has computed.
+      checkpoint: with whose weights.
+
+    Raises:
+      CheckpointError: they are not finite.
+    """
+    if not np.isfinite(logits).all():
+        raise CheckpointError(f"{checkpoint}: computes what is not a finite number; did its training fail?")
 
 
 def _delete_torn_saves(folder: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.failures import readable_errors
@@ -38,6 +39,7 @@ class Forward:
             self._logits = make_model_fn(model)(self._inputs, PREDICT).predictions["logits"]
             self._variables = tf1.trainable_variables()
             self._saver = tf1.train.Saver(self._variables)
+            self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self._variables]
             self._step = tf1.train.get_or_create_global_step()
             self._whole_saver = tf1.train.Saver([*self._variables, self._step])
         self._graph.finalize()
@@ -56,9 +58,10 @@ class Forward:
             if found != shape:
                 state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
                 raise CheckpointError(f"{checkpoint}: {name} {state}; is it of another model or task?")
-        with readable_errors(checkpoint), self._graph.as_default():  # outside of a graph a saver would build another one
+        # Outside of a graph a saver would build another one.
+        with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix, self._graph.as_default():
             try:
-                self._saver.restore(self._session, checkpoint)
+                self._saver.restore(self._session, prefix)
             except tf.errors.OpError:
                 for name in wanted:
                     reader[name]  # says what is damaged, which the graph does not
@@ -66,6 +69,11 @@ class Forward:
             step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
             self._step.load(step, self._session)
         return step
+
+    def not_finite(self) -> list[str]:
+        """Returns the names of variables whose weights are loaded and not finite."""
+        finite = self._session.run(self._finite)
+        return [variable.op.name for variable, is_finite in zip(self._variables, finite) if not is_finite]
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
         """Writes what is loaded as a checkpoint: weights and their step, without moments.

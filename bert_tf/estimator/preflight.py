@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from absl import logging
 
+from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError, PreflightError
+from bert_tf.errors import PreflightError
 from bert_tf.tasks.base import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -49,15 +50,36 @@ def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
 
 
 def check_checkpoint(reader: CheckpointReader, plan: RestorePlan) -> list[str]:
-    """Returns one line for each misfit of checkpoint and configuration; every entry to be loaded is read once."""
+    """Returns one line for each misfit of checkpoint and configuration; every entry to be loaded is read once.
+
+    Args:
+      reader: the checkpoint.
+      plan: what is to be loaded.
+    """
     problems = plan.problems()
-    if not problems:
-        try:
-            for name in plan.loaded:
-                reader[name]
-        except CheckpointError as error:
-            problems.append(str(error))
-    return problems
+    if problems:
+        return problems
+    problem = values.problem_of_weights(reader, plan.loaded)
+    return [problem] if problem else []
+
+
+def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Returns one line for each misfit of a trained head, whose weights are read.
+
+    Args:
+      reader: the checkpoint.
+      shapes: that its variables should have.
+    """
+    wrong = [
+        f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
+        for name, shape in shapes.items()
+        if reader.shapes.get(name, shape) != shape
+    ]
+    missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
+    if missing or wrong:
+        return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a classifier of this task?"]
+    problem = values.problem_of_weights(reader, shapes)
+    return [problem] if problem else []
 
 
 def check_training(examples: Sequence[SentenceExample], *, steps: int) -> list[str]:

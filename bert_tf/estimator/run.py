@@ -7,18 +7,19 @@ import dataclasses
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from bert_tf.checkpoints import saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
-from bert_tf.estimator.failures import readable_errors
+from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
 from bert_tf.estimator.model_fn import LOGITS, ROWS, Features, Model, ModelFn, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
@@ -119,8 +120,11 @@ def train(
       OutputError: a checkpoint or an evaluation cannot be written, or the evaluations of the run are damaged.
     """
     folder, schedule = estimator.model_dir, training.schedule
-    start = last_step(folder)
     writes, watch = machine is None or machine.is_chief, machine and machine.watch
+    checkpoint = _start(folder, values.problem_of_saved)
+    start = _step(checkpoint)
+    if writes and checkpoint:
+        saved.go_on_from(checkpoint)
     stop = StopOnSignalHook(together=watch is not None)
     with _listeners(folder, training, start, stop) if writes else contextlib.nullcontext() as listeners:
         if start >= schedule.steps:
@@ -229,16 +233,18 @@ def forward(
       [E, L] logits in the order of the examples, averaged over windows where there are such; and the checkpoint's step.
 
     Raises:
-      CheckpointError: there is no checkpoint, or it is damaged.
+      CheckpointError: there is no checkpoint, it is damaged, or computes what is no number.
     """
     checkpoint = require_checkpoint(estimator.model_dir)
     logging.info("with the weights of %s", checkpoint)
     collected = CollectHook(ROWS, logits=LOGITS)
-    with readable_errors(estimator.model_dir):
+    with readable_errors(estimator.model_dir), values.as_float32(checkpoint) as prefix:
         input_fn = eval_input_fn(features, batch_size, batching=batching)
-        done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=checkpoint, name=_FORWARD)
+        done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=prefix, name=_FORWARD)
     shutil.rmtree(estimator.eval_dir(_FORWARD), ignore_errors=True)  # its summary is of the mean over batches
-    return scores.averaged(collected.values()["logits"], features.example_ids), int(done["global_step"])
+    logits = scores.averaged(collected.values()["logits"], features.example_ids)
+    refuse_what_is_no_number(logits, checkpoint)
+    return logits, int(done["global_step"])
 
 
 def report_to_tensorboard(estimator: Estimator, results: Mapping[str, float], step: int) -> None:
@@ -269,22 +275,24 @@ def last_step(folder: str | os.PathLike[str]) -> int:
     """Returns the step of the newest checkpoint of a run; 0 where there is none.
 
     Raises:
-      CheckpointError: it is damaged or missing.
+      CheckpointError: there are checkpoints, and none is whole.
     """
-    checkpoint = tf.train.latest_checkpoint(os.fspath(folder))
-    listed = Path(folder) / "checkpoint"
-    mend = f"to go on from an earlier checkpoint, name it in the first line of {listed}; to start anew, delete {folder}"
-    if checkpoint is None:
-        if listed.exists():  # it is written after the checkpoint that it names
-            raise CheckpointError(f"{listed}: names no checkpoint that exists; {mend}")
-        return 0
-    try:
-        reader = CheckpointReader(checkpoint)
-        for name in reader.shapes:
-            reader[name]
-        return int(reader["global_step"])
-    except CheckpointError as error:
-        raise CheckpointError(f"{error}; {mend}") from error
+    return _step(_start(folder, saved.problem_of))
+
+
+def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -> str | None:
+    """Returns the checkpoint that training goes on from; None where it begins."""
+    checkpoint, problem = saved.newest(folder, check)
+    listed = Path(folder) / saved.LIST
+    if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
+        problem = f"{listed}: names no checkpoint that exists"
+    if problem:
+        raise CheckpointError(f"{problem}; there is no whole checkpoint to go on from; to start anew, delete {folder}")
+    return checkpoint
+
+
+def _step(checkpoint: str | None) -> int:
+    return int(CheckpointReader(checkpoint)["global_step"]) if checkpoint else 0
 
 
 @WALL.span(GRAPH)

@@ -125,6 +125,21 @@ def test_other_float_types_become_float32(folder, kind):
     np.testing.assert_allclose(value, random_weights(CONFIG)["bert/pooler/dense/kernel"], rtol=0.01)
 
 
+@pytest.mark.parametrize("kind", [np.int64, np.int8, bool], ids=lambda kind: kind.__name__)
+def test_tensors_that_are_no_floats_are_refused(folder, kind):
+    rewrite(folder, lambda name, array: (name, array.astype(kind) if name == BIAS else array))
+    with pytest.raises(CheckpointError, match=rf"safetensors: not the encoder .*: {BIAS} is of type \w+, not floats$"):
+        read(folder)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_tensors_that_are_not_finite_are_refused(folder, value):
+    rewrite(folder, lambda name, array: (name, np.full_like(array, value) if name == BIAS else array))
+    message = r"model\.safetensors: weights that are NaN or infinite: bert/pooler/dense/bias; take another checkpoint$"
+    with pytest.raises(CheckpointError, match=message):
+        read(folder)
+
+
 def test_a_missing_tensor_is_named(folder):
     rewrite(folder, lambda name, array: (name, array) if name != BIAS else None)
     message = rf"safetensors: not the encoder that its configuration describes: {BIAS} is missing$"

@@ -7,10 +7,12 @@ import signal
 import threading
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
 from bert_tf.estimator import hooks, run
 from bert_tf.features.spec import SENTENCE_FIELDS
@@ -276,37 +278,124 @@ def test_without_a_checkpoint_nothing_is_measured(tmp_path):
         run.forward(toy.make_estimator(tmp_path), toy.features(4))
 
 
-def test_a_damaged_checkpoint_is_not_evaluated(copy):
-    tear(copy / f"model.ckpt-{LAST}.data-00000-of-00001")
-    with pytest.raises(CheckpointError, match="damaged checkpoint"):
-        run.forward(toy.make_estimator(copy), toy.features(4))
+DATA = "data-00000-of-00001"
+LISTS = {
+    "missing": None,
+    "empty": b"",
+    "no list": b"\x00\xff",
+    "of a checkpoint that is gone": b'model_checkpoint_path: "model.ckpt-99"\n',
+}
 
 
-@pytest.mark.parametrize("part", ["index", "data-00000-of-00001"])
-def test_a_damaged_newest_checkpoint_says_what_to_do(copy, part):
-    tear(copy / f"model.ckpt-{LAST}.{part}")
-    with pytest.raises(CheckpointError) as caught:
-        toy.train(copy)
-    assert str(caught.value).startswith(f"{copy}/model.ckpt-{LAST}: damaged")
-    assert f"to go on from an earlier checkpoint, name it in the first line of {copy}/checkpoint" in str(caught.value)
+def spoil_list(folder, content):
+    (folder / "checkpoint").unlink()
+    if content is not None:
+        (folder / "checkpoint").write_bytes(content)
 
 
-def test_what_the_message_about_a_damaged_checkpoint_says_works(copy, finished, pretrained):
-    tear(copy / f"model.ckpt-{LAST}.data-00000-of-00001")
+def flip_a_bit(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("content", LISTS.values(), ids=[*LISTS])
+def test_checkpoints_whose_list_is_damaged_are_gone_on_from(copy, finished, content, caplog):
+    spoil_list(copy, content)
+    assert run.last_step(copy) == LAST
+    assert toy.train(copy) == run.Outcome(LAST)
+    assert f"model.ckpt-{LAST} is taken, the newest whole checkpoint of {copy}" in caplog.text
+    assert_same(toy.entries(copy), toy.entries(finished))
+    assert (copy / "checkpoint").read_bytes() == (finished / "checkpoint").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda folder: tear(folder / f"model.ckpt-{LAST}.index"),
+        lambda folder: tear(folder / f"model.ckpt-{LAST}.{DATA}"),
+        lambda folder: flip_a_bit(folder / f"model.ckpt-{LAST}.{DATA}"),
+        lambda folder: (folder / f"model.ckpt-{LAST}.{DATA}").unlink(),
+        lambda folder: (folder / f"model.ckpt-{LAST}.index").unlink(),
+    ],
+    ids=["torn index", "torn data", "a wrong bit", "no data", "no index"],
+)
+def test_training_goes_on_from_the_newest_whole_checkpoint_and_says_so(copy, finished, pretrained, damage, caplog):
+    damage(copy)
+    assert toy.train(copy, restore=pretrained) == run.Outcome(LAST)
+    assert f"model.ckpt-15 is taken, the newest whole checkpoint of {copy}" in caplog.text
+    assert_same(toy.entries(copy), toy.entries(finished))
+
+
+def test_a_checkpoint_that_the_list_names_first_is_gone_on_from(copy, finished, pretrained):
     _, *rest = (copy / "checkpoint").read_text().splitlines()
     (copy / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-15"', *rest]) + "\n")
     toy.train(copy, restore=pretrained)
     assert_same(toy.entries(copy), toy.entries(finished))
 
 
-@pytest.mark.parametrize("damage", ["missing checkpoint", "unreadable list"])
-def test_a_list_that_leads_to_no_checkpoint_does_not_mean_a_new_run(copy, damage):
-    if damage == "unreadable list":
-        (copy / "checkpoint").write_text("\x00\x01")
-    else:
-        (copy / f"model.ckpt-{LAST}.index").unlink()
-    with pytest.raises(CheckpointError, match="names no checkpoint that exists; .* name it in the first line"):
+def test_without_a_whole_checkpoint_nothing_begins_anew(copy):
+    for path in copy.glob(f"*.{DATA}"):
+        tear(path)
+    before = {path.name: path.read_bytes() for path in copy.iterdir()}
+    with pytest.raises(CheckpointError, match=f"model.ckpt-{LAST}: damaged at .*; to start anew, delete {copy}$"):
         toy.train(copy)
+    assert {path.name: path.read_bytes() for path in copy.iterdir()} == before
+
+
+def test_a_list_without_any_checkpoint_does_not_mean_a_new_run(tmp_path):
+    (tmp_path / "checkpoint").touch()
+    with pytest.raises(CheckpointError, match="checkpoint: names no checkpoint that exists; .* to start anew, delete"):
+        toy.train(tmp_path)
+
+
+def test_checkpoints_that_are_not_in_the_list_are_deleted(copy):
+    """A kill leaves those after the last one that the list names, and those that the list has just lost."""
+    for step in (3, 20):
+        for part in ("index", DATA):
+            shutil.copy(copy / f"model.ckpt-5.{part}", copy / f"model.ckpt-{step}.{part}")
+    (copy / "model.ckpt-mine.index").touch()
+    toy.train(copy)
+    assert {path.stem for path in copy.glob("*.index")} == {f"model.ckpt-{n}" for n in (5, 10, 15, LAST, "mine")}
+
+
+def test_a_torn_checkpoint_is_not_evaluated_where_there_is_a_whole_one(copy, caplog):
+    tear(copy / f"model.ckpt-{LAST}.{DATA}")
+    _, step = run.forward(toy.make_estimator(copy), toy.features(4))
+    assert step == 15
+    assert "model.ckpt-15 is taken" in caplog.text
+
+
+def test_a_damaged_checkpoint_is_not_evaluated(copy):
+    flip_a_bit(copy / f"model.ckpt-{LAST}.{DATA}")
+    with pytest.raises(CheckpointError, match="damaged checkpoint"):
+        run.forward(toy.make_estimator(copy), toy.features(4))
+
+
+def rewritten(folder, change):
+    """Writes the last checkpoint of a folder anew, with what `change` makes of each float weight."""
+    entries = {name: change(name, value) if value.dtype == np.float32 else value for name, value in toy.entries(folder).items()}
+    write_checkpoint(folder / f"model.ckpt-{LAST}", entries)
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float64], ids=lambda kind: kind.__name__)
+def test_weights_of_another_precision_are_converted(copy, finished, kind):
+    rewritten(copy, lambda _, value: value.astype(kind))
+    found, expected = (toy.predict(toy.make_estimator(folder), toy.features(4)) for folder in (copy, finished))
+    np.testing.assert_allclose(found, expected, atol=1e-6 if kind is np.float64 else 0.05)
+
+
+def test_a_model_that_computes_no_number_is_not_measured(copy):
+    rewritten(copy, lambda name, value: np.full_like(value, np.nan) if name == "output_bias" else value)
+    with pytest.raises(CheckpointError, match=f"{copy}/model.ckpt-{LAST}: computes what is not a finite number"):
+        run.forward(toy.make_estimator(copy), toy.features(4))
+
+
+def test_training_does_not_go_on_from_what_is_no_number(copy, caplog):
+    rewritten(copy, lambda name, value: np.full_like(value, np.inf) if name == "output_bias" else value)
+    toy.train(copy)
+    assert f"{copy}/model.ckpt-{LAST}: weights that are NaN or infinite: output_bias" in caplog.text
+    assert all(np.isfinite(value).all() for value in toy.entries(copy).values())
 
 
 def test_poisoned_weights_stop_at_the_first_step(tmp_path):

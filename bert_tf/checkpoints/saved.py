@@ -1,0 +1,143 @@
+"""The checkpoints that training saves in a folder, and which of them is the newest whole one.
+
+TensorFlow goes by the file `checkpoint`, its list of them. Where that is missing, unreadable or names one that is not whole,
+the checkpoints themselves tell.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf import atomic
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError
+
+LIST = "checkpoint"
+
+_PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
+
+
+def problem_of(prefix: str) -> str | None:
+    """Returns why a checkpoint cannot be whole, by its index and the sizes of its files; None where it can."""
+    try:
+        reader = CheckpointReader(prefix)
+    except CheckpointError as error:
+        return str(error)
+    found = sum(part.stat().st_size for part in Path(prefix).parent.glob(f"{Path(prefix).name}.data-*"))
+    if found < reader.data_bytes:
+        return f"{prefix}: cut off: {found} bytes of at least {reader.data_bytes}"
+    return None
+
+
+class Found(NamedTuple):
+    """A checkpoint of a folder.
+
+    Attributes:
+      prefix: its name; None where there is none.
+      problem: why neither it nor another is whole; None where it is.
+    """
+
+    prefix: str | None
+    problem: str | None = None
+
+
+def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = problem_of) -> Found:
+    """Returns the checkpoint that the list of a folder names where it is whole, else the newest whole one, and says so.
+
+    Args:
+      folder: of the checkpoints.
+      check: returns what is wrong with a checkpoint, None where nothing is.
+    """
+    named, found = _named(folder), _by_step(folder)
+    problem = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
+    if named is not None:
+        problem = check(named)
+        if problem is None:
+            return Found(named)
+    others = (prefix for prefix in found if prefix != named)
+    whole = next((prefix for prefix in others if check(prefix) is None), None)
+    if whole is not None:
+        _warn_once(f"{problem}; {Path(whole).name} is taken, the newest whole checkpoint of {folder}")
+        return Found(whole)
+    last = named if named in found else next(iter(found), None)
+    return Found(last, problem if named is not None or last else None)
+
+
+def go_on_from(prefix: str) -> None:
+    """Makes the list of a folder name a checkpoint of it, and deletes those that are not in the list: what a kill has left.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    folder = Path(prefix).parent
+    kept = _listed(folder)
+    if _named(folder) != prefix or not kept:
+        step = _step(prefix)
+        kept = [other for other in reversed(_by_step(folder)) if _step(other) <= step and problem_of(other) is None]
+        lines = [
+            f'model_checkpoint_path: "{Path(prefix).name}"',
+            *(f'all_model_checkpoint_paths: "{Path(p).name}"' for p in kept),
+        ]
+        atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
+    names = {Path(other).name for other in (*kept, prefix)}
+    for path in folder.iterdir():
+        part = _PART.fullmatch(path.name)
+        if part and part[1] not in names:
+            path.unlink(missing_ok=True)
+
+
+def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
+    """Writes TensorFlow's list of the checkpoints of a folder.
+
+    Args:
+      folder: of the checkpoints.
+      newest: name of the one to go on from.
+      kept: names of all, the oldest first.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in kept)]
+    atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
+
+
+def _named(folder: str | os.PathLike[str]) -> str | None:
+    state = _state(folder)
+    return state.model_checkpoint_path if state else None
+
+
+def _listed(folder: str | os.PathLike[str]) -> list[str]:
+    state = _state(folder)
+    return list(state.all_model_checkpoint_paths) if state else []
+
+
+def _state(folder: str | os.PathLike[str]):
+    try:
+        return tf.train.get_checkpoint_state(os.fspath(folder))
+    except (UnicodeDecodeError, ValueError):
+        return None
+
+
+def _by_step(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the prefixes that have an index, the newest first."""
+    names = [path.stem for path in Path(folder).glob("model.ckpt-*.index") if _PART.fullmatch(path.name)]
+    return sorted((os.path.join(folder, name) for name in names), key=_step, reverse=True)
+
+
+def _step(prefix: str) -> int:
+    found = re.search(r"-(\d+)$", prefix)
+    return int(found[1]) if found else -1
+
+
+@functools.cache
+def _warn_once(text: str) -> None:
+    """A command asks for the checkpoint of a folder several times."""
+    logging.warning("%s", text)

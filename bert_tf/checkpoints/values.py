@@ -1,0 +1,99 @@
+"""What the entries of a checkpoint hold: weights have to be floats and finite, and are computed with as float32."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import numpy as np
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.errors import CheckpointError, OutputError
+
+_CONVERTED = (tf.float16, tf.bfloat16, tf.float64)
+_FLOATS = (tf.float32, *_CONVERTED)
+_SHOWN = 3
+
+
+def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | None:
+    """Reads weights once; returns one line on those that nothing can be computed with, None where there are none.
+
+    Args:
+      reader: the checkpoint.
+      names: entries of it.
+    """
+    wanted = list(names)
+    others = [f"{name} ({reader.dtypes[name].name})" for name in wanted if reader.dtypes[name] not in _FLOATS]
+    if others:
+        return f"{reader.prefix}: weights that are no floats: {_first(others)}; take another checkpoint"
+    try:
+        return problem_of_values(reader.prefix, [name for name in wanted if not np.isfinite(_as_float32(reader[name])).all()])
+    except CheckpointError as error:
+        return str(error)
+
+
+def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
+    """Returns one line on weights that are not finite; None where there are none.
+
+    Args:
+      place: the checkpoint.
+      not_finite: their names.
+    """
+    names = list(not_finite)
+    return f"{place}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
+
+
+def problem_of_saved(prefix: str) -> str | None:
+    """Reads a checkpoint that training is to go on from; returns what is wrong with it, None where nothing is."""
+    try:
+        reader = CheckpointReader(prefix)
+        converted = [f"{name} ({dtype.name})" for name, dtype in reader.dtypes.items() if dtype in _CONVERTED]
+        if converted:
+            return f"{prefix}: not as training saves it, in float32: {_first(converted)}"
+        for name in reader.shapes.keys() - _float_names(reader):
+            reader[name]
+        return problem_of_weights(reader, sorted(_float_names(reader)))
+    except CheckpointError as error:
+        return str(error)
+
+
+@contextlib.contextmanager
+def as_float32(prefix: str) -> Iterator[str]:
+    """Yields a checkpoint of the same weights in float32: itself, or for the block a copy where it has other floats.
+
+    Raises:
+      CheckpointError: it is damaged.
+      OutputError: there is no room for the copy.
+    """
+    reader = CheckpointReader(prefix)
+    converted = sorted({dtype.name for dtype in reader.dtypes.values() if dtype in _CONVERTED})
+    if not converted:
+        yield prefix
+        return
+    logging.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
+    with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
+        copy = Path(folder, Path(prefix).name)
+        entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}
+        try:
+            write_checkpoint(copy, {n: _as_float32(v) if n in _float_names(reader) else v for n, v in entries.items()})
+        except OSError as error:
+            raise OutputError(f"{folder}: cannot write: {error.strerror}; name a folder with room in $TMPDIR") from error
+        yield str(copy)
+
+
+def _float_names(reader: CheckpointReader) -> set[str]:
+    return {name for name, dtype in reader.dtypes.items() if dtype in _FLOATS}
+
+
+def _as_float32(value: np.ndarray) -> np.ndarray:
+    with np.errstate(over="ignore"):  # it becomes infinite, which is refused
+        return value.astype(np.float32, copy=False)
+
+
+def _first(names: list[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
