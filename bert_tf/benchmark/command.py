@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -108,7 +109,7 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
     Args:
       library: whose command it is.
       command: program and arguments.
-      output: a new folder that it writes into.
+      output: a folder that is not there yet, for what it writes; deleted in the end.
       environment: its variables.
       limit: most seconds to wait.
 
@@ -116,11 +117,12 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
       WorkerError: it fails, takes too long, leaves no results, or its account is not that of its wall time.
     """
     output.mkdir(parents=True)
-    seconds = _wall_time(command, output / _LOG, environment, limit)
     try:
-        return _READ[library](output, seconds)
+        return _READ[library](output, _wall_time(command, output / _LOG, environment, limit))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise WorkerError(f"left no results that can be read: {error!r}") from error
+    finally:
+        shutil.rmtree(output, ignore_errors=True)  # checkpoints of a gigabyte
 
 
 def _wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:

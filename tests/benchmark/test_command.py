@@ -51,6 +51,7 @@ def test_a_peer_is_timed_from_outside(tmp_path):
     done = run("transformers", code, tmp_path)
     assert done.seconds >= 0.1
     assert (done.accuracy, done.parts, done.versions) == (0.75, {}, {"transformers": "5"})
+    assert not (tmp_path / "output").exists()
 
 
 def test_an_account_that_is_not_that_of_the_wall_time_is_refused(tmp_path):
