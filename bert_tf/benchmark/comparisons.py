@@ -66,8 +66,9 @@ class Suite:
     Attributes:
       worker: suite of the workload.
       unit: of the figure.
-      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, or loss "curves".
-      answer: what is taken from a worker's answer: "rate" of examples, "first_step" time, or "peak_rss".
+      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, loss "curves", or whole "commands".
+      answer: what is taken from a worker's answer: "rate" of examples, "first_step" time, or "peak_rss"; of a command the
+        "wall" time.
       steps: of one turn; None for what the user says.
       checked: whether all contenders must tokenize alike and begin with the same loss.
     """
@@ -88,6 +89,7 @@ SUITES: Mapping[str, Suite] = {
     "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
     "curves": Suite("train", "loss", "curves", "loss", steps=50),
     "replicas": Suite("train", "examples/s", "rounds", "rate"),
+    "command": Suite("command", "s", "commands", "wall", checked=False),
     "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
 }
 DEFAULT_SUITES = ("features", "train", "predict", "start", "memory")
@@ -243,6 +245,21 @@ COMPARISONS = (
             ),
         )
         for batch_size in (12, 32)
+    ),
+    Comparison(
+        name="command",
+        title="The whole command: three epochs of MRPC and its evaluation",
+        suite="command",
+        contenders=(_OURS, _BEST),
+        baselines=("transformers", "bert_tf"),
+    ),
+    Comparison(
+        name="command-sample",
+        title="The whole command: three epochs of the bundled sample and its evaluation",
+        suite="command",
+        contenders=(_OURS, _BEST),
+        baselines=("transformers", "bert_tf"),
+        workload={"sample": True},
     ),
     Comparison(
         name="scaling-batch",

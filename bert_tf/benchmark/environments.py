@@ -69,6 +69,10 @@ class Environments:
             raise WorkerError(self.missing[library])
         return (*self._commands[library], str(workload))
 
+    def python(self, library: str) -> str:
+        """Returns the interpreter of a library."""
+        return self._commands[library][0]
+
 
 def variables(library: str, threads: int) -> dict[str, str]:
     """Returns the environment of a library's worker: ours, quiet, with so many threads; only our own find this package."""

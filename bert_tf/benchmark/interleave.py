@@ -22,7 +22,7 @@ class Outcome(NamedTuple):
     failures: dict[str, str]
 
 
-def take_turns(contenders: Mapping[str, Callable[[], float]], *, rounds: int) -> Outcome:
+def take_turns(contenders: Mapping[str, Callable[[], float]], *, rounds: int, warm_up: bool = True) -> Outcome:
     """Warms every contender up by one turn, then measures `rounds` turns of each.
 
     Every other round goes in reversed order, so that no one always follows the same neighbour.
@@ -30,10 +30,11 @@ def take_turns(contenders: Mapping[str, Callable[[], float]], *, rounds: int) ->
     Args:
       contenders: takes one turn and returns what was measured; a `WorkerError` ends its part.
       rounds: how many turns count.
+      warm_up: whether a turn comes before them that does not count.
     """
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     failures: dict[str, str] = {}
-    for number in range(rounds + 1):
+    for number in range(0 if warm_up else 1, rounds + 1):
         order = list(samples) if number % 2 else list(reversed(samples))
         for name in order:
             try:

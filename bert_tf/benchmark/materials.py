@@ -65,18 +65,27 @@ class Materials:
         """Classes of the task."""
         return self._source.task.head.num_labels
 
+    @property
+    def data(self) -> Path:
+        """Folder of the task's files."""
+        return self._source.folder
+
     def config(self, size: str) -> BertConfig:
         """Returns the architecture of a size."""
         return self._source.config if size == DEFAULT else SIZES[size].config(len(self._source.vocabulary))
 
     def write_workload(self, content: dict[str, Any]) -> Path:
         """Writes what a worker is told, with a new folder for it to write into; returns the file."""
-        self._workers += 1
-        folder = self._folder / f"worker-{self._workers}"
+        folder = self.new_folder()
         folder.mkdir()
         path = folder.with_suffix(".json")
         path.write_text(json_text.dumps({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
         return path
+
+    def new_folder(self) -> Path:
+        """Returns a folder that is not there yet."""
+        self._workers += 1
+        return self._folder / f"worker-{self._workers}"
 
     def _read_examples(self, kind: str) -> list[SentenceExample]:
         return texts.TEXTS[kind](self._source.task, self._source.folder)

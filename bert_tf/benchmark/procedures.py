@@ -1,4 +1,4 @@
-"""How a comparison is carried out: rounds of waiting workers, fresh processes each round, or curves of losses."""
+"""How a comparison is carried out: rounds of waiting workers, fresh processes each round, curves of losses, whole commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert_tf.benchmark.comparisons import PEAK, Contender
+from bert_tf.benchmark import command
+from bert_tf.benchmark.comparisons import OWN, PEAK, Contender
+from bert_tf.benchmark.environments import variables
 from bert_tf.benchmark.interleave import take_turns
 from bert_tf.benchmark.stage import Stage
 from bert_tf.benchmark.workers import Crew, Worker, WorkerError
@@ -25,11 +27,13 @@ class Measured(NamedTuple):
       samples: figures by contender: one a round, or one a step for curves.
       batch_sizes: of the contenders for which one was chosen.
       peak: GFLOP/s of the machine, one a round where it was measured.
+      commands: what came of whole commands, one a turn, by contender.
     """
 
     samples: dict[str, list[float]]
     batch_sizes: Mapping[str, int] = MappingProxyType({})
     peak: Sequence[float] = ()
+    commands: Mapping[str, Sequence[command.Finished]] = MappingProxyType({})
 
 
 def _rate(answer: Mapping[str, Any]) -> float:
@@ -71,8 +75,8 @@ def _peak_turn(stage: Stage, crew: Crew) -> dict[str, Callable[[], float]]:
     return {PEAK: lambda: _number(worker.ask({"run": 1}), "gflops")}
 
 
-def _turns(stage: Stage, turns: Mapping[str, Callable[[], float]]) -> dict[str, list[float]]:
-    outcome = take_turns(turns, rounds=stage.bench.rounds)
+def _turns(stage: Stage, turns: Mapping[str, Callable[[], float]], *, warm_up: bool = True) -> dict[str, list[float]]:
+    outcome = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
     stage.notes.update({name: f"failed: {why}" for name, why in outcome.failures.items()})
     return outcome.samples
 
@@ -145,8 +149,37 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
     return Measured(losses)
 
 
+def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Runs whole commands, each in a process of its own."""
+    materials, comparison = stage.bench.materials, stage.comparison
+    data = command.SAMPLE if comparison.workload.get("sample") else materials.data.resolve()
+    if data == command.SAMPLE and not comparison.workload.get("sample"):
+        for contender in contenders:
+            stage.note(contender.name, "needs the data of MRPC: --data_dir")
+        return Measured({})
+    weights = materials.published(comparison.size), materials.huggingface(comparison.size)
+    job = command.Job(data, *weights, comparison.max_seq_length, comparison.batch_size)
+    finished: dict[str, list[command.Finished]] = {contender.name: [] for contender in contenders}
+
+    def turn(contender: Contender) -> float:
+        done = _run_command(stage, contender, job)
+        finished[contender.name].append(done)
+        stage.versions[contender.name] = done.versions
+        return done.seconds
+
+    samples = _turns(stage, {contender.name: functools.partial(turn, contender) for contender in contenders}, warm_up=False)
+    return Measured(samples, commands=finished)
+
+
+def _run_command(stage: Stage, contender: Contender, job: command.Job) -> command.Finished:
+    bench, library, output = stage.bench, contender.library, stage.bench.materials.new_folder()
+    line = command.own(job, output) if library == OWN else command.peer(bench.environments.python(library), job, output)
+    return command.run(library, line, output, environment=variables(library, bench.threads), limit=bench.limits.answer)
+
+
 PROCEDURES: Mapping[str, Callable[[Stage, list[Contender]], Measured]] = {
     "rounds": _in_rounds,
     "fresh": _afresh,
     "curves": _curves,
+    "commands": _commands,
 }

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic, json_text
+from bert_tf.profiling.timing.wall_clock import PARTS
 
 JSON_NAME, MARKDOWN_NAME = "results.json", "results.md"
 _HELD = {True: "held", False: "**missed**", None: "not measured"}
@@ -82,6 +83,7 @@ _COLUMNS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("{unit}", lambda row: _spread(row)),
     ("ratio to {baseline}", lambda row: _spread(row.get("ratio", {}))),
     ("share of peak", lambda row: _spread(row.get("share_of_peak", {}), "{:.1%}")),
+    ("dev accuracy", lambda row: f"{row['accuracy']:.3f}" if "accuracy" in row else ""),
     ("note", lambda row: "" if row["status"] == "measured" else row["status"]),
 )
 
@@ -97,7 +99,16 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
     text = f"## {comparison['title']}\n\n    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}\n\n"
     if comparison["peak_gflops"]:
         text += f"Matmul peak, measured in the same rounds: {_spread(comparison['peak_gflops'])} GFLOP/s.\n\n"
-    return text + _table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))
+    text += _table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))
+    return "\n\n".join([text, *(_account(row) for row in comparison["rows"] if row.get("parts"))])
+
+
+def _account(row: Mapping[str, Any]) -> str:
+    """Returns where the wall time of a command went, by its own account."""
+    whole = sum(row["parts"].values())
+    cells = [(PARTS.get(name, name), f"{seconds:.1f}", f"{seconds / whole:.1%}") for name, seconds in row["parts"].items()]
+    title = f"Where the wall time of {row['contender']} went, medians; the account of each run is within 2 % of its wall time:"
+    return f"{title}\n\n{_table(('part', 's', 'share'), cells)}"
 
 
 def _spread(values: Mapping[str, Any], form: str = "") -> str:

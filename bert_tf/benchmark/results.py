@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -50,10 +51,14 @@ def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str |
         "parameters": sizes.parameters(config),
         "status": stage.notes.get(name, MEASURED),
     }
+    commands = measured.commands.get(name, ())
     samples = measured.samples.get(name)
     if name in stage.notes or not samples:
         return row
     row.update(samples=samples, **ratios.spread(samples)._asdict())
+    if commands:
+        row["accuracy"] = statistics.median(done.accuracy for done in commands)
+        row["parts"] = _medians([done.parts for done in commands])
     if baseline is not None and stage.suite.procedure != "curves":
         row["ratio"] = ratios.ratio(samples, measured.samples[baseline])._asdict()
     if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
@@ -65,6 +70,11 @@ def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str |
                 [rate * needed for rate in samples], [1e9 * peak for peak in measured.peak]
             )._asdict()
     return row
+
+
+def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Returns the median of each part, in the order of the first command."""
+    return {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
 
 
 def judge(comparisons: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:

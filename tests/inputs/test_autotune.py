@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import autotune
@@ -27,6 +28,12 @@ def test_what_is_read_is_not_tuned(input_fn):
     with tf.Graph().as_default(), datasets.readers() as found:
         tf1.data.make_initializable_iterator(input_fn())
     assert found == [("make_iterator", False)]
+
+
+def test_nor_is_what_strategies_put_between_the_reader_and_each_replica():
+    with tf.Graph().as_default(), datasets.readers() as found:
+        MultiDeviceIterator(eval_input_fn(FEATURES, 5)(), ["/cpu:0", "/cpu:0"])
+    assert found == [("multi_device_iterator_init", False), *[("make_iterator", False)] * 2]
 
 
 def test_what_is_read_without_options_is_tuned():

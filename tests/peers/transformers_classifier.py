@@ -144,6 +144,7 @@ def main():
     parser.add_argument("--epochs", type=float, default=3.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--output", type=Path, required=True)
+    parser.add_argument("--save", type=Path, help="folder of the trained model")
     args = parser.parse_args()
     transformers.set_seed(args.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(args.model)
@@ -154,6 +155,9 @@ def main():
     start = time.perf_counter()
     steps = train(model, data["train"], tokenizer, args)
     seconds = time.perf_counter() - start
+    if args.save:
+        model.save_pretrained(args.save)
+        tokenizer.save_pretrained(args.save)
     result = {
         **evaluate(model, data["dev"], tokenizer, task),
         "steps": steps,
