@@ -69,8 +69,8 @@ def make_model_fn(model: Model) -> ModelFn:
             tf.identity(features[pipeline.ROWS], name=ROWS)
             loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
-        stamps.mark(stamps.BEGAN)
-        stamps.mark(stamps.BATCH, after=list(features.values()))
+        tf.identity(features[pipeline.READY], name=stamps.BATCH)
+        features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
         update = Update(model.optimization)
 

@@ -61,7 +61,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._traces: collections.deque[Any] = collections.deque(maxlen=_TRACED)  # `StepStats`
 
     def begin(self) -> None:
-        """Adds what says where a step is; only the recorded steps compute it."""
+        """Adds what says where a step is."""
         graph = tf1.get_default_graph()
         names = {op.name for op in graph.get_operations()}
         phases = _phases(names)
@@ -71,6 +71,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
+            stamps.wait_at_gate(stamp, self._marks[-1])
         self._first_phase = phases[0][1]
         # What has to be fetched for a stamp to be true, see `stamps.mark_done`.
         self._marks += [graph.get_tensor_by_name(f"{s}{stamps.RECEIVED}:0") for s, _ in phases if s + stamps.RECEIVED in names]

@@ -1,8 +1,8 @@
 """Moments of a training step, written down by the graph itself.
 
-An Estimator reads its batch inside of the step, so only the graph knows when that was there. A stamp is an operation without
-cost that runs on the host after others. That an operation of a GPU has run says only that it was launched; that it is done,
-a value shows that the host has received from it.
+A stamp is an operation without cost that runs on the host after others. What else follows these may run before it, all of it
+where the session has a single thread: at a gate, what follows waits for the stamp where a hook wants that. That an operation
+of a GPU has run says only that it was launched; that it is done, a value shows that the host has received from it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from bert_tf.optimization import replicas
+from bert_tf.optimization.gradients import on_own_devices
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
-BEGAN = "watch/time/began"
-BATCH = "watch/time/batch"  # the batch is there
+BATCH = "watch/time/batch"  # the batch is there; its reader says when, see `inputs.pipeline.READY`
 FORWARD = "watch/time/forward"  # the loss is there; not where micro-batches take turns
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # the gradients of this replica are there
@@ -25,6 +25,7 @@ SUMS = "watch/time/sums"  # those of all replicas are, where there are several
 
 RECEIVED = "/received"  # what follows the name of a stamp in that of the value that the host waits for
 
+_GATE = "/gate"  # what follows the name of a stamp in that of its gate
 _HOST = "/device:CPU:0"
 
 
@@ -50,6 +51,25 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
     mark(name, [received])
 
 
+def gate(name: str, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
+    """Returns tensors behind the gate of a stamp; it is open, and costs nothing, until a hook lets it wait."""
+    with tf.control_dependencies([tf.no_op(name=name + _GATE)]):
+        return on_own_devices(tf.identity, tensors)
+
+
+def wait_at_gate(name: str, event: tf.Tensor, scope: str = "") -> None:
+    """Lets what is behind a gate wait for an event; not on a GPU, which would stand still for its host.
+
+    Args:
+      name: of the stamp.
+      event: what follows the stamp, or is it.
+      scope: of the replica.
+    """
+    opened = event.graph.get_operation_by_name(scope + name + _GATE)
+    if "GPU" not in opened.device:
+        opened._add_control_input(event.op)
+
+
 def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
     """Returns the stamps of the replicas of this process, and what has to be fetched with them, by name.
 
@@ -58,5 +78,5 @@ def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
     """
     several = tf.distribute.get_strategy().num_replicas_in_sync > 1
     done = [GRADIENTS, *([SUMS] if several else [])] if gradients else []
-    names = [BEGAN, BATCH, *([LAUNCHED] if gradients else []), *done, *(name + RECEIVED for name in done)]
+    names = [BATCH, *([LAUNCHED] if gradients else []), *done, *(name + RECEIVED for name in done)]
     return {name: replicas.local_tensors(name) for name in names}

@@ -52,6 +52,9 @@ class StepTimingHook(tf1.train.SessionRunHook):
         """Finds the stamps."""
         (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
         self._fetched = {TOKENS: tokens, **stamps.fetched(gradients=self._watches_gradients)}
+        for name in {stamps.GRADIENTS, stamps.SUMS} & self._fetched.keys():
+            for moment, scope in zip(self._fetched[name], replicas.local_scopes()):
+                stamps.wait_at_gate(name, moment, scope)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Starts counting."""
@@ -65,7 +68,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
             WALL.rename(BETWEEN)  # the session is ready
         self._step += 1
         WALL.enter(FIRST_STEPS if self._step <= WARM_UP_STEPS else STEPS)
-        self._began = time.monotonic()
+        self._began, self._called = time.monotonic(), time.time()
         self._looks_into = self._left > 0.0 and self._step in _TRACED
         options = tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE) if self._looks_into else None
         return tf1.train.SessionRunArgs(self._fetched, options=options)
@@ -73,13 +76,12 @@ class StepTimingHook(tf1.train.SessionRunHook):
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Takes the time."""
         del run_context
-        now = time.monotonic()
+        batch, moments = time.monotonic() - self._began, run_values.results
         WALL.leave()
-        moments = run_values.results
         last = {name: max(values) for name, values in moments.items() if name in _STAMPS}
         times = StepTimes(
-            batch=now - self._began,
-            reader=max(last[stamps.BATCH] - min(moments[stamps.BEGAN]), 0.0),
+            batch=batch,
+            reader=min(max(last[stamps.BATCH] - self._called, 0.0), batch),
             communication=_between(last, stamps.GRADIENTS, stamps.SUMS),
             lead=_between(last, stamps.LAUNCHED, stamps.GRADIENTS),
             tokens=int(moments[TOKENS]),

@@ -110,7 +110,8 @@ class Update:
 
         if self._optimization.micro_batches == 1:
             stamps.mark_done(stamps.FORWARD, loss, after=[])
-            loss, *gradients = differentiate(loss)
+            (one,) = stamps.gate(stamps.FORWARD, [tf.ones([], loss.dtype)])  # backward begins with it
+            loss, *gradients = differentiate(loss * one)
         else:  # the loss above is never computed, but its graph owns the variables, and the table reads the whole batch
             loss, *gradients = accumulation.add_up(
                 lambda some, number: differentiate(loss_of(some, number)),
@@ -131,9 +132,11 @@ class Update:
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
         stamps.mark(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them
         stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
+        (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
         *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])
         if replicas.count() > 1:
             stamps.mark_done(stamps.SUMS, loss, after=gradients)
+            *gradients, loss = stamps.gate(stamps.SUMS, [*gradients, loss])
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import time
 from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
@@ -25,6 +26,7 @@ _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix prod
 ROWS = "rows"  # [B] int32, numbers of the examples
 GLOBAL_BATCH_SIZE = "global_batch_size"  # scalar int32, examples of the step over all replicas
 GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
+READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
 InputFn = Callable[..., tf.data.Dataset]
 
@@ -180,7 +182,7 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
-                yield {**padded, ROWS: part.astype(np.int32), **whole}
+                yield {**padded, ROWS: part.astype(np.int32), **whole, READY: np.float64(time.time())}
 
     def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         context = input_context or tf.distribute.InputContext()
@@ -189,6 +191,7 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
         signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_BATCH_SIZE, GLOBAL_TOKENS)}
+        signature[READY] = tf.TensorSpec([], tf.float64)
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
         return autotune.prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))
 

@@ -28,8 +28,12 @@ def local_tensors(name: str) -> list[tf.Tensor]:
     What replicas add up is fetched from all: NCCL waits for ever for one that nobody asks.
     """
     graph = tf.compat.v1.get_default_graph()
-    scopes = ["", *(f"replica_{replica}/" for replica in range(1, local_count()))]  # TensorFlow's
-    return [graph.get_tensor_by_name(f"{scope}{name}:0") for scope in scopes]
+    return [graph.get_tensor_by_name(f"{scope}{name}:0") for scope in local_scopes()]
+
+
+def local_scopes() -> list[str]:
+    """Returns the name scopes that TensorFlow gives to the replicas of this process."""
+    return ["", *(f"replica_{replica}/" for replica in range(1, local_count()))]
 
 
 def number() -> int:

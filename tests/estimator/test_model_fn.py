@@ -34,6 +34,7 @@ def build(mode, *, head=TWO_CLASSES, label_ids=None, with_labels=True, **model):
     settings = {"seed": 1, "optimization": optimization, **model}
     batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
     batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_BATCH_SIZE: tf.constant(8), pipeline.GLOBAL_TOKENS: tf.constant(72)}
+    batch[pipeline.READY] = tf.constant(0.0, tf.float64)
     if label_ids is not None:
         batch["label_ids"] = tf.constant(label_ids)
     if not with_labels:

@@ -56,6 +56,8 @@ def small_run(hook, start, steps):
         loss = tf.random.uniform([])
         stamps.mark(stamps.BATCH)
         stamps.mark_done(stamps.GRADIENTS, loss, after=[])
+        for name in (stamps.BATCH, stamps.GRADIENTS):
+            stamps.gate(name, [loss])
         update = step.assign_add(1)
         scaffold = tf1.train.Scaffold(init_fn=lambda _, session: step.load(start, session))
         with tf1.train.MonitoredSession(tf1.train.ChiefSessionCreator(scaffold), hooks=[hook]) as session:

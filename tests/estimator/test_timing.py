@@ -2,57 +2,31 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.config import BertConfig
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.hooks import CheckpointHook
-from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests.estimator import toy
+from tests.estimator.timing_check import LARGE, SLOW, slow_features
 
 tf1 = tf.compat.v1
 
 STEPS = 50
 SCHEDULE = Schedule(examples=24, batch_size=4, epochs=1, fixed_steps=STEPS)
-SLOW = 0.03  # seconds
-WIDE = BertConfig(
-    vocab_size=20,
-    hidden_size=512,
-    num_hidden_layers=1,
-    num_attention_heads=8,
-    intermediate_size=2048,
-    max_position_embeddings=64,
-)
-
-
-class SlowFeatures(SentenceFeatures):
-    """Takes its time for every batch."""
-
-    def batch(self, rows, tokens):
-        time.sleep(SLOW)
-        return super().batch(rows, tokens)
 
 
 def timing(folder):
     return json.loads((folder / "timing.json").read_text(encoding="utf-8"))
-
-
-def long_features(examples, tokens):
-    ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
-    lengths = np.full(examples, tokens, np.int32)
-    return SentenceFeatures(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +38,8 @@ def tiny(tmp_path_factory):
 
 
 def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
-    data = SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(SentenceFeatures)})
     with caplog.at_level("INFO", logger="absl"):
-        toy.train(tmp_path, schedule=SCHEDULE, data=data, training={"save_checkpoints_steps": 1000})
+        toy.train(tmp_path, schedule=SCHEDULE, data=slow_features(), training={"save_checkpoints_steps": 1000})
     found = timing(tmp_path)
     assert found["diagnosis"]["kind"] == INPUT_BOUND
     assert found["diagnosis"]["text"] in caplog.text
@@ -79,9 +52,7 @@ def test_many_tiny_operations_make_a_run_host_bound(tiny):
 
 
 def test_a_large_model_makes_a_run_device_bound(tmp_path):
-    data = long_features(32, 64)
-    schedule = Schedule(32, 16, 1, fixed_steps=44)
-    toy.train(tmp_path, schedule=schedule, data=data, config=WIDE, training={"save_checkpoints_steps": 1000})
+    toy.train(tmp_path, **LARGE, training={"save_checkpoints_steps": 1000})
     found = timing(tmp_path)["diagnosis"]
     assert found["kind"] == DEVICE_BOUND, found["text"]
     assert found["shares"]["idle"] < 0.2
@@ -152,7 +123,7 @@ def test_micro_batches_are_one_step(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def replicas():
+def one_core():
     """What tests/estimator/timing_check.py reports; in a process of its own, since devices are set up only once."""
     command = [sys.executable, "-m", "tests.estimator.timing_check"]
     root = Path(__file__).parents[2]
@@ -161,20 +132,32 @@ def replicas():
     return json.loads(result.stdout)
 
 
-def test_a_slow_all_reduce_makes_a_run_communication_bound(replicas):
-    found = replicas["timing"]
+def test_on_one_core_computing_is_not_waiting_for_the_batch(one_core):
+    """There the operations of a step, stamps among them, run in any order."""
+    found = one_core["large"]["diagnosis"]
+    assert found["kind"] == DEVICE_BOUND, found["text"]
+    assert found["shares"]["reader"] < 0.05
+
+
+def test_on_one_core_a_slow_reader_makes_a_run_input_bound(one_core):
+    found = one_core["slow"]["diagnosis"]
+    assert found["kind"] == INPUT_BOUND, found["text"]
+
+
+def test_a_slow_all_reduce_makes_a_run_communication_bound(one_core):
+    found = one_core["timing"]
     assert found["diagnosis"]["kind"] == COMMUNICATION_BOUND, found["diagnosis"]["text"]
     assert (
-        0.9 * replicas["seconds"] < found["communication"]["p50"] < 2 * replicas["seconds"]
+        0.9 * one_core["seconds"] < found["communication"]["p50"] < 2 * one_core["seconds"]
     )  # both replicas wait at the same time
 
 
-def test_replicas_share_a_step_and_its_tokens_count_once(replicas):
-    assert sum(replicas["timing"][f"{kind}steps"] for kind in ("", "first_", "traced_")) == replicas["steps"]
-    lines = replicas["lines"][:3]  # an epoch: three batches of eight
+def test_replicas_share_a_step_and_its_tokens_count_once(one_core):
+    assert sum(one_core["timing"][f"{kind}steps"] for kind in ("", "first_", "traced_")) == one_core["steps"]
+    lines = one_core["lines"][:3]  # an epoch: three batches of eight
     tokens = [8 * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
     assert sum(tokens) == pytest.approx(toy.features(24).lengths.sum())
 
 
-def test_reports_of_replicas_have_the_cost_of_communication(replicas):
-    assert replicas["lines"][-1]["communication_cost"] > 0.9 * replicas["seconds"]
+def test_reports_of_replicas_have_the_cost_of_communication(one_core):
+    assert one_core["lines"][-1]["communication_cost"] > 0.9 * one_core["seconds"]

@@ -1,22 +1,27 @@
-"""Trains on two replicas with a slow all-reduce, and prints as JSON what was measured; run by test_timing.py.
+"""Trains on one core with what makes a run slow, and prints as JSON what was measured; run by test_timing.py.
 
-A process of its own, since devices are set up only once: two logical CPUs are the replicas.
+A process of its own, since devices are set up only once: two logical CPUs are replicas with a slow all-reduce.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import tensorflow as tf
 
+from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
+from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.diagnosis import Setting
@@ -27,10 +32,42 @@ from tests.estimator import toy
 
 STEPS = 40
 SECONDS = 0.04  # that adding up takes
-CPUS = DeviceSettings(virtual_devices=2, inter_op_threads=6)  # what waits shall keep no thread from the reader
+SLOW = 0.05  # that the reader takes for a batch
+CPUS = DeviceSettings(virtual_devices=2, intra_op_threads=1, inter_op_threads=1)
 NAMES = ("/device:CPU:0", "/device:CPU:1")
 
+_WIDE = BertConfig(
+    vocab_size=20,
+    hidden_size=512,
+    num_hidden_layers=1,
+    num_attention_heads=8,
+    intermediate_size=2048,
+    max_position_embeddings=64,
+)
+
 _add_up = replicas.add_up
+
+
+class SlowFeatures(SentenceFeatures):
+    """Takes its time for every batch."""
+
+    def batch(self, rows, tokens):
+        time.sleep(SLOW)
+        return super().batch(rows, tokens)
+
+
+def slow_features() -> SlowFeatures:
+    return SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(SentenceFeatures)})
+
+
+def long_features(examples, tokens):
+    ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
+    lengths = np.full(examples, tokens, np.int32)
+    return SentenceFeatures(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
+
+
+# A model whose step is computing, and the data for it.
+LARGE = {"schedule": Schedule(32, 16, 1, fixed_steps=44), "data": long_features(32, 64), "config": _WIDE}
 
 
 def slow_add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -54,14 +91,25 @@ def train(folder: Path) -> None:
     run.train(estimator, toy.features(24), training, seed=3, machine=machine)
 
 
+def timing(folder: Path, **settings) -> dict:
+    """Trains one replica; returns what timing.json holds."""
+    toy.train(folder, **settings, training={"save_checkpoints_steps": 1000})
+    return json.loads((folder / "timing.json").read_text())
+
+
 def main() -> None:
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     devices.configure(CPUS, {})
-    replicas.add_up = slow_add_up
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        large = timing(folder / "large", **LARGE)
+        schedule = Schedule(examples=24, batch_size=4, epochs=1, fixed_steps=STEPS)
+        slow = timing(folder / "slow", schedule=schedule, data=slow_features())
+        replicas.add_up = slow_add_up
         train(folder)
         result = {"timing": json.loads((folder / "timing.json").read_text()), "lines": toy.metrics_lines(folder)}
-    json.dump({**result, "steps": STEPS, "seconds": SECONDS}, sys.stdout)
+    json.dump({**result, "large": large, "slow": slow, "steps": STEPS, "seconds": SECONDS}, sys.stdout)
 
 
 if __name__ == "__main__":

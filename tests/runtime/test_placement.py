@@ -231,6 +231,7 @@ def test_a_gpu_has_kernels_for_all_of_training(function, optimization):
         shapes |= {pipeline.ROWS: [None], pipeline.GLOBAL_BATCH_SIZE: [], pipeline.GLOBAL_TOKENS: []}
         with tf.device("/cpu:0"):
             batch = {name: tf1.placeholder(tf.int32, shape) for name, shape in shapes.items()}
+            batch[pipeline.READY] = tf1.placeholder(tf.float64, [])
         make_model_fn(model)(batch, "train")
         tf1.train.Saver()
         definition = graph.as_graph_def()
