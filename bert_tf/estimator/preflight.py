@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from absl import logging
+
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
@@ -13,18 +15,19 @@ from bert_tf.tasks.base import SentenceExample
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
-# Some configurations round the vocabulary up for the hardware; a larger gap means another model's vocabulary.
-_LARGEST_ROUNDING = 128
+_ROUNDED_TO = (8, 16, 32, 64, 128)  # rows of the table of words, for the hardware; 30522 pieces become 30528 rows
 
 
 def check_model(config: BertConfig, vocabulary: Vocabulary, *, lower_case: bool, max_seq_length: int) -> list[str]:
     """Returns one line for each misfit of configuration, vocabulary and sequence length."""
     problems = []
-    if not 0 <= config.vocab_size - len(vocabulary) < _LARGEST_ROUNDING:
-        problems.append(
-            f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size};"
-            " take vocab.txt and bert_config.json from one folder"
-        )
+    if config.vocab_size != len(vocabulary):
+        multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
+        said = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
+        if multiple is None:
+            problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
+        else:
+            logging.info("%s: padded to a multiple of %d", said, multiple)
     if vocabulary.is_cased and lower_case:
         problems.append("the vocabulary is cased but --do_lower_case is on; add --nodo_lower_case")
     if not vocabulary.is_cased and not lower_case:
