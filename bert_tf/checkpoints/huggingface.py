@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 import os
@@ -116,7 +115,7 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
         if (source / name).is_file():
             digest.update((source / name).read_bytes())
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
-    return unchanged(target, functools.partial(convert, source))
+    return unchanged(target, lambda path: convert(source, path))
 
 
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
