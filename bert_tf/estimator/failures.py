@@ -92,7 +92,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
             f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
             " lower --learning_rate or look at the data"
         )
-    unwritable = [line for line in text.splitlines() if any(os.strerror(number) in line for number in _UNWRITABLE)]
+    unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):

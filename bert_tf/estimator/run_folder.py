@@ -47,8 +47,9 @@ def writing(output_dir: str | os.PathLike[str]) -> Iterator[None]:
       OutputError: another process writes to it, or it cannot be made.
     """
     with lock.writing_folder(output_dir, instead="name another --output_dir"):
-        for place in (Path(output_dir), *(path for path in Path(output_dir).iterdir() if path.is_dir())):
-            _delete_unfinished(place)
+        with contextlib.suppress(OSError):  # it is in nobody's way
+            for place in (Path(output_dir), *filter(Path.is_dir, Path(output_dir).iterdir())):
+                _delete_unfinished(place)
         yield
 
 
@@ -69,8 +70,7 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 def _delete_unfinished(folder: Path) -> None:
     for pattern in (atomic.TEMPORARY, "*.tempstate*", "model.ckpt-*_temp", "eval_forward"):
         for rest in folder.glob(pattern):
-            with contextlib.suppress(OSError):  # it is in nobody's way
-                shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
