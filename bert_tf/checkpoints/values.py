@@ -27,13 +27,24 @@ def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | 
       names: entries of it.
     """
     wanted = list(names)
-    others = [f"{name} ({reader.dtypes[name].name})" for name in wanted if reader.dtypes[name] not in _FLOATS]
-    if others:
-        return f"{reader.prefix}: weights that are no floats: {_first(others)}; take another checkpoint"
+    problem = problem_of_types(reader, wanted)
+    if problem:
+        return problem
     try:
         return problem_of_values(reader.prefix, [name for name in wanted if not np.isfinite(_as_float32(reader[name])).all()])
     except CheckpointError as error:
         return str(error)
+
+
+def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | None:
+    """Returns one line on weights that are no floats; None where there are none.
+
+    Args:
+      reader: the checkpoint.
+      names: entries of it.
+    """
+    others = [f"{name} ({reader.dtypes[name].name})" for name in names if reader.dtypes[name] not in _FLOATS]
+    return f"{reader.prefix}: weights that are no floats: {_first(others)}; take another checkpoint" if others else None
 
 
 def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:

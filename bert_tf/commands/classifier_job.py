@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 from absl import logging
@@ -146,15 +147,17 @@ def _check(job: Job) -> RestorePlan:
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
-        now = {"labels": list(job.task.labels), "kind": job.task.head.kind, "vocabulary_sha256": job.vocabulary.fingerprint}
+        now = {"labels": list(job.task.labels), "kind": job.task.head.kind}
         problems += run_folder.misfits(job.output_dir, now)
+    weights_in = Path(job.source.checkpoint).parent if TRAIN in job.splits else job.output_dir
+    problems += run_folder.misfits_of_parts(weights_in, job.config, job.vocabulary)
     place = job.settings.devices.place
     if place:
         placement.check_layers(placement.parse(place), job.config.num_hidden_layers)
     parts.check_layers(parts.parse_frozen(job.settings.train.freeze), job.config.num_hidden_layers)
     plan = plan_restore(reader, job.config, CLASSIFICATION_VARIABLES)
     problems += preflight.check_checkpoint(reader, plan)
-    if TRAIN not in job.splits:
+    if TRAIN not in job.splits and not problems:
         weights, bias = CLASSIFICATION_VARIABLES
         labels = job.task.head.num_labels
         problems += preflight.check_head(reader, {weights: (labels, job.config.hidden_size), bias: (labels,)})

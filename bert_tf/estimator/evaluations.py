@@ -25,12 +25,24 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     """
     path = Path(output_dir) / EVALUATIONS_FILE
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        return [line for line in lines if line["step"] <= up_to]
+        texts = path.read_bytes().splitlines()
     except FileNotFoundError:
         return []
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise OutputError(f"{path}: unreadable; delete the damaged lines") from error
+    except OSError as error:
+        raise OutputError(f"{path}: cannot read: {error.strerror}") from error
+    lines = [_parsed(path, number, text) for number, text in enumerate(texts, start=1)]
+    return [line for line in lines if line["step"] <= up_to]
+
+
+def _parsed(path: Path, number: int, text: bytes) -> Line:
+    """Returns a line that decides on the best checkpoint and on an early end, so that none may be guessed."""
+    try:
+        found = json.loads(text)
+        if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
+            raise TypeError
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
+    return found  # type: ignore[no-any-return]
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
@@ -73,6 +85,10 @@ def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
 
 
 def _worth(line: Line, metric: str) -> float:
+    if metric not in line:
+        raise OutputError(
+            f"{EVALUATIONS_FILE}: the line of step {line['step']} has no {metric}; restore the line, or delete it"
+        )
     value = line[metric]
     if value is None:
         return -math.inf

@@ -19,7 +19,7 @@ from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.runtime.peers import START_AGAIN
 
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
-_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS)
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
 @contextlib.contextmanager
@@ -34,12 +34,11 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
     try:
         with _quiet_event_writer():
             yield
-    except (tf.errors.OpError, IndexError) as error:  # the writer of event files raises IndexError
+    # The writer of event files raises IndexError, and a saver without a folder ValueError.
+    except (tf.errors.OpError, IndexError, OSError, OutputError, ValueError) as error:
+        if cleans and not Path(folder).is_dir():
+            raise OutputError(f"{folder}: was deleted while it was written to; the same command begins anew") from error
         raise _readable(error, folder, progress) from error
-    except OSError as error:
-        if error.errno in _UNWRITABLE:
-            raise OutputError(f"{folder}: cannot write: {error.strerror}; the last whole checkpoint is kept") from error
-        raise
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
             _delete_torn_saves(Path(folder))
@@ -80,14 +79,20 @@ def _quiet_event_writer() -> Iterator[None]:
         threading.excepthook = earlier
 
 
-def _readable(error: tf.errors.OpError | IndexError, folder: str, progress: ProgressHook | None) -> Exception:
+def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> Exception:
+    if isinstance(error, (OutputError, ValueError)):
+        return error
+    if isinstance(error, OSError):
+        if error.errno not in _UNWRITABLE:
+            return error
+        return OutputError(f"{error.filename or folder}: cannot write: {error.strerror}; the last whole checkpoint is kept")
     text = str(getattr(error, "message", error))
     if NOT_FINITE in text and progress is not None:
         return TrainingError(
             f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"
             " lower --learning_rate or look at the data"
         )
-    unwritable = [line for line in text.splitlines() if any(os.strerror(number) in line for number in _UNWRITABLE)]
+    unwritable = [line for line in text.splitlines() if any(os.strerror(n).lower() in line.lower() for n in _UNWRITABLE)]
     if unwritable:
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):

@@ -58,6 +58,9 @@ class Forward:
             if found != shape:
                 state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
                 raise CheckpointError(f"{checkpoint}: {name} {state}; is it of another model or task?")
+        problem = values.problem_of_types(reader, wanted)
+        if problem:
+            raise CheckpointError(problem)
         # Outside of a graph a saver would build another one.
         with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix, self._graph.as_default():
             try:

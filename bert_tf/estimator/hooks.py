@@ -384,6 +384,21 @@ def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:
-    if path.is_file():
-        lines = path.read_text(encoding="utf-8").split("\n")[:-1]  # what follows the last line end was cut off by a kill
-        atomic.write_text(path, "".join(f"{line}\n" for line in lines if json.loads(line)["step"] <= step))
+    """Leaves out lines of later steps, and those that cannot be read: they are of the log alone."""
+    if not path.is_file():
+        return
+    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[
+        :-1
+    ]  # what follows the last line end was cut off by a kill
+    steps = [_step_of(line) for line in lines]
+    atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))
+    if None in steps:
+        logging.warning("%s: lines that cannot be read are left out: %d", path, steps.count(None))
+
+
+def _step_of(line: str) -> int | None:
+    try:
+        step = json.loads(line)["step"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return step if isinstance(step, int) else None

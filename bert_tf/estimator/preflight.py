@@ -16,8 +16,7 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 _SHORTEST = 5  # [CLS] a [SEP] b [SEP]
-# Some configurations round the vocabulary up for the hardware; a larger gap means another model's vocabulary.
-_LARGEST_ROUNDING = 128
+_ROUNDED_TO = (8, 16, 32, 64, 128)  # rows of the table of words, for the hardware; 30522 pieces become 30528 rows
 # What a vocabulary is that a setting of --do_lower_case does not suit.
 _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "off", "drop --nodo_lower_case")}
 
@@ -25,11 +24,13 @@ _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "
 def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: int) -> list[str]:
     """Returns one line for each misfit of configuration, vocabulary and sequence length."""
     problems = []
-    if not 0 <= config.vocab_size - len(vocabulary) < _LARGEST_ROUNDING:
-        problems.append(
-            f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size};"
-            " take vocab.txt and bert_config.json from one folder"
-        )
+    if config.vocab_size != len(vocabulary):
+        multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
+        said = f"the vocabulary has {len(vocabulary)} pieces, the configuration says {config.vocab_size}"
+        if multiple is None:
+            problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
+        else:
+            logging.info("%s: padded to a multiple of %d", said, multiple)
     if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
         problems.append(
             f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"

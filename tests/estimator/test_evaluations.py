@@ -30,11 +30,21 @@ def test_a_run_without_evaluations_has_no_file(tmp_path):
     assert evaluations.read(tmp_path, up_to=20) == []
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]\n", b'{"eval_loss": 1}\n', b"\xff\n", b'{"step": null}\n'])
-def test_a_damaged_file_is_named(tmp_path, content):
-    (tmp_path / "evaluations.jsonl").write_bytes(content)
-    with pytest.raises(OutputError, match=f"^{tmp_path}/evaluations.jsonl: unreadable; delete the damaged lines$"):
+@pytest.mark.parametrize(
+    "line",
+    [b"{", b"[]", b"", b'{"eval_loss": 1}', b"\xff", b'{"step": null}', b'{"step": 20, "eval_f1": "1"}', b"[" * 100_000],
+    ids=range(8),
+)
+def test_a_damaged_line_is_named(tmp_path, line):
+    (tmp_path / "evaluations.jsonl").write_bytes(b'{"step": 10, "eval_f1": null}\n' + line + b"\n")
+    said = f"^{tmp_path}/evaluations.jsonl:2: not an evaluation; restore the line, or delete it$"
+    with pytest.raises(OutputError, match=said):
         evaluations.read(tmp_path, up_to=20)
+
+
+def test_a_line_without_the_metric_is_named():
+    with pytest.raises(OutputError, match="step 10 has no eval_f1; restore the line, or delete it"):
+        evaluations.best(lines(0.5), "eval_f1")
 
 
 def test_what_is_no_number_is_null(tmp_path):

@@ -36,12 +36,15 @@ def examples(*labels):
     return [SentenceExample(f"train-{i}", "a", label=label) for i, label in enumerate(labels)]
 
 
-@pytest.mark.parametrize("vocab_size", [7, 8, 134])  # up to 127 more, for the hardware
-def test_a_configuration_may_round_the_vocabulary_up(vocab_size):
-    assert check_model(vocab_size) == []
+@pytest.mark.parametrize(("vocab_size", "multiple"), [(8, 8), (16, 16), (64, 64), (128, 128)])
+def test_a_configuration_may_round_the_vocabulary_up_which_is_said(vocab_size, multiple, caplog):
+    with caplog.at_level("INFO", logger="absl"):
+        assert check_model(vocab_size) == []
+    said = f"the vocabulary has 7 pieces, the configuration says {vocab_size}: padded to a multiple of {multiple}"
+    assert caplog.messages == [said]
 
 
-@pytest.mark.parametrize("vocab_size", [6, 135, 30522])
+@pytest.mark.parametrize("vocab_size", [6, 9, 24, 134, 256, 30522])
 def test_the_vocabulary_of_another_model_is_named(vocab_size):
     (problem,) = check_model(vocab_size)
     assert problem.startswith(f"the vocabulary has 7 pieces, the configuration says {vocab_size}; take vocab.txt and")

@@ -398,6 +398,33 @@ def test_training_does_not_go_on_from_what_is_no_number(copy, caplog):
     assert all(np.isfinite(value).all() for value in toy.entries(copy).values())
 
 
+def test_damaged_lines_of_the_log_are_left_out(copy, pretrained, caplog):
+    (copy / f"model.ckpt-{LAST}.index").unlink()
+    path = copy / "metrics.jsonl"
+    path.write_bytes(b"{\n" + path.read_bytes() + b'\xff\n[]\n{"step": "x"}\nhalf a li')
+    toy.train(copy, restore=pretrained)
+    assert [line["step"] for line in toy.metrics_lines(copy)] == list(range(1, LAST + 1))
+    assert f"{path}: lines that cannot be read are left out: 4" in caplog.messages
+
+
+def test_a_folder_that_is_deleted_while_it_is_written_is_one_line(tmp_path, pretrained, at_step):
+    at_step(3, lambda: shutil.rmtree(tmp_path / "out"))
+    with pytest.raises(OutputError, match=f"^{tmp_path}/out: was deleted while it was written to; the same command begins"):
+        toy.train(tmp_path / "out", restore=pretrained)
+
+
+def test_a_folder_in_the_place_of_a_file_is_one_line(tmp_path, pretrained):
+    (tmp_path / "metrics.jsonl").mkdir()
+    with pytest.raises(OutputError, match=f"^{tmp_path}/metrics.jsonl: cannot write: Is a directory; the last whole"):
+        toy.train(tmp_path, restore=pretrained)
+
+
+def test_a_file_in_the_place_of_a_folder_is_one_line(copy):
+    (copy / "eval").touch()
+    with pytest.raises(OutputError, match=r"cannot write: .*(File exists|Not a directory)"):
+        run.report_to_tensorboard(toy.make_estimator(copy), {"eval_accuracy": 0.5}, LAST)
+
+
 def test_poisoned_weights_stop_at_the_first_step(tmp_path):
     restore = toy.restore_plan(tmp_path / "model", poison="bert/pooler/dense/bias")
     with pytest.raises(TrainingError, match=r"^step 1: the loss or its gradient is not a finite number"):
