@@ -110,7 +110,7 @@ def _opened(output: str) -> Iterator[BinaryIO]:
         return
     with atomic.replacing(output) as temporary, temporary.open("wb") as file:
         yield file
-        resumable.forget(output)
+        resumable.forget(atomic.linked(Path(output)))
 
 
 def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:

@@ -94,6 +94,7 @@ MISTAKES = {
         "{'cluster': 1}",
         "no JSON: Expecting property name enclosed in double quotes at line 1, column 2; write " + EXAMPLE,
     ),
+    "brackets without end": ("[" * 50_000, "JSON that cannot be read; write " + EXAMPLE),
     "no JSON on the second line": ('{"cluster":\n }', "no JSON: Expecting value at line 2, column 2; write " + EXAMPLE),
     "a list": ('["a:2222"]', '["a:2222"] is no object in braces; write ' + EXAMPLE),
     "a number": ("7", "7 is no object in braces; write " + EXAMPLE),
