@@ -268,6 +268,7 @@ def test_a_flag_given_twice_takes_the_last_value():
         ("--freeze=,", "--freeze=,: names no part"),
         ("--profile_steps=1-9999999999", "--profile_steps=1-9999999999: steps count up to 2147483647"),
         (f"--profile_steps={'9' * 5000}", "is a step or a range of steps"),
+        ("--output_dir=out[1]", "--output_dir=out[1]: TensorFlow takes * ? [ in a name for a pattern; name another"),
         ("--do_train=perhaps", "flag --do_train=perhaps"),
         ("--nodo_train=1", "--nodo_train=1 does not take an argument"),
         ("--flagfile=/no/such/file", "Unable to open flagfile"),
