@@ -185,8 +185,10 @@ def test_a_pipe_is_written_into(tmp_path):
 @pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
 def test_an_open_file_is_not_replaced_under_who_has_opened_it(tmp_path, folder):
     with (tmp_path / "log").open("w+b") as file:
+        os.write(file.fileno(), b"old ")
         through(f"{folder}/{file.fileno()}")
-        assert file.read() == b"new"
+        os.write(file.fileno(), b" end")
+        assert (tmp_path / "log").read_bytes() == b"old new end"
     assert names(tmp_path) == ["log"]
 
 
