@@ -106,8 +106,10 @@ def _out_of_memory(error: BaseException) -> str | None:
 
 
 def _odd_name(error: BaseException) -> str | None:
-    if isinstance(error, UnicodeEncodeError) and any("\udc80" <= letter <= "\udcff" for letter in error.object):
-        return f"{error.object!r}: a name with bytes that are not {error.encoding}; rename it, or set PYTHONUTF8=1"
+    if not isinstance(error, UnicodeEncodeError):
+        return None
+    if error.encoding != "utf-8" or any("\udc80" <= letter <= "\udcff" for letter in error.object):
+        return f"{error.object[:_SHOWN]!r}: cannot be written in {error.encoding}; rename the file, or set PYTHONUTF8=1"
     return None
 
 
