@@ -2,7 +2,10 @@
 
 import sys
 
-from bert_tf.__main__ import run
-
 if __name__ == "__main__":
+    try:
+        from bert_tf.__main__ import run
+    except KeyboardInterrupt:
+        sys.stderr.write("error: stopped\n")  # before there is anything to go on from
+        sys.exit(130)
     sys.exit(run(["bert_tf", "classifier", *sys.argv[1:]]))

@@ -8,6 +8,8 @@ import glob
 import os
 import re
 import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +17,7 @@ from bert_tf import files
 from bert_tf.errors import OutputError
 
 # Names of what the process has open: a file that they lead to is not theirs to replace.
-_OPEN = re.compile(r"/dev/(std(out|err)|fd/\d+)|/proc/[^/]+/fd/\d+")
+_OPEN = re.compile(r"/dev/stdout|/dev/stderr|(?:/dev/fd|/proc/self/fd)/(\d+)")
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
 TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
 
@@ -25,17 +27,21 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """Yields a temporary name beside `path`, for a file or a folder; leaving the block renames it to `path`.
 
     Where the block fails, what was written is deleted and `path` is as it was. Links stay, and what they lead to is replaced.
-    A pipe or device cannot be replaced: its own name is yielded.
+    A pipe or device cannot be replaced: its own name is yielded; what the process has open is added to, where it has got to.
 
     Raises:
       OutputError: the operating system refuses: no space, no permission, a file where a folder should be.
     """
     named = Path(path)
     with readable_errors(named):
-        target = linked(named)
-        if is_written_into(named):
+        if _OPEN.fullmatch(os.fspath(path)):
+            with _into_open(os.fspath(path)) as temporary:
+                yield temporary
+            return
+        if is_written_into(path):
             yield named
             return
+        target = linked(named)
     temporary = _beside(target, "tmp")
     try:
         with readable_errors(named):
@@ -51,6 +57,19 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _into_open(name: str) -> Iterator[Path]:
+    """Yields a temporary name, whose contents go to an open file: opened anew it would be written from its start."""
+    match = _OPEN.fullmatch(name)
+    number = int(match[1]) if match and match[1] else 2 if name.endswith("err") else 1
+    with tempfile.TemporaryDirectory() as folder:
+        temporary = Path(folder) / "whole"
+        yield temporary
+        sys.stdout.flush()
+        with temporary.open("rb") as source, open(os.dup(number), "wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def is_written_into(path: str | os.PathLike[str]) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import os
 from collections.abc import Mapping
 from typing import Any
@@ -135,9 +134,9 @@ def _check_value(name: str, value: object, kind: str) -> None:
         raise ConfigError(f"{name} is {value}, expected at least 1")
     most = MOST_LAYERS if name == "num_hidden_layers" else _LARGEST
     if kind == "int" and value > most:
-        raise ConfigError(f"{name} is {value:.3g}, expected at most {most}")
+        raise ConfigError(f"{name} is too large, expected at most {most}")
     if name.endswith("_prob") and not 0 <= value < 1:
         raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
     # JSON as Python reads it knows NaN and Infinity, and NaN compares as false.
-    if not 0 < value < math.inf and not name.endswith("_prob"):
+    if not 0 < value < _LARGEST and not name.endswith("_prob"):
         raise ConfigError(f"{name} is {value}, expected a positive number")

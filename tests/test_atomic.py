@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 
 import pytest
 
@@ -141,3 +142,69 @@ def test_make_folder_reports_missing_permission(tmp_path, monkeypatch):
     with pytest.raises(OutputError) as caught:
         make_folder(tmp_path)
     assert str(caught.value) == f"{tmp_path}: cannot write: no permission; name another folder"
+
+
+def through(path, content=b"new") -> None:
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def test_a_link_stays_and_what_it_leads_to_is_replaced(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there/results.txt")
+    through(tmp_path / "link", b"first")
+    through(tmp_path / "link", b"second")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "there" / "results.txt").read_bytes() == b"second"
+    assert names(tmp_path / "there") == ["results.txt"]
+
+
+def test_a_link_to_itself_is_reported(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(OutputError, match="loop: cannot write: Too many levels of symbolic links"):
+        through(tmp_path / "loop")
+    assert (tmp_path / "loop").is_symlink()
+
+
+def test_a_device_is_written_into():
+    through(os.devnull)
+    assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
+    with pytest.raises(OutputError, match="/dev/full: cannot write: No space left on device"):
+        through("/dev/full")
+
+
+def test_a_pipe_is_written_into(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_text(tmp_path / "pipe", "new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert names(tmp_path) == ["pipe"]
+
+
+@pytest.mark.parametrize("folder", ["/dev/fd", "/proc/self/fd"])
+def test_an_open_file_is_not_replaced_under_who_has_opened_it(tmp_path, folder):
+    with (tmp_path / "log").open("w+b") as file:
+        os.write(file.fileno(), b"old ")
+        through(f"{folder}/{file.fileno()}")
+        os.write(file.fileno(), b" end")
+        assert (tmp_path / "log").read_bytes() == b"old new end"
+    assert names(tmp_path) == ["log"]
+
+
+def test_the_longest_name_has_room_for_a_temporary_one(tmp_path):
+    through(tmp_path / ("é" * 127))
+    assert names(tmp_path) == ["é" * 127]
+    with pytest.raises(OutputError, match="cannot write: File name too long"):
+        through(tmp_path / ("é" * 128))
+
+
+def test_a_folder_may_be_a_link_to_one_that_is_not_there_yet(tmp_path):
+    (tmp_path / "out").symlink_to("disk/out")
+    assert make_folder(tmp_path / "out") == tmp_path / "out"
+    assert (tmp_path / "disk" / "out").is_dir()
+
+
+def test_bytes_of_a_name_that_are_not_utf8_are_spelled(tmp_path):
+    write_text(tmp_path / "results.txt", "a\udcff")
+    assert (tmp_path / "results.txt").read_bytes() == b"a\\udcff"

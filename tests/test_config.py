@@ -117,6 +117,8 @@ def test_unknown_activation_lists_the_known_ones(name):
     ("name", "value", "expected"),
     [
         ("vocab_size", 0, "vocab_size is 0, expected at least 1"),
+        ("num_hidden_layers", 10**9, "num_hidden_layers is too large, expected at most 1000"),
+        ("vocab_size", 10**400, "vocab_size is too large, expected at most 16777216"),
         ("num_hidden_layers", -1, "num_hidden_layers is -1, expected at least 1"),
         ("hidden_size", 12.0, "hidden_size is 12.0, expected a number"),
         ("hidden_size", "12", "hidden_size is '12', expected a number"),

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+ROOT = Path(__file__).resolve().parents[1]
 PRELUDE = "import sys; from bert_tf import streams; streams.make_safe(); "
 
 
@@ -47,3 +49,13 @@ def test_a_closed_input_is_an_error_where_it_is_read():
 def test_any_text_and_any_name_of_a_file_can_be_printed(encoding, expected):
     line = f"PYTHONIOENCODING={encoding} {sys.executable} -c '{PRELUDE}print(\"caf\\u00e9 a\\udcff\")'"
     assert subprocess.run(["bash", "-c", line], capture_output=True, check=True).stdout == expected
+
+
+@pytest.mark.parametrize("redirection", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("command", ["-m bert_tf report --help", "run_classifier.py --help"])
+def test_help_that_nobody_can_read_is_one_line(command, redirection):
+    line = f"{sys.executable} {command} {redirection}"
+    done = subprocess.run(["bash", "-c", line], capture_output=True, text=True, check=False, cwd=ROOT)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard output: cannot write: ")
+    assert done.stderr.count("\n") == 1

@@ -68,6 +68,7 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
       BrokenPipeError: nobody reads the pipe any more.
     """
     if _passes_through(pair):
+        logging.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
         with _opened(pair.output) as file:
             _stream(pair, inputs, predictor, _Plain(file), None)
         return
@@ -110,7 +111,7 @@ def _opened(output: str) -> Iterator[BinaryIO]:
         return
     with atomic.replacing(output) as temporary, temporary.open("wb") as file:
         yield file
-        resumable.forget(output)
+        resumable.forget(atomic.linked(Path(output)))
 
 
 def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:

@@ -387,6 +387,8 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
         values.update(dict.fromkeys(exact, False))
     if values["xla"]:  # it compiles once for each shape, and packing makes as many shapes as batches
         values["pack_tokens"] = False
+    if re.search(r"[*?[]", values["output_dir"] or ""):
+        raise FlagError(f"--output_dir={values['output_dir']}: TensorFlow takes * ? [ in a name for a pattern; name another")
     values["output_dir"] = values["output_dir"] or f"out/{canonical_name(values['task_name']).lower()}"
     parts = (
         kind(**{field.name: values[field.name] for field in dataclasses.fields(kind)})

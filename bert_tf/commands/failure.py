@@ -64,7 +64,7 @@ def _one_line(text: str) -> str:
 
 def _report(error: BaseException) -> Path | None:
     """Writes command line, versions and traceback to the first folder that takes it."""
-    head = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  Python {platform.python_version()}  {platform.platform()}\n{sys.argv}\n\n"
+    head = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  Python {platform.python_version()}  {sys.platform}\n{sys.argv}\n\n"
     text = head + "".join(traceback.format_exception(type(error), error, error.__traceback__))
     for folder in (*_FOLDERS, None):  # the last is the temporary folder
         with contextlib.suppress(OSError):
@@ -98,17 +98,18 @@ def _has_working_directory() -> bool:
 
 
 def _out_of_memory(error: BaseException) -> str | None:
-    if isinstance(error, MemoryError):
-        return (
-            f"out of memory on the host{f': {error}' if str(error) else ''};"
-            " lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
-        )
-    return None
+    if not isinstance(error, (MemoryError, *_of_tensorflow("ResourceExhaustedError"))):
+        return None
+    said = _message(error)
+    remedy = "lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
+    return f"out of memory on the host{f': {said}' if said else ''}; {remedy}"
 
 
 def _odd_name(error: BaseException) -> str | None:
-    if isinstance(error, UnicodeEncodeError) and any("\udc80" <= letter <= "\udcff" for letter in error.object):
-        return f"{error.object!r}: a name with bytes that are not {error.encoding}; rename it, or set PYTHONUTF8=1"
+    if not isinstance(error, UnicodeEncodeError):
+        return None
+    if error.encoding != "utf-8" or any("\udc80" <= letter <= "\udcff" for letter in error.object):
+        return f"{error.object[:_SHOWN]!r}: cannot be written in {error.encoding}; rename the file, or set PYTHONUTF8=1"
     return None
 
 
@@ -121,13 +122,21 @@ def _not_installed(error: BaseException) -> str | None:
 
 
 def _refused_by_tensorflow(error: BaseException) -> str | None:
-    tensorflow = sys.modules.get("tensorflow")
-    if tensorflow is None:
-        return None
-    known = tensorflow.errors
-    if isinstance(error, (known.PermissionDeniedError, known.ResourceExhaustedError, known.FailedPreconditionError)):
-        return str(error.message).strip().split("\n")[0][:_SHOWN]
+    if isinstance(error, _of_tensorflow("PermissionDeniedError")):
+        return _message(error)
+    if isinstance(error, _of_tensorflow("FailedPreconditionError")) and "directory" in _message(error):
+        return f"{_message(error)}; move away what stands there, or name another folder"
     return None
+
+
+def _of_tensorflow(name: str) -> tuple[type[BaseException], ...]:
+    """Returns a class of TensorFlow's errors, where it was imported: then alone one can have been raised."""
+    tensorflow = sys.modules.get("tensorflow")
+    return (getattr(tensorflow.errors, name),) if tensorflow and hasattr(tensorflow, "errors") else ()
+
+
+def _message(error: BaseException) -> str:
+    return str(getattr(error, "message", error)).strip().split("\n")[0][:_SHOWN]
 
 
 _FORESEEN: Sequence[Callable[[BaseException], str | None]] = (

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from absl import logging
 
+from bert_tf import atomic
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import BertError, FlagError, OutputError
@@ -79,5 +80,6 @@ def _run(settings: Settings) -> int:
             page.write(settings.output, runs)
     except ImportError as error:
         raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 matplotlib") from error
-    print(settings.output)
+    if not atomic.is_written_into(settings.output):  # the page alone is to be read there
+        print(settings.output)
     return 0

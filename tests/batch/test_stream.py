@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
+import threading
 import types
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 from bert_tf.batch import inputs, stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.batch.prediction import Predictor
-from bert_tf.errors import CheckpointError, DataError
+from bert_tf.errors import CheckpointError, DataError, OutputError
 from tests.batch.runs import torn, ways
 from tests.tiny import FILLERS, HALVES
 
@@ -128,6 +131,29 @@ def test_a_file_that_a_pipe_replaced_is_made_again(source, tmp_path, reads, pred
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.tsv", "out.tsv"]
     predict(source, tmp_path / "out.tsv", reads, predictor)
     assert (tmp_path / "out.tsv").read_bytes() == whole
+
+
+def test_a_device_or_a_link_is_not_replaced(source, tmp_path, reads, predictor):
+    predict(source, "/dev/null", reads, predictor)
+    assert stat.S_ISCHR(os.stat("/dev/null").st_mode)
+    with pytest.raises(OutputError, match="/dev/full: cannot write: No space left on device"):
+        predict(source, "/dev/full", reads, predictor)
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "link").symlink_to("disk/out.tsv")
+    predict(source, tmp_path / "link", reads, predictor)
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "disk" / "out.tsv").read_text().count("\n") == ROWS + 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["disk", "in.tsv", "link"]
+
+
+def test_a_named_pipe_is_read_once(source, tmp_path, reads, predictor):
+    predict(source, tmp_path / "whole.tsv", reads, predictor)
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(source.read_bytes(),))
+    writer.start()
+    predict(tmp_path / "pipe", tmp_path / "out.tsv", reads, predictor)
+    writer.join()
+    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
 def test_a_pipe_that_fails_leaves_no_file(source, tmp_path, reads, predictor, monkeypatch):

@@ -39,8 +39,11 @@ def refused(number: int, path: object) -> OSError:
         (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
         (ModuleNotFoundError("No module named 'yaml'", name="yaml"), "No module named 'yaml': pip install -r requirements.txt"),
         (ImportError("libtensorflow_cc.so.2: failed to map segment"), "libtensorflow_cc.so.2: failed to map segment; install"),
+        (tf.errors.ResourceExhaustedError(None, None, "OOM\nmore"), "out of memory on the host: OOM; lower the batch size"),
+        (tf.errors.FailedPreconditionError(None, None, "out/eval is not a directory"), "out/eval is not a directory; move"),
         (tf.errors.PermissionDeniedError(None, None, "out/eval; Permission denied\nmore"), "out/eval; Permission denied"),
-        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff': a name with bytes"),
+        (UnicodeEncodeError("utf-8", "a\udcff", 1, 2, "surrogates not allowed"), "'a\\udcff': cannot be written in utf-8"),
+        (UnicodeEncodeError("ascii", "é.tsv", 0, 1, "ordinal not in range"), "'é.tsv': cannot be written in ascii"),
         (PreflightError(["one", "two\nlines"]), "one\nerror: two lines"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else "",
@@ -61,7 +64,14 @@ def test_a_working_directory_that_is_gone_is_named(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize(
-    "error", [ZeroDivisionError("division by\nzero"), RecursionError(), OSError("no number"), KeyError("x")]
+    "error",
+    [
+        ZeroDivisionError("by\nzero"),
+        tf.errors.FailedPreconditionError(None, None, "new"),
+        RecursionError(),
+        OSError("no number"),
+        KeyError("x"),
+    ],
 )
 def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_path, capsys):
     failure.reports_go_to(tmp_path)
@@ -72,7 +82,7 @@ def test_what_nobody_foresaw_leaves_a_report_in_the_output_folder(error, tmp_pat
     assert said.endswith(f"; this is a defect of bert_tf: report it with {report}\n")
     assert said.count("\n") == 1
     assert "Traceback (most recent call last)" in report.read_text()
-    assert f"raise error\n{type(error).__name__}" in report.read_text()
+    assert f"raise error\n{type(error).__module__}.{type(error).__name__}".replace("builtins.", "") in report.read_text()
 
 
 def test_without_an_output_folder_the_report_is_a_temporary_file(tmp_path, monkeypatch, capsys):

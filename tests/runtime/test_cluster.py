@@ -96,6 +96,7 @@ MISTAKES = {
     ),
     "no JSON on the second line": ('{"cluster":\n }', "line 2: not JSON: Expecting value at character 2; write " + EXAMPLE),
     "a name twice": ('{"cluster": {},\n"cluster": {}}', "line 2: the key 'cluster' appears twice; write " + EXAMPLE),
+    "brackets without end": ("[" * 50_000, "nested more than 64 deep; write " + EXAMPLE),
     "a list": ('["a:2222"]', '["a:2222"] is no object in braces; write ' + EXAMPLE),
     "a number": ("7", "7 is no object in braces; write " + EXAMPLE),
     "no cluster": ({"task": FIRST}, "no cluster; write the addresses of all processes, the same for each: " + EXAMPLE),

@@ -6,12 +6,15 @@ import csv
 import gzip
 import io
 import itertools
+import os
 import sys
+import threading
 import tracemalloc
 
 import pytest
 
 from bert_tf.errors import DataError
+from bert_tf.tasks import tables
 from bert_tf.tasks.tables import RowError, open_table
 
 BOM = b"\xef\xbb\xbf"
@@ -379,3 +382,42 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
         return most
 
     assert peak(20_000) < peak(2_000) + 20_000
+
+
+def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
+    (tmp_path / "a.tsv").write_bytes(b"text\n" + b"x" * ((1 << 20) + 1))
+    table = open_table(tmp_path / "a.tsv")
+    with pytest.raises(DataError, match=r"a\.tsv:2: a line of more than 1 MB; is it a table\?"):
+        list(table.read(["text"], lambda _, row: row))
+
+
+def test_blank_lines_without_end_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_BLANK", 3)
+    (tmp_path / "a.tsv").write_bytes(b"\n" * 9)
+    with pytest.raises(DataError, match=r"a\.tsv:4: more than 3 blank lines in a row"):
+        open_table(tmp_path / "a.tsv")
+
+
+def test_a_device_is_refused_at_once():
+    with pytest.raises(DataError, match="/dev/zero: cannot read the file: it is a device, which need not end"):
+        open_table("/dev/zero", form="tsv")
+
+
+def test_a_pipe_is_read_where_it_is_read_once_alone(tmp_path):
+    path = tmp_path / "a.tsv"
+    os.mkfifo(path)
+    writer = threading.Thread(target=path.write_bytes, args=(b"text\none\ntwo\n",))
+    with pytest.raises(DataError, match="it is a pipe, which can be read only once"):
+        open_table(path)
+    writer.start()
+    assert list(open_table(tables.Once(path)).read(["text"], lambda _, row: row[0])) == ["one", "two"]
+    writer.join()
+
+
+@pytest.mark.parametrize("column", ["9" * 5000, "٣"])
+def test_a_column_that_is_no_usable_number_is_missing(tmp_path, column):
+    (tmp_path / "a.tsv").write_text("one\n")
+    table = open_table(tmp_path / "a.tsv", header=False)
+    with pytest.raises(DataError, match="no column"):
+        list(table.read([column], lambda _, row: row))
