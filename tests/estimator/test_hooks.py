@@ -127,7 +127,7 @@ def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
 
 def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
     ticks = iter(np.arange(0.0, 100.0, 2.0))
-    monkeypatch.setattr("bert_tf.estimator.hooks.time.perf_counter", lambda: next(ticks))
+    monkeypatch.setattr("bert_tf.estimator.hooks.time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     take_steps([progress(tmp_path, every=3)])
     # 3 steps of 4 examples in 2 seconds; the start and each report look at the clock once.
     assert [line["examples_per_second"] for line in toy.metrics_lines(tmp_path)] == [6.0, 6.0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -35,7 +36,7 @@ class Clock:
 def clock(monkeypatch):
     found = Clock()
     for module in (ranges, wall_clock):
-        monkeypatch.setattr(module.time, "perf_counter", lambda: found.now)
+        monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: found.now))
     return found
 
 
