@@ -102,8 +102,9 @@ def _beside(target: Path, purpose: str) -> Path:
 def delete_unfinished(path: str | os.PathLike[str]) -> None:
     """Deletes what killed processes have left of a file that they were writing; no other may be writing it now."""
     target = Path(path)
-    for rest in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.tmp"):
-        shutil.rmtree(rest) if rest.is_dir() else rest.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # they are in nobody's way
+        for rest in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.tmp"):
+            shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:

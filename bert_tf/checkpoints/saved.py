@@ -82,16 +82,13 @@ def go_on_from(prefix: str) -> None:
     if _named(folder) != prefix or not kept:
         step = _step(prefix)
         kept = [other for other in reversed(_by_step(folder)) if _step(other) <= step and problem_of(other) is None]
-        lines = [
-            f'model_checkpoint_path: "{Path(prefix).name}"',
-            *(f'all_model_checkpoint_paths: "{Path(p).name}"' for p in kept),
-        ]
-        atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
+        write_list(folder, Path(prefix).name, [Path(other).name for other in kept])
     names = {Path(other).name for other in (*kept, prefix)}
-    for path in folder.iterdir():
-        part = _PART.fullmatch(path.name)
-        if part and part[1] not in names:
-            path.unlink(missing_ok=True)
+    with atomic.readable_errors(folder):
+        for path in folder.iterdir():
+            part = _PART.fullmatch(path.name)
+            if part and part[1] not in names and path.is_file():
+                path.unlink()
 
 
 def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:

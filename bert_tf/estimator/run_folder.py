@@ -48,8 +48,9 @@ def writing(output_dir: str | os.PathLike[str]) -> Iterator[None]:
     """
     with lock.writing_folder(output_dir, instead="name another --output_dir"):
         with contextlib.suppress(OSError):  # it is in nobody's way
-            for place in (Path(output_dir), *filter(Path.is_dir, Path(output_dir).iterdir())):
-                _delete_unfinished(place)
+            inner = [path for path in Path(output_dir).iterdir() if path.is_dir()]
+            for place in (Path(output_dir), *(path for path in inner if path.name == "best" or not (path / RECORD).is_file())):
+                _delete_unfinished(place)  # but not in the folder of another run, as those of seeds are
         yield
 
 
