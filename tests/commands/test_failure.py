@@ -35,7 +35,7 @@ def refused(number: int, path: object) -> OSError:
         (refused(errno.EROFS, "out"), "out: Read-only file system; name another place"),
         (refused(errno.EMFILE, "x"), "x: Too many open files; raise the limit of open files (ulimit -n)"),
         (refused(errno.ENOSPC, None), "No space left on device; free some space"),
-        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']"), "No usable temporary directory found"),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found"), "No usable temporary directory found; free"),
         (RuntimeError("Symlink loop from '/tmp/out'"), "'/tmp/out': a link leads to itself"),
         (MemoryError(), "out of memory on the host; lower the batch size"),
         (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
