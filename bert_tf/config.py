@@ -25,6 +25,8 @@ _HUGGINGFACE_KEYS = frozenset({"model_type", "architectures", "transformers_vers
 MOST_LAYERS = 1000
 _LARGEST = 1 << 24  # of other sizes: far beyond any model, and small enough to be multiplied and drawn up
 
+_LARGEST_NUMBER = 1e30  # a float32 has room for it
+
 _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
 
 
@@ -138,5 +140,5 @@ def _check_value(name: str, value: object, kind: str) -> None:
     if name.endswith("_prob") and not 0 <= value < 1:
         raise ConfigError(f"{name} is {value}, expected a rate in [0, 1)")
     # JSON as Python reads it knows NaN and Infinity, and NaN compares as false.
-    if not 0 < value < _LARGEST and not name.endswith("_prob"):
+    if not 0 < value < _LARGEST_NUMBER and not name.endswith("_prob"):
         raise ConfigError(f"{name} is {value}, expected a positive number")

@@ -15,7 +15,7 @@ StrPath = Union[str, "os.PathLike[str]"]
 
 LARGEST = 1 << 26  # bytes of a file that is read as a whole: vocabularies have 1 MB, configurations and jobs some kB
 
-NO_FOLDER = "no such folder"
+NO_FILE, NO_FOLDER = "no such file", "no such folder"
 
 _KINDS = {
     stat.S_IFDIR: (errno.EISDIR, os.strerror(errno.EISDIR)),
@@ -97,7 +97,7 @@ def missing(path: StrPath) -> str | None:
     try:
         open_plain(path).close()
     except FileNotFoundError:
-        return "no such file"
+        return NO_FILE
     except OSError as error:
         return reason(error)
     return None

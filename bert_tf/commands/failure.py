@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import platform
 import sys
@@ -19,6 +20,8 @@ from bert_tf.errors import BertError, PreflightError
 _UNUSABLE = 2  # something that the user can change
 _INTERNAL = os.EX_SOFTWARE  # 70: what nobody foresaw
 _SHOWN = 300  # characters of a message from elsewhere
+
+_OF_THE_MACHINE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EAGAIN}
 
 _FOLDERS: list[Path] = []
 
@@ -84,9 +87,13 @@ def _link_loop(error: BaseException) -> str | None:
 def _refused_by_system(error: BaseException) -> str | None:
     if not isinstance(error, OSError) or not files.is_foreseen(error):
         return None
-    if error.filename is None:
-        return None if _has_working_directory() else "the working directory was deleted; change to another one (cd)"
-    return f"{os.fsdecode(error.filename)}: {files.reason(error)}" if isinstance(error.filename, (str, bytes)) else None
+    if isinstance(error.filename, (str, bytes)):
+        return f"{os.fsdecode(error.filename)}: {files.reason(error)}"
+    if error.errno != errno.ENOENT:  # of a file that is open
+        return files.reason(error) if error.errno in _OF_THE_MACHINE else None
+    if "temporary directory" in str(error):  # as tempfile says it
+        return f"{error.strerror}; free some space, or set TMPDIR to a folder that can be written"
+    return None if _has_working_directory() else "the working directory was deleted; change to another one (cd)"
 
 
 def _has_working_directory() -> bool:

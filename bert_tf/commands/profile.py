@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -105,7 +104,7 @@ def _read(folder: Path) -> Record:
     why = files.missing_folder(folder)
     if why:
         raise DataError(f"{why}; name the --output_dir of a run", folder)
-    if not os.path.lexists(path):
+    if files.missing(path) == files.NO_FILE:
         raise DataError(
             f"no {_PROFILE_FOLDER}/{OPERATIONS_FILE}; train with --profile_steps=20-30 to record some steps", folder
         )

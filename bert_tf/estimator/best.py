@@ -35,10 +35,8 @@ def of_run(output_dir: str | os.PathLike[str]) -> str | None:
 def _refuse_unreadable(folder: Path) -> None:
     """TensorFlow takes what it may not read for something that is not there."""
     for path in (folder, folder / BEST):
-        why = files.missing_folder(path)
-        if why is None and os.path.lexists(path / "checkpoint"):
-            why = files.missing(path / "checkpoint")
-        if why not in (None, files.NO_FOLDER):
+        why = files.missing_folder(path) or files.missing(path / "checkpoint")
+        if why not in (None, files.NO_FOLDER, files.NO_FILE):
             raise CheckpointError(f"{path}: cannot read the checkpoints: {why}")
 
 

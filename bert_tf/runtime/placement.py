@@ -26,7 +26,7 @@ PARTS = (EMBEDDINGS, ENCODER, f"{ENCODER}/layer_N", f"{ENCODER}/layer_N-M", POOL
 
 _HOST = "/device:CPU:0"
 _DEVICE = re.compile(r"/?(?:device:)?(?P<kind>cpu|gpu):(?P<number>\d{1,9})", re.IGNORECASE)
-_LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{1,9})(?:-(?P<last>\d{1,9}))?")
+_LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{{1,9}})(?:-(?P<last>\d{{1,9}}))?")
 
 # What of a name tells the part; it may have other scopes before it.
 _ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")

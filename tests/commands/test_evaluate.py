@@ -203,7 +203,7 @@ def test_data_of_one_s_own_is_read_as_in_training(project, tmp_path):
     [
         ({"name": "MRPK"}, "unknown task 'MRPK'; did you mean MRPC?"),
         ({"name": "custom"}, "tasks: custom needs a file"),
-        ({"name": "custom", "file": "x.csv"}, "task custom: kind and names of its labels are in the run_config.json of a run"),
+        ({"name": "custom", "file": "x.csv"}, "none: no checkpoint of this name"),
         ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),
         ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate by"),
         ({"name": "MRPC", "data_dir": "nowhere"}, "nowhere: no such folder"),
@@ -218,6 +218,15 @@ def test_what_is_wrong_with_the_data_stops_the_job(task, message, project, tmp_p
     assert message in captured.err
     assert captured.out == ""
     assert not (tmp_path / "e").exists()
+
+
+def test_data_of_one_s_own_needs_the_record_of_a_run(project, tmp_path, capsys):
+    run = write_run(tmp_path / "run", project, steps=[7])
+    (run / "run_config.json").unlink()
+    job = {"checkpoints": str(run), "tasks": [{"name": "custom", "file": "x.csv"}], "output_dir": str(tmp_path / "e")}
+    (tmp_path / "job.json").write_text(json.dumps(job))
+    assert main(job=tmp_path / "job.json") == 2
+    assert "task custom: kind and names of its labels are in the run_config.json of a run" in capsys.readouterr().err
 
 
 def test_ctrl_c_is_one_line(monkeypatch, capsys, tmp_path):

@@ -34,6 +34,8 @@ def refused(number: int, path: object) -> OSError:
         (refused(errno.EACCES, b"data/train.tsv"), "data/train.tsv: Permission denied; let this user in"),
         (refused(errno.EROFS, "out"), "out: Read-only file system; name another place"),
         (refused(errno.EMFILE, "x"), "x: Too many open files; raise the limit of open files (ulimit -n)"),
+        (refused(errno.ENOSPC, None), "No space left on device; free some space"),
+        (FileNotFoundError(errno.ENOENT, "No usable temporary directory found"), "No usable temporary directory found; free"),
         (RuntimeError("Symlink loop from '/tmp/out'"), "'/tmp/out': a link leads to itself"),
         (MemoryError(), "out of memory on the host; lower the batch size"),
         (MemoryError("Unable to allocate 7 GiB"), "out of memory on the host: Unable to allocate 7 GiB; lower the batch size"),
