@@ -6,6 +6,10 @@ import functools
 import pickle
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
+settings.load_profile("untimed")
 
 _PICTURES: dict[bytes, str] = {}
 

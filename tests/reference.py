@@ -34,7 +34,8 @@ def layer_norm(x: np.ndarray, weights: Weights, scope: str, epsilon: float) -> n
 
 
 def self_attention(x: np.ndarray, mask: np.ndarray, weights: Weights, scope: str, heads: int) -> np.ndarray:
-    """[B, T, D] to [B, T, D]; padding gets no attention at all."""
+    """[B, T, D] to [B, T, D]; padding gets no attention at all, unless there is nothing else."""
+    mask = np.where(mask.any(axis=1, keepdims=True), mask, 1)
     query, key, value = (
         dense(x, weights, f"{scope}/{part}").reshape(*x.shape[:2], heads, -1) for part in ("query", "key", "value")
     )  # [B, T, H, K]

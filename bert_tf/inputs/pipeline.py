@@ -36,7 +36,7 @@ class Schedule:
     """How long to train.
 
     Attributes:
-      examples: how many there are.
+      examples: how many there are; windows of long texts count as such.
       batch_size: examples of one step, over all replicas.
       epochs: how often to see each; may be a fraction.
       fixed_steps: how many steps to take, whatever the epochs; None to go by them.
@@ -130,7 +130,13 @@ TO_LONGEST = Batching()
 def train_input_fn(
     features: SentenceFeatures, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
 ) -> InputFn:
-    """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end."""
+    """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end.
+
+    Raises:
+      ValueError: the schedule is of another number of examples.
+    """
+    if len(features) != schedule.examples:
+        raise ValueError(f"the schedule is of {schedule.examples} examples, the features have {len(features)} rows")
     if batching.group_by_length:
         rows = functools.partial(grouped_rows, schedule, features.lengths, seed=seed, start_step=start_step)
     else:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import copy
+import math
 from typing import Protocol
 
 import tensorflow as tf
 
 _LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
+_FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
 
 
 class DropElements(Protocol):
@@ -17,7 +19,10 @@ class DropElements(Protocol):
         """Returns x with a share `rate` of its elements zero and the others scaled to keep the mean."""
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
-        """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped."""
+        """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped.
+
+        In 16 bits it is one of the two numbers next to 1 / (1 - rate), so often that their mean is that.
+        """
 
     def after(self, event: tf.Tensor) -> DropElements:
         """Returns what drops from here on as this does, but draws no random number before a tensor is there."""
@@ -60,8 +65,13 @@ class Dropout:
         bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
         dropped = min(round(rate * _LEVELS), _LEVELS - 1)
-        kept = tf.reshape(tf.cast(draws >= tf.constant(dropped, tf.uint16), dtype), shape)
-        return kept * (_LEVELS / (_LEVELS - dropped))
+        scale = _LEVELS / (_LEVELS - dropped)
+        smaller, step = _number_below(scale, dtype)
+        kept = _from(dropped, draws, dtype) * smaller
+        if smaller < scale:
+            larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels that have the next number
+            kept += _from(_LEVELS - larger, draws, dtype) * step
+        return tf.reshape(kept, shape)
 
     def after(self, event: tf.Tensor) -> Dropout:
         """See `DropElements`."""
@@ -69,6 +79,19 @@ class Dropout:
         with tf.control_dependencies([event]):
             later._step = tf.identity(self._step)
         return later
+
+
+def _number_below(scale: float, dtype: tf.DType) -> tuple[float, float]:
+    """Returns the number of a type of 16 bits that is next to a scale or is it, and the step to the next; else the scale."""
+    if dtype not in _FRACTION_BITS:
+        return scale, 0.0
+    step = 2.0 ** (math.floor(math.log2(scale)) - _FRACTION_BITS[dtype])
+    return scale // step * step, step
+
+
+def _from(level: int, draws: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
+    """Returns 1 where a draw reaches a level, else 0."""
+    return tf.cast(draws >= tf.constant(min(level, _LEVELS - 1), tf.uint16), dtype)
 
 
 class _NoDropout:

@@ -15,8 +15,12 @@ tf1 = tf.compat.v1
 
 
 def gelu_tanh(x: tf.Tensor) -> tf.Tensor:
-    """Gaussian error linear unit by the tanh approximation (Hendrycks and Gimpel, 2016), as Google's BERT computes it."""
-    return tf.nn.gelu(x, approximate=True)
+    """Gaussian error linear unit by the tanh approximation (Hendrycks and Gimpel, 2016), as Google's BERT computes it.
+
+    Its cube and the derivative of that are out of the range of float16 where the function is not.
+    """
+    wide = tf.cast(x, tf.float32) if x.dtype == tf.float16 else x
+    return tf.cast(tf.nn.gelu(wide, approximate=True), x.dtype)
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:

@@ -68,6 +68,8 @@ class Padded:
 class Packed:
     """Rows are the real tokens, one sequence after the other.
 
+    The first position of a sequence is read, so that it is a row in any case.
+
     Both directions are gathers, and each is the other's gradient: a prefix sum over the mask says which row a position
     has, the positions of ones in the mask where a row lies.
     """
@@ -76,9 +78,10 @@ class Packed:
         """Finds the rows.
 
         Args:
-          input_mask: [B, T] 1 for real tokens, 0 for padding; the first token of a sequence is real.
+          input_mask: [B, T] 1 for real tokens, 0 for padding.
         """
         self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
+        input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
         self._real = tf.cast(input_mask, tf.float32)[:, None, :, None]  # [B, 1, T, 1]
         flat = tf.reshape(input_mask, [-1])  # [B T]
         self._row_of = tf.cumsum(flat) - 1  # [B T], in padding the row of the token before

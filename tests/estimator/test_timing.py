@@ -17,7 +17,7 @@ from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests.estimator import toy
-from tests.estimator.timing_check import LARGE, SLOW, slow_features
+from tests.estimator.timing_check import LARGE, SHORT, SLOW, slow_features
 
 tf1 = tf.compat.v1
 
@@ -39,7 +39,7 @@ def tiny(tmp_path_factory):
 
 def test_a_slow_reader_makes_a_run_input_bound(tmp_path, caplog):
     with caplog.at_level("INFO", logger="absl"):
-        toy.train(tmp_path, schedule=SCHEDULE, data=slow_features(), training={"save_checkpoints_steps": 1000})
+        toy.train(tmp_path, schedule=SHORT, data=slow_features(), training={"save_checkpoints_steps": 1000})
     found = timing(tmp_path)
     assert found["diagnosis"]["kind"] == INPUT_BOUND
     assert found["diagnosis"]["text"] in caplog.text

@@ -179,6 +179,8 @@ def test_the_first_update_of_each_part_has_the_size_of_its_rate(defer):
     )
     factors = {"embeddings": 0.125, 0: 0.25, 1: 0.5, "pooler": 1.0, None: 1.0}
     for name, start in START.items():
+        if name.endswith("key/bias"):  # no loss depends on it: its gradient is rounding, near the epsilon of Adam
+            continue
         moved = np.abs(trained.state[name] - start)
         assert np.median(moved[moved > 0]) == pytest.approx(0.01 * factors[part_of(name)], rel=0.05), name
 

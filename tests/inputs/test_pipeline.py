@@ -162,3 +162,9 @@ def test_labels_stay_with_their_examples():
     labels = [0, 1, 1, 0, 1, 0, 0]
     found = batches(train_input_fn(make_features([2] * 7, labels), Schedule(7, 3, 2.0), seed=5))
     assert [int(label) for batch in found for label in batch["label_ids"]] == [labels[row] for row in seen(found)]
+
+
+def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():
+    """Windows of long texts are rows, and examples of training."""
+    with pytest.raises(ValueError, match="the schedule is of 6 examples, the features have 9 rows"):
+        train_input_fn(make_features([3] * 9), Schedule(6, 4, 2.0), seed=5)

@@ -8,6 +8,7 @@ import os
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 
@@ -65,9 +66,11 @@ def test_an_interrupt_leaves_a_page_of_what_there_is(interrupted):
     assert "Training loss" in text
 
 
-def test_an_interrupted_run_goes_on_where_it_stopped(interrupted, train_flags):
-    folder, first = interrupted
+def test_an_interrupted_run_goes_on_where_it_stopped(interrupted, train_flags, tmp_path):
+    stopped, first = interrupted
     step = int(re.search(r"at step (\d+);", first.stderr)[1])
+    folder = tmp_path / "out"
+    shutil.copytree(stopped, folder)
     process = commands.start(train_flags(folder, num_train_epochs=1200, save_checkpoints_steps=100000))
     commands.wait_for_step(folder, step + 3, process)
     process.send_signal(signal.SIGTERM)

@@ -88,7 +88,7 @@ def base_variables():
 @pytest.mark.parametrize("activation", ["gelu_erf", "gelu_tanh"])
 def test_agrees_with_the_numpy_reference(activation, output, execution):
     config = dataclasses.replace(CONFIG, hidden_act=activation)
-    inputs = batch(7, 4, 1, tokens=7)
+    inputs = batch(7, 4, 0, 1, tokens=7)
     expected = dict(zip(("sequence", "pooled"), reference.bert(*inputs, random_weights(config), config)))[output]
     found = getattr(encode(inputs, execution, config), output)
     meaningful = inputs[1] == 1 if output == "sequence" else ...
@@ -96,7 +96,7 @@ def test_agrees_with_the_numpy_reference(activation, output, execution):
 
 
 @pytest.mark.parametrize("execution", WAYS, ids=in_words)
-@pytest.mark.parametrize(("lengths", "tokens"), [((7, 4, 1), 7), ((3, 2), 6)], ids=str)
+@pytest.mark.parametrize(("lengths", "tokens"), [((7, 4, 1), 7), ((3, 2), 6), ((0, 3, 0, 2), 5), ((2, 0), 3)], ids=str)
 def test_all_ways_of_computing_give_the_same_vectors_and_gradients(execution, lengths, tokens):
     expected, expected_gradients = learn_of_lengths(PUBLISHED, lengths, tokens)
     pooled, gradients = learn_of_lengths(execution, lengths, tokens)
@@ -104,6 +104,14 @@ def test_all_ways_of_computing_give_the_same_vectors_and_gradients(execution, le
     assert gradients.keys() == expected_gradients.keys() == encoder_shapes(CONFIG).keys()
     for name, gradient in expected_gradients.items():
         np.testing.assert_allclose(gradients[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("masked", [[0], [0, 2], [1]], ids=str)
+def test_masks_may_have_gaps(masked, execution):
+    ids, mask, segments = batch(5, 3, tokens=5)
+    mask[:, masked] = 0
+    _, expected = reference.bert(ids, mask, segments, random_weights(CONFIG), CONFIG)
+    np.testing.assert_allclose(encode((ids, mask, segments), execution).pooled, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("name", ["word_embeddings", "layer_0/attention/self/query/kernel", "layer_1/output/LayerNorm/gamma"])

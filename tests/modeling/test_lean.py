@@ -96,6 +96,17 @@ def test_gelu_in_float16_has_a_slope_as_far_as_the_plain_one(name):
     np.testing.assert_array_equal(gradient, [0, 0, 1, 1])
 
 
+@pytest.mark.parametrize(("dtype", "epsilon"), [(tf.float16, 2**-10), (tf.bfloat16, 2**-7)])
+@pytest.mark.parametrize("room", [lean, layers], ids=["lean", "plain"])
+@pytest.mark.parametrize("name", GELUS)
+def test_gelu_in_half_precision_is_that_in_float64_over_the_whole_range(name, room, dtype, epsilon):
+    powers = np.geomspace(1e-4, 65504, 400)
+    points = np.concatenate([-powers, [0], powers]).astype(dtype.as_numpy_dtype).astype(np.float64)
+    exact = evaluate_at_extremes(getattr(lean, name), tf.float64, points)
+    for found, expected in zip(evaluate_at_extremes(getattr(room, name), dtype, points), exact):
+        np.testing.assert_allclose(found, expected, rtol=4 * epsilon, atol=4 * epsilon)
+
+
 def evaluate_at_extremes(function, dtype, points=EXTREMES):
     def build():
         x = tf.constant(points, dtype)

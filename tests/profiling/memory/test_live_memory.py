@@ -102,10 +102,13 @@ def test_variables_are_held_where_their_handles_are():
 def test_a_real_step_agrees_with_its_allocator(ways):
     recorded, state = steps.traced(steps.config(128, 2), 128, 8, ways, count=7)
     memories = [max(live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
+    assert min(memory.peak for memory in memories) > 5e6
+    assert state > 1e6
+    if memories[0].allocator_peak is None:  # TensorFlow's allocator of the CPU counts only where oneDNN is on
+        assert {memory.before for memory in memories} == {None}
+        return
     # Of one step the buffers of Eigen's threads, which only the allocator counts, may be more than a tenth.
     with_state = [(memory.before + memory.peak) / memory.allocator_peak for memory in memories]
     alone = [memory.peak / (memory.allocator_peak - memory.before) for memory in memories]
     assert np.median(with_state) == pytest.approx(1, abs=0.1)
     assert np.median(alone) == pytest.approx(1, abs=0.15)  # those buffers are a tenth of so small a step
-    assert min(memory.peak for memory in memories) > 5e6
-    assert state > 1e6
