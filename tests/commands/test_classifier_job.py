@@ -402,7 +402,7 @@ def test_the_account_of_the_wall_time_is_whole(trained):
 
 
 def test_the_page_shows_where_the_wall_time_went(trained):
-    assert "from the start of the process to this page" in (trained.folder / "report.html").read_text()
+    assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
 
 
 def test_a_command_that_does_not_train_leaves_the_account_of_training(copied, caplog):
