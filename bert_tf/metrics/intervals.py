@@ -1,4 +1,4 @@
-"""Confidence intervals of metrics: of shares by Wilson (1927), of others by resamples of the examples, BCa (Efron, 1987).
+"""Confidence intervals of metrics: of shares and F1 by Wilson (1927), of others by resamples of the examples, BCa (Efron, 1987).
 
 They say how far the choice of examples moves a metric, not how far the seed of training does.
 
@@ -39,7 +39,7 @@ def confidence_intervals(
 ) -> dict[str, tuple[float, float]]:
     """Returns intervals that hold what each metric is of all examples of the kind, in a share `level` of cases.
 
-    A metric that is no share has none where resamples cannot tell how it varies: where it is the same in all of them, as when
+    The others have none where resamples cannot tell how it varies: where it is the same in all of them, as when
     all predictions are right or one class alone is predicted, and where there is only one example.
 
     Args:
@@ -55,6 +55,8 @@ def confidence_intervals(
         right = _right(name, labels, predictions)
         if right is not None:
             found[name] = _of_share(right, level)
+        elif name == "f1":
+            found[name] = _of_f1(labels == 1, predictions == 1, level)
         elif len(labels) > 1:
             group_of = _grouped(len(labels), seed)
             statistic = _STATISTICS[name](labels, predictions, group_of)
@@ -74,6 +76,23 @@ def _of_share(right: Array, level: float) -> tuple[float, float]:
 
     low, high = binomtest(int(right.sum()), len(right)).proportion_ci(level, method="wilson")
     return float(low), float(high)
+
+
+def _of_f1(there: Array, predicted: Array, level: float) -> tuple[float, float]:
+    """Returns the ends of the F1 of a class, 2 J / (1 + J), by those of J; nan where the class is nowhere.
+
+    J is the share of right answers among the examples that are of the class, or predicted so. BCa has no ends where it is 1.
+
+    Args:
+      there: [N] whether an example is of the class.
+      predicted: [N] whether it is predicted so.
+      level: between 0 and 1.
+    """
+    either = there | predicted
+    if not either.any():
+        return float("nan"), float("nan")
+    low, high = _of_share((there & predicted)[either], level)
+    return 2 * low / (1 + low), 2 * high / (1 + high)
 
 
 def _grouped(examples: int, seed: int) -> npt.NDArray[np.int64]:
@@ -146,10 +165,6 @@ def _f1_by_class(right: Floats, there: Floats, predicted: Floats) -> Floats:
     return _divided(2 * right, there + predicted)
 
 
-def _f1(right: Floats, there: Floats, predicted: Floats) -> Floats:
-    return _f1_by_class(right, there, predicted)[:, 1]
-
-
 def _macro_f1(labels: Array, predictions: Array, group_of: Array) -> Statistic:
     """Of classes, only those count that are in the resample; of labels that may apply together, all."""
 
@@ -220,7 +235,6 @@ def _of_moments(group_of: Array, **moments: Floats) -> Statistic:
 
 
 _STATISTICS: dict[str, Callable[[Array, Array, Array], Statistic]] = {
-    "f1": functools.partial(_of_classes, _f1),
     "macro_f1": _macro_f1,
     "micro_f1": functools.partial(_of_classes, _micro_f1),
     "matthews_correlation": functools.partial(_of_classes, _matthews),

@@ -41,7 +41,7 @@ def shares(examples: int, right: int) -> tuple[np.ndarray, np.ndarray]:
 def of_sides(examples: int) -> list:
     """Every metric that is found by resamples, with something to measure."""
     by_sides = [
-        (("f1", "macro_f1", "matthews_correlation"), classes(examples, 2)),
+        (("macro_f1", "matthews_correlation"), classes(examples, 2)),
         (("macro_f1", "matthews_correlation"), classes(examples, 5)),
         (("macro_f1", "micro_f1"), sets(examples)),
         (CORRELATIONS, numbers(examples)),
@@ -66,6 +66,14 @@ def test_intervals_of_accuracy_hold_the_truth_in_95_of_100_cases(examples):
     assert 0.92 < coverage.min() < coverage.max() < 0.98
 
 
+@pytest.mark.parametrize(("examples", "truth"), [(40, 0.5), (40, 0.9), (40, 0.98), (71, 0.7), (71, 0.98), (408, 0.98)])
+def test_intervals_of_f1_hold_the_truth_in_95_of_100_cases(examples, truth):
+    rng = np.random.default_rng(5)
+    expected = METRICS["f1"](*drawn("f1", truth, 4_000_000, rng))
+    ends = [confidence_intervals(["f1"], *drawn("f1", truth, examples, rng))["f1"] for _ in range(1000)]
+    assert 0.93 <= np.mean([low <= expected <= high for low, high in ends]) <= 0.97
+
+
 def drawn(name: str, truth: float, examples: int, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Binary labels, 68 of 100 of them 1, and predictions that are right in a share `truth`; or numbers so correlated."""
     if name in CORRELATIONS:
@@ -76,7 +84,7 @@ def drawn(name: str, truth: float, examples: int, rng: np.random.Generator) -> t
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["f1", "macro_f1", "matthews_correlation", *CORRELATIONS])
+@pytest.mark.parametrize("name", ["macro_f1", "matthews_correlation", *CORRELATIONS])
 @pytest.mark.parametrize(("examples", "truth"), [(40, 0.6), (71, 0.9), (408, 0.98)])
 def test_intervals_of_resamples_hold_the_truth_in_95_of_100_cases(name, examples, truth):
     rng = np.random.default_rng(5)
@@ -152,8 +160,10 @@ def test_of_several_labels_the_share_counts_examples():
 
 
 def test_a_higher_level_is_wider():
-    (low, high), (lower, higher) = (confidence_intervals(["f1"], *classes(100, 2), level=level)["f1"] for level in (0.5, 0.99))
-    assert lower < low < high < higher
+    sides = classes(100, 2)
+    for name in ("f1", "macro_f1"):
+        (low, high), (lower, higher) = (confidence_intervals([name], *sides, level=level)[name] for level in (0.5, 0.99))
+        assert lower < low < high < higher
 
 
 def test_the_seed_decides():
@@ -161,9 +171,9 @@ def test_the_seed_decides():
     assert one == again != other
 
 
-def test_only_right_predictions_have_an_interval_of_accuracy_alone():
+def test_only_right_predictions_have_an_interval_of_shares_alone():
     labels, _ = classes(20, 2)
-    assert confidence_intervals(["accuracy", "f1", "matthews_correlation"], labels, labels).keys() == {"accuracy"}
+    assert confidence_intervals(["accuracy", "f1", "matthews_correlation"], labels, labels).keys() == {"accuracy", "f1"}
 
 
 @pytest.mark.parametrize("one", [np.zeros(9, np.int32), np.ones(9, np.int32)])
@@ -171,3 +181,15 @@ def test_a_metric_that_is_the_same_in_all_resamples_has_no_interval(one):
     found = confidence_intervals(["f1", *CLASS_METRICS], classes(9, 2)[0], one)
     assert "accuracy" in found
     assert "matthews_correlation" not in found
+
+
+def test_f1_of_a_class_that_is_nowhere_has_no_interval():
+    assert confidence_intervals(["f1"], *shares(9, 9)) == {}
+
+
+def test_f1_follows_from_the_share_of_what_is_right():
+    """2 of 3 that are of class 1 or predicted so."""
+    labels, predictions = np.array([1, 1, 0, 0, 0]), np.array([1, 1, 1, 0, 0])
+    low, high = confidence_intervals(["accuracy"], *shares(3, 2))["accuracy"]
+    expected = pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))
+    assert confidence_intervals(["f1"], labels, predictions)["f1"] == expected
