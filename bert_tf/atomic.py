@@ -137,4 +137,4 @@ def readable_errors(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path}: cannot write: {error.strerror or error}; nothing was changed") from error
+        raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents, files, json_text
+from bert_tf import documents, files
 from bert_tf.documents import DocumentError
 from bert_tf.errors import ConfigError
 
@@ -122,7 +122,7 @@ class BertConfig:
 
     def to_json(self) -> str:
         """Returns the configuration as text that `from_json_file` reads back unchanged."""
-        return json_text.dumps(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
+        return documents.to_json(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
 
 def _check_value(name: str, value: object, kind: str) -> None:

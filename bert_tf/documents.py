@@ -1,4 +1,4 @@
-"""JSON and YAML, read strictly: whatever is wrong with a document is one error that names the line.
+"""JSON and YAML, read and written strictly: whatever is wrong with a document is one error that names the line.
 
 Python's own readers take the last of two equal keys, end in a RecursionError where brackets are nested deeply, and pass on NaN,
 which is not JSON, and halves of surrogate pairs, which no file can hold.
@@ -255,3 +255,23 @@ def _values(root: Any) -> Iterator[Any]:
 
 def _too_deep(line: int | None = None) -> DocumentError:
     return DocumentError(f"nested more than {_DEEPEST} deep", line)
+
+
+def to_json(value: Any, **options: Any) -> str:
+    """Returns a value as JSON, which has no word for NaN and infinity: they become null.
+
+    Args:
+      value: as `json.dumps` takes it.
+      **options: of `json.dumps`.
+    """
+    return json.dumps(_finite(value), allow_nan=False, **options)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(part) for part in value]
+    return value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import os
 import socket
 import time
@@ -18,7 +17,7 @@ from pathlib import Path
 import filelock
 from absl import logging
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
 
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
@@ -83,7 +82,7 @@ def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         with atomic.readable_errors(place):
             holder.write_text(
-                json_text.dumps({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8"
+                documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8"
             )
         try:
             yield
@@ -100,7 +99,7 @@ def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
         is_held = _acquire(lock, path, wait=wait)
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
-            raise OutputError(f"{place}: cannot write: {error.strerror or error}; nothing was changed") from error
+            raise OutputError(f"{place}: cannot write: {files.reason(error)}; nothing was changed") from error
         logging.warning("%s: this file system has no locks: nothing keeps a second command from writing to it", place)
         yield True
         return
@@ -126,7 +125,7 @@ def _acquire(lock: filelock.BaseFileLock, path: Path, *, wait: bool) -> bool:
 
 def _who(holder: Path) -> str:
     try:
-        found = json.loads(holder.read_text(encoding="utf-8"))
+        found = documents.json_value(holder.read_text(encoding="utf-8"))
         return f"process {found['pid']} on {found['host']} has been writing to it since {found['since']}"
     except (OSError, ValueError, TypeError, KeyError):  # it holds the lock, and has not yet said so
         return "another process is writing to it"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 
+import numpy as np
 import pytest
 
 from bert_tf import documents
@@ -94,3 +96,15 @@ def test_text_that_is_too_long_for_a_document_is_refused(tmp_path):
 def test_text_that_is_not_utf8_names_the_line(tmp_path):
     (tmp_path / "a").write_bytes(b"\xef\xbb\xbfa\nb\xff\n")
     assert error_of(documents.read_text, tmp_path / "a").place("a") == "a:2"
+
+
+NOT_NUMBERS = {"a": math.nan, "b": [math.inf, (1.5, -math.inf)], "c": {"d": np.float64("nan")}}
+
+
+def test_what_is_not_a_number_is_written_as_null_at_any_depth():
+    assert documents.to_json(NOT_NUMBERS) == '{"a": null, "b": [null, [1.5, null]], "c": {"d": null}}'
+
+
+def test_everything_else_is_as_json_writes_it():
+    value = {"b": [1, 2.5, True, None, "é"], "a": {"x": ()}}
+    assert documents.to_json(value, indent=2, sort_keys=True) == json.dumps(value, indent=2, sort_keys=True)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, files, json_text, lock
+from bert_tf import atomic, documents, files, lock
 from bert_tf.errors import OutputError
 from bert_tf.text_table import table
 
@@ -146,7 +145,7 @@ class ResultsTable:
         for name in (JSON_FILE, TSV_FILE):
             atomic.delete_unfinished(self._folder / name)
         rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
-        atomic.write_text(self._folder / JSON_FILE, json_text.dumps({"rows": rows}, indent=1) + "\n")
+        atomic.write_text(self._folder / JSON_FILE, documents.to_json({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
 
 
@@ -196,7 +195,7 @@ def _aligned(lines: Sequence[Sequence[str]]) -> str:
 
 def _read(path: Path) -> list[Row]:
     try:
-        rows = json.loads(files.read_text(path))["rows"]
+        rows = documents.json_value(files.read_text(path))["rows"]
         return [_whole(Row(**{"step": None, **row})) for row in rows]
     except FileNotFoundError:
         return []

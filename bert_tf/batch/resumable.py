@@ -7,14 +7,13 @@ is. The second stays: it says what made the file, and that it need not be made a
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bert_tf import atomic, json_text, lock
+from bert_tf import atomic, documents, files, lock
 from bert_tf.errors import OutputError
 
 
@@ -36,12 +35,12 @@ class ResumableFile:
         """
         self._path = Path(path)
         self._part, self._state_file = _beside(self._path)
-        self._settings = json.loads(json_text.dumps(settings))
+        self._settings = documents.json_value(documents.to_json(settings))
         self.chunks = self.rows = self._size = 0
         self.finished = False
         self._found = self._state_text()
         with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-            self._take_up(json.loads(self._found))
+            self._take_up(documents.json_value(self._found))
 
     def _state_text(self) -> str:
         with contextlib.suppress(OSError, UnicodeDecodeError):
@@ -106,7 +105,7 @@ class ResumableFile:
         state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}
         if self.finished:
             state["mtime_ns"] = self._path.stat().st_mtime_ns
-        atomic.write_text(self._state_file, json_text.dumps({**state, "size": self._size}, indent=1) + "\n")
+        atomic.write_text(self._state_file, documents.to_json({**state, "size": self._size}, indent=1) + "\n")
 
     @contextlib.contextmanager
     def _readable_errors(self) -> Iterator[None]:
@@ -114,7 +113,7 @@ class ResumableFile:
             yield
         except OSError as error:
             raise OutputError(
-                f"{self._path}: cannot write: {error.strerror or error}; the same command goes on where it stopped"
+                f"{self._path}: cannot write: {files.reason(error)}; the same command goes on where it stopped"
             ) from error
 
 

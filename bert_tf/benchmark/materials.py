@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.benchmark import texts, weights
 from bert_tf.benchmark.comparisons import OWN, SUITES, Comparison, Contender
 from bert_tf.benchmark.sizes import DEFAULT, SIZES
@@ -79,7 +79,7 @@ class Materials:
         folder = self.new_folder()
         folder.mkdir()
         path = folder.with_suffix(".json")
-        path.write_text(json_text.dumps({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
+        path.write_text(documents.to_json({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
         return path
 
     def new_folder(self) -> Path:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.profiling.timing.wall_clock import PARTS
 
 JSON_NAME, MARKDOWN_NAME = "results.json", "results.md"
@@ -20,7 +20,7 @@ def write(folder: Path, results: Mapping[str, Any]) -> None:
     Raises:
       OutputError: the folder cannot be written.
     """
-    atomic.write_text(folder / JSON_NAME, json_text.dumps(results, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, documents.to_json(results, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(results))
 
 

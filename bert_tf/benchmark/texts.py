@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.benchmark.checks import EXAMPLES
 from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
 from bert_tf.tasks.registry import get_task
@@ -66,4 +66,4 @@ def write(path: str | os.PathLike[str], examples: Sequence[SentenceExample], lab
     with open(path, "w", encoding="utf-8") as file:
         for example in (examples[number] for number in order):
             row = {"text_a": example.text_a, "text_b": example.text_b, "label": class_of.get(example.label or "", 0)}
-            file.write(json_text.dumps(row, ensure_ascii=False) + "\n")
+            file.write(documents.to_json(row, ensure_ascii=False) + "\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import safetensors.numpy
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, PUBLISHED_CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
@@ -59,7 +59,7 @@ def write_huggingface(
 ) -> None:
     """Writes config.json, vocab.txt, tokenizer_config.json and, where there are entries, model.safetensors."""
     folder.mkdir(parents=True)
-    (folder / CONFIG_NAME).write_text(json_text.dumps(_config(config, vocabulary, num_labels), indent=2), encoding="utf-8")
+    (folder / CONFIG_NAME).write_text(documents.to_json(_config(config, vocabulary, num_labels), indent=2), encoding="utf-8")
     _write_tokenizer(folder, config, vocabulary)
     if not entries:
         return
@@ -78,7 +78,7 @@ def _write_tokenizer(folder: Path, config: BertConfig, vocabulary: Vocabulary) -
         "model_max_length": config.max_position_embeddings,
         **_TOKENIZER_FIELDS,
     }
-    (folder / TOKENIZER_FILES[0]).write_text(json_text.dumps(tokenizer, indent=2), encoding="utf-8")
+    (folder / TOKENIZER_FILES[0]).write_text(documents.to_json(tokenizer, indent=2), encoding="utf-8")
 
 
 def _config(config: BertConfig, vocabulary: Vocabulary, num_labels: int) -> dict[str, object]:

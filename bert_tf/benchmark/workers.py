@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, cast
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.errors import BertError
 
 _BLOCK = 1 << 16
@@ -96,7 +96,7 @@ class Worker:
             raise WorkerError(self._fate)
         with contextlib.suppress(OSError):  # a dead worker is reported by what is read
             pipe = cast(BinaryIO, self._process.stdin)
-            pipe.write(json_text.dumps(request).encode() + b"\n")
+            pipe.write(documents.to_json(request).encode() + b"\n")
             pipe.flush()
         return self._receive(self._limits.answer)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from absl import flags as absl_flags
 from absl import logging
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
@@ -99,7 +99,7 @@ def help_text() -> str:
 def as_json(report: Report) -> str:
     """Returns the report as one JSON object."""
     parts = {**dataclasses.asdict(report.inventory), "environment": dict(report.environment)}
-    return json_text.dumps({**parts, "choice": dataclasses.asdict(report.choice)}, indent=2)
+    return documents.to_json({**parts, "choice": dataclasses.asdict(report.choice)}, indent=2)
 
 
 def describe(report: Report) -> str:

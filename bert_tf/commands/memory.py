@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 
 from absl import flags as absl_flags
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
 from bert_tf.errors import DataError, FlagError
@@ -131,7 +131,7 @@ def _diff(files: Sequence[str], values: absl_flags.FlagValues) -> None:
 
 
 def _print(values: absl_flags.FlagValues, structure: Mapping[str, object], text: str) -> None:
-    print(json_text.dumps(structure, indent=2) + "\n" if values["json"].value else text, end="")
+    print(documents.to_json(structure, indent=2) + "\n" if values["json"].value else text, end="")
 
 
 ACTIONS: Mapping[str, Action] = {

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from absl import flags as absl_flags
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.commands.classifier_flags import EXACT, GROUPS
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
@@ -103,7 +103,7 @@ def make_plan(request: Request) -> Plan:
 def as_json(plan: Plan) -> str:
     """Returns a plan as one JSON object."""
     request = plan.request
-    return json_text.dumps(
+    return documents.to_json(
         {
             "fits": plan.fits,
             "peak_bytes": plan.found.peak,

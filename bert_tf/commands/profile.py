@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import files, json_text
+from bert_tf import documents, files
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import DataError, FlagError
@@ -136,4 +136,4 @@ def _json(settings: Settings, tables: Tables) -> Iterator[str]:
         GROUPS: [time_tables.as_dict(row) for row in tables.groups],
         OPS: [time_tables.as_dict(row) for row in tables.ops[: settings.top]],
     }
-    yield json_text.dumps({name: rows for name, rows in found.items() if settings.table in (name, ALL)}, indent=2)
+    yield documents.to_json({name: rows for name, rows in found.items() if settings.table in (name, ALL)}, indent=2)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import logging as python_logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from absl import logging
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.commands import classifier_flags, seeds
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
@@ -94,10 +93,10 @@ def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: Syste
     }
     path = atomic.make_folder(folder) / _CONDITIONS
     if not path.exists():
-        atomic.write_text(path, json_text.dumps(now, indent=1) + "\n")
+        atomic.write_text(path, documents.to_json(now, indent=1) + "\n")
         return
     try:
-        earlier = json.loads(path.read_text(encoding="utf-8"))
+        earlier = documents.json_value(path.read_text(encoding="utf-8"))
         differences = [f"{name}: {earlier[name]}, now {value}" for name, value in now.items() if earlier[name] != value]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error

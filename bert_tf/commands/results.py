@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.commands import submission
 from bert_tf.metrics import ClassScores
 from bert_tf.tasks import mistakes, predictions
@@ -48,7 +48,7 @@ def write_evaluation(
     atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
     splits = {split: _details(evaluation) for split, evaluation in evaluations.items()}
     content = {**results, **({"note": note} if note else {}), "splits": splits}
-    atomic.write_text(folder / "eval_results.json", json_text.dumps(content, indent=2, sort_keys=True) + "\n")
+    atomic.write_text(folder / "eval_results.json", documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
 
 

@@ -6,7 +6,6 @@ Each seed is a whole run in a folder of its own, so that a series that is stoppe
 from __future__ import annotations
 
 import dataclasses
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from bert_tf import atomic, json_text, text_table
+from bert_tf import atomic, documents, text_table
 from bert_tf.commands import classifier_job, recipes, report
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.job import results_dir
@@ -114,7 +113,7 @@ def _name(seed: int) -> str:
 
 def _read(settings: Settings, seed: int) -> SeedResult:
     """Returns what eval_results.json says of a seed that is evaluated."""
-    results = json.loads((results_dir(_of_seed(settings, seed)) / "eval_results.json").read_text(encoding="utf-8"))
+    results = documents.json_value((results_dir(_of_seed(settings, seed)) / "eval_results.json").read_text(encoding="utf-8"))
     metrics = {key: value for key, value in results.items() if key.startswith(_METRIC) and isinstance(value, (int, float))}
     collapsed = [f"{split}: {found['collapsed']}" for split, found in results["splits"].items() if found["collapsed"]]
     return SeedResult(seed, _name(seed), results["global_step"], metrics, "; ".join(collapsed) or None)
@@ -141,7 +140,7 @@ def write(folder: Path, results: Sequence[SeedResult]) -> None:
         "seeds": [dataclasses.asdict(result) for result in results],
         "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
     }
-    atomic.write_text(folder / JSON_NAME, json_text.dumps(contents, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, documents.to_json(contents, indent=2) + "\n")
     metrics = list(results[0].metrics)
     rows = [["seed", *metrics, "steps", "collapsed"]]
     for r in results:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.errors import OutputError
 
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -37,7 +36,7 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Returns a line that decides on the best checkpoint and on an early end, so that none may be guessed."""
     try:
-        found = json.loads(text)
+        found = documents.json_value(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -53,7 +52,7 @@ def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
     """
     path = Path(output_dir) / EVALUATIONS_FILE
     if lines or path.exists():
-        atomic.write_text(path, "".join(json_text.dumps(line) + "\n" for line in lines))
+        atomic.write_text(path, "".join(documents.to_json(line) + "\n" for line in lines))
 
 
 def line(step: int, results: Mapping[str, float]) -> Line:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import signal
 import sys
@@ -17,7 +16,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents, files
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.optimization import replicas
@@ -138,7 +137,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         return {"tokens_per_second": tokens / seconds}
 
     def _write(self, line: Mapping[str, float]) -> None:
-        self._lines.write(json_text.dumps(line) + "\n")  # the norm of a step that loss scaling skips is no number
+        self._lines.write(documents.to_json(line) + "\n")  # the norm of a step that loss scaling skips is no number
         self._lines.flush()
         write_scalars(self._folder, {name: value for name, value in line.items() if name != "step"}, line["step"])
 
@@ -384,12 +383,19 @@ def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:
-    """Leaves out lines of later steps, and those that cannot be read: they are of the log alone."""
-    if not path.is_file():
+    """Leaves out lines of later steps, and those that cannot be read: they are of the log alone.
+
+    Raises:
+      OutputError: it is a folder or a pipe, to be opened by nobody.
+    """
+    if not path.exists():
         return
-    lines = path.read_text(encoding="utf-8", errors="replace").split("\n")[
-        :-1
-    ]  # what follows the last line end was cut off by a kill
+    try:
+        with files.open_plain(path) as file:
+            text = file.read().decode(errors="replace")
+    except OSError as error:
+        raise OutputError(f"{path}: cannot write: {files.reason(error)}; move it away") from error
+    lines = text.split("\n")[:-1]  # what follows the last line end was cut off by a kill
     steps = [_step_of(line) for line in lines]
     atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))
     if None in steps:
@@ -398,7 +404,7 @@ def _keep_lines_up_to(path: Path, step: int) -> None:
 
 def _step_of(line: str) -> int | None:
     try:
-        step = json.loads(line)["step"]
+        step = documents.json_value(line)["step"]
     except (ValueError, TypeError, KeyError, RecursionError):
         return None
     return step if isinstance(step, int) else None

@@ -15,7 +15,7 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.client import timeline
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.profiling.operations import operations_file, step_stats
@@ -144,7 +144,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         atomic.write_text(trace, timeline.Timeline(self._traces[-1]).generate_chrome_trace_format())
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
         atomic.write_text(
-            self._folder / PHASES_FILE, json_text.dumps({"steps": len(self._ranges.seconds[_BATCH]), **means}, indent=2)
+            self._folder / PHASES_FILE, documents.to_json({"steps": len(self._ranges.seconds[_BATCH]), **means}, indent=2)
         )
         self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
         split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import os
 import shutil
 import time
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, files, json_text, lock
+from bert_tf import atomic, documents, files, lock
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.tasks.registry import canonical_name
@@ -82,7 +81,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / RECORD
     try:
-        record = json.loads(files.read_text(path))
+        record = documents.json_value(files.read_text(path))
         values = {**record.get(COLUMNS, {}), **record[DETERMINING]}
     except FileNotFoundError:
         return None
@@ -161,7 +160,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
             raise
         with atomic.readable_errors(folder):
             _delete_run(folder)
-    atomic.write_text(folder / RECORD, json_text.dumps(record, indent=2, sort_keys=True) + "\n")
+    atomic.write_text(folder / RECORD, documents.to_json(record, indent=2, sort_keys=True) + "\n")
 
 
 def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
@@ -175,7 +174,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     limit = time.monotonic() + patience_s
     while True:
         earlier = load_record(output_dir)
-        wanted = json.loads(json_text.dumps(record[DETERMINING]))
+        wanted = documents.json_value(documents.to_json(record[DETERMINING]))
         if earlier is not None and not _differences(earlier[DETERMINING], wanted):
             return
         if time.monotonic() > limit:
@@ -195,7 +194,7 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    differences = _differences(earlier[DETERMINING], json.loads(json_text.dumps(record[DETERMINING])))
+    differences = _differences(earlier[DETERMINING], documents.json_value(documents.to_json(record[DETERMINING])))
     if differences:
         raise OutputError(
             f"{folder}: holds another run ({'; '.join(differences)});"

@@ -12,7 +12,7 @@ import numpy as np
 import safetensors
 import safetensors.numpy
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.tasks.base import SentenceExample
 
@@ -36,7 +36,7 @@ class CacheKey:
     @property
     def digest(self) -> str:
         """Returns a name for the key, as hexadecimal digits."""
-        text = json_text.dumps([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
+        text = documents.to_json([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -44,7 +44,7 @@ def examples_digest(examples: Iterable[SentenceExample]) -> str:
     """Returns the sha256 of texts and labels; of one file there are others where other columns are read."""
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(json_text.dumps([example.text_a, example.text_b, example.label]).encode() + b"\n")
+        digest.update(documents.to_json([example.text_a, example.text_b, example.label]).encode() + b"\n")
     return digest.hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Confidence intervals of metrics: of shares and F1 by Wilson (1927), of others by resamples of the examples, BCa (Efron, 1987).
+"""Confidence intervals of metrics: of shares and F1 by Wilson (1927), of others by resampled examples, BCa (Efron, 1987).
 
 They say how far the choice of examples moves a metric, not how far the seed of training does.
 

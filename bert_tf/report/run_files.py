@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import files
+from bert_tf import documents, files
 from bert_tf.errors import OutputError
 from bert_tf.estimator.evaluations import EVALUATIONS_FILE
 from bert_tf.estimator.run_folder import DETERMINING, RECORD
@@ -158,7 +157,7 @@ def _read(folder: Path, name: str) -> Run:
 def read_object(path: Path) -> dict[str, Any] | None:
     """Returns the object in a JSON file; None where there is no such file, or something else in it."""
     try:
-        found = json.loads(files.read_text(path))
+        found = documents.json_value(files.read_text(path))
     except (OSError, ValueError, RecursionError):
         return None
     return found if isinstance(found, dict) else None
@@ -183,7 +182,7 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
     found, damaged = [], 0
     for text in filter(str.strip, texts[:-1]):  # what follows the last line end was cut off by a kill
         try:
-            line = json.loads(text)
+            line = documents.json_value(text)
         except (ValueError, RecursionError):
             line = None
         if isinstance(line, dict):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.report.run_files import Run, mapping
 
 _OF_MODEL = "bert_config"
@@ -64,4 +64,4 @@ def text(value: Any) -> str:
         return f"{value:g}"
     if isinstance(value, list) and not any(isinstance(part, (dict, list)) for part in value):
         return ", ".join(map(text, value))
-    return value if isinstance(value, str) else json_text.dumps(value)
+    return value if isinstance(value, str) else documents.to_json(value)

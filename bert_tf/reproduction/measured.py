@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf import documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
@@ -111,9 +111,9 @@ def outcome(folder: Path, seed: int, *, batch_size: int, collapsed: str | None) 
       batch_size: examples of a step.
       collapsed: see `Outcome`.
     """
-    results: dict[str, Any] = json.loads((folder / "eval_results.json").read_text(encoding="utf-8"))
+    results: dict[str, Any] = documents.json_value((folder / "eval_results.json").read_text(encoding="utf-8"))
     lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
-    speeds = [json.loads(line)["examples_per_second"] for line in lines]
+    speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
     speed = statistics.median(speeds[1:] or speeds)  # the first has the first step in it, which is slow
     return Outcome(seed, results[_STEP], results["eval_accuracy"], results["eval_loss"], speed, speed / batch_size, collapsed)
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.reproduction.facts import Published
 from bert_tf.reproduction.verdicts import Row
 
@@ -64,7 +64,7 @@ def write(folder: Path, report: Report) -> None:
         "distributions": {what: found._asdict() for what, found in report.distributions.items()},
         "collapsed": report.collapsed,
     }
-    atomic.write_text(folder / JSON_NAME, json_text.dumps(contents, indent=2) + "\n")
+    atomic.write_text(folder / JSON_NAME, documents.to_json(contents, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(report))
 
 

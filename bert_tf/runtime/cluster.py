@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf import documents, json_text
+from bert_tf import documents
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DeviceError
 
@@ -104,7 +104,7 @@ def _wrong(problem: str) -> DeviceError:
 
 
 def _quote(value: Any) -> str:
-    text = json_text.dumps(value)
+    text = documents.to_json(value)
     return text if len(text) <= _LONGEST_QUOTE else f"{text[:_LONGEST_QUOTE]}..."
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
-from bert_tf import json_text
+from bert_tf import documents
 from bert_tf.features.spec import LabelArray
 from bert_tf.tasks import scores
 from bert_tf.tasks.base import CLASSIFICATION, REGRESSION, HeadSpec, Label, SentenceExample
@@ -103,4 +103,4 @@ def lines(mistakes: Mapping[str, Sequence[Mistake]]) -> Iterator[str]:
       mistakes: by split.
     """
     for split, of_split in mistakes.items():
-        yield from (json_text.dumps({"split": split, **dataclasses.asdict(mistake)}) for mistake in of_split)
+        yield from (documents.to_json({"split": split, **dataclasses.asdict(mistake)}) for mistake in of_split)

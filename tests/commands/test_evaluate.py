@@ -119,11 +119,12 @@ def test_the_status_says_that_a_checkpoint_is_broken(project, run, tmp_path, cap
 
 
 def test_an_error_that_is_not_in_the_table_is_on_the_screen(project, run, tmp_path, capsys):
-    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": tmp_path / "run", "output_dir": tmp_path / "e"}
     folder = shutil.copytree(run, tmp_path / "run")
+    checkpoint = folder / "model.ckpt-40"
+    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": checkpoint, "output_dir": tmp_path / "e"}
     assert main(**flags) == 0
     whole = rows(tmp_path / "e")
-    data = folder / "model.ckpt-40.data-00000-of-00001"
+    data = Path(f"{checkpoint}.data-00000-of-00001")
     data.write_bytes(data.read_bytes()[:1000])
     capsys.readouterr()
     assert main(**flags, max_seq_length=16) == 3

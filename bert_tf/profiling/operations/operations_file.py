@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from bert_tf import atomic, files, json_text
+from bert_tf import atomic, documents, files
 from bert_tf.errors import DataError
 from bert_tf.profiling.operations.flops import Product, Shape
 
@@ -126,8 +126,8 @@ def write(path: str | os.PathLike[str], record: Record) -> None:
     """
     head = {field.name: getattr(record, field.name) for field in dataclasses.fields(Record) if field.name != "operations"}
     head["gpus"] = {device: dataclasses.asdict(gpu) for device, gpu in record.gpus.items()}
-    rows = ",\n".join(json_text.dumps(_as_json(operation)) for operation in record.operations)
-    atomic.write_text(path, f'{json_text.dumps(head)[:-1]}, "operations": [\n{rows}\n]}}\n')
+    rows = ",\n".join(documents.to_json(_as_json(operation)) for operation in record.operations)
+    atomic.write_text(path, f'{documents.to_json(head)[:-1]}, "operations": [\n{rows}\n]}}\n')
 
 
 def _as_json(operation: Operation) -> dict[str, Any]:

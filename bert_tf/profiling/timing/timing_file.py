@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, json_text
+from bert_tf import atomic, documents
 from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import Account
@@ -35,11 +34,11 @@ def add_account(folder: str | os.PathLike[str], account: Account) -> None:
       OutputError: the file cannot be written.
     """
     try:
-        values = dict(json.loads((Path(folder) / TIMING_FILE).read_text(encoding="utf-8")))
+        values = dict(documents.json_value((Path(folder) / TIMING_FILE).read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError):  # it is missing or damaged
         values = {}
     _write(folder, {**values, WALL: dataclasses.asdict(account)})
 
 
 def _write(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    atomic.write_text(Path(folder) / TIMING_FILE, json_text.dumps(values, indent=2) + "\n")
+    atomic.write_text(Path(folder) / TIMING_FILE, documents.to_json(values, indent=2) + "\n")
