@@ -92,7 +92,10 @@ def test_full_disk_names_the_file_and_the_reason(tmp_path):
     path = tmp_path / "results.txt"
     with pytest.raises(OutputError) as caught, replacing(path):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-    assert str(caught.value) == f"{path}: cannot write: No space left on device; nothing was changed"
+    assert (
+        str(caught.value)
+        == f"{path}: cannot write: No space left on device; free some space, or name another place; nothing was changed"
+    )
 
 
 def test_file_where_a_folder_should_be_is_reported(tmp_path):

@@ -394,7 +394,7 @@ def _keep_lines_up_to(path: Path, step: int) -> None:
         with files.open_plain(path) as file:
             text = file.read().decode(errors="replace")
     except OSError as error:
-        raise OutputError(f"{path}: cannot write: {files.reason(error)}; move it away") from error
+        raise OutputError(f"{path}: cannot write: {files.reason(error).partition(';')[0]}; move it away") from error
     lines = text.split("\n")[:-1]  # what follows the last line end was cut off by a kill
     steps = [_step_of(line) for line in lines]
     atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))

@@ -212,7 +212,9 @@ def test_a_failing_write_leaves_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pathlib.Path.write_bytes", fail)
-    with pytest.raises(OutputError, match="cannot write: No space left on device; nothing was changed"):
+    with pytest.raises(
+        OutputError, match="cannot write: No space left on device; free some space, or name another place; nothing was changed"
+    ):
         load_or_build(tmp_path, KEY, features)
     assert list(tmp_path.iterdir()) == []
 

@@ -138,6 +138,8 @@ def test_an_output_folder_that_cannot_be_made_is_one_line_for_the_user(tmp_path,
     (tmp_path / "file").touch()
     result = commands.run(train_flags(tmp_path / "file" / "out"))
     assert result.returncode == 2
-    assert commands.errors(result) == [f"error: {tmp_path}/file/out: cannot write: Not a directory; nothing was changed"]
+    assert commands.errors(result) == [
+        f"error: {tmp_path}/file/out: cannot write: Not a directory; a part of the path is a file; nothing was changed"
+    ]
     assert result.stdout == ""
     assert os.listdir(tmp_path) == ["file"]
