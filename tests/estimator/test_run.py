@@ -415,7 +415,7 @@ def test_a_folder_that_is_deleted_while_it_is_written_is_one_line(tmp_path, pret
 
 def test_a_folder_in_the_place_of_a_file_is_one_line(tmp_path, pretrained):
     (tmp_path / "metrics.jsonl").mkdir()
-    with pytest.raises(OutputError, match=f"^{tmp_path}/metrics.jsonl: cannot write: it is a folder; move it away"):
+    with pytest.raises(OutputError, match=f"^{tmp_path}/metrics.jsonl: cannot write: Is a directory; move it away"):
         toy.train(tmp_path, restore=pretrained)
 
 
