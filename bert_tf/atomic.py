@@ -10,6 +10,7 @@ import re
 import shutil
 import sys
 import tempfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,14 +97,21 @@ def linked(path: Path) -> Path:
 
 
 def _beside(target: Path, purpose: str) -> Path:
-    return target.with_name(f".{target.name[:_SHOWN]}.{os.getpid()}.{purpose}")
+    return target.with_name(f".{_shortened(target.name)}.{os.getpid()}.{purpose}")
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _SHOWN else f"{name[: _SHOWN - 9]}-{zlib.crc32(os.fsencode(name)):08x}"
 
 
 def delete_unfinished(path: str | os.PathLike[str]) -> None:
     """Deletes what killed processes have left of a file that they were writing; no other may be writing it now."""
     target = Path(path)
     with contextlib.suppress(OSError):  # they are in nobody's way
-        for rest in target.parent.glob(f".{glob.escape(target.name)}.[0-9]*.tmp"):
+        rests = list(target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.tmp"))
+        if os.path.lexists(target):  # else what it replaced is all that there is
+            rests += target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.old")
+        for rest in rests:
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
 
@@ -136,5 +144,7 @@ def readable_errors(path: Path) -> Iterator[None]:
     """Turns what the operating system refuses within the block into an `OutputError` about `path`."""
     try:
         yield
+    except BrokenPipeError:  # nobody reads any more: no mistake, see `commands.ending`
+        raise
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error

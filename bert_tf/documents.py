@@ -19,6 +19,7 @@ from bert_tf import files
 
 _LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
 _DEEPEST = 64  # brackets in brackets
+_LARGEST_YAML = 1 << 20  # characters; its reader takes six seconds for so many
 _LARGEST_NUMBER = 1 << 63  # beyond that even printing one may fail
 _MOST_VALUES = 100_000  # of YAML, with its aliases written out: nine lines of aliases can stand for a billion values
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
@@ -120,6 +121,8 @@ def parse_yaml(text: str) -> Any:
 def _yaml_value(text: str) -> Any:
     import yaml  # type: ignore[import-untyped]  # few commands need it
 
+    if len(text) > _LARGEST_YAML:
+        raise DocumentError(f"more than {_LARGEST_YAML >> 20} MB of YAML; write JSON")
     loader = None
     try:
         loader = yaml.SafeLoader(text)
@@ -137,8 +140,10 @@ def _yaml_value(text: str) -> Any:
         raise _too_deep() from error
     except DocumentError:
         raise
-    except ValueError as error:  # 2024-13-45 is a date to YAML
-        raise DocumentError(f"a value that YAML takes for a date or number is none: {error}; put it in quotes") from error
+    except (ValueError, LookupError, AttributeError, TypeError) as error:  # 2024-13-45 is a date to YAML; !!bool x, !!int ''
+        raise DocumentError(
+            f"YAML reads a value as a date, number or switch, which it is not: {error}; put it in quotes"
+        ) from error
     finally:
         if loader is not None:
             loader.dispose()
@@ -151,8 +156,11 @@ class _RepeatedKeyError(Exception):
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     made = dict(pairs)
     if len(made) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise _RepeatedKeyError(next(name for place, name in enumerate(names) if name in names[:place]))
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _RepeatedKeyError(name)
+            seen.add(name)
     return made
 
 
@@ -197,7 +205,7 @@ def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, 
         known[id(node)] = size, depth
     found = known[id(node)]
     if found is None:
-        raise DocumentError("an alias (*name) within what it stands for", line)
+        raise DocumentError("an alias (*name) that contains itself", line)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Errors that a user can mend. The commands print their message as one line, without a traceback.
+"""Errors that a user can fix. The commands print their message as one line, without a traceback.
 
 BertError
 ├── FlagError         a flag, or flags that contradict each other
@@ -6,6 +6,7 @@ BertError
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
+│   └── UnreadableError   the system does not let us read them; they may be whole
 ├── DeviceError       a device, or devices that cannot be used as asked
 ├── PreflightError    parts that do not fit each other: one line for each problem
 ├── OutputError       the output folder: not writable, full, or of another run
@@ -59,6 +60,10 @@ class ConfigError(BertError):
 
 class CheckpointError(BertError):
     """Weights are missing, damaged or of another model."""
+
+
+class UnreadableError(CheckpointError):
+    """The system does not let us read weights, which may be whole."""
 
 
 class DeviceError(BertError):

@@ -48,6 +48,12 @@ _REMEDIES = {
     errno.EMFILE: "raise the limit of open files (ulimit -n)",
     errno.ENFILE: "the machine has too many open files",
     errno.EAGAIN: "the machine or its limits (ulimit -u) allow no more processes",
+    errno.ENOMEM: "free memory, or raise the limit (ulimit -v)",
+    errno.ETIMEDOUT: "the network drive does not answer; try again",
+    errno.ENOTCONN: "the network drive is not connected",
+    errno.ENOLCK: "the file system has no locks left",
+    errno.EXDEV: "",
+    errno.EOPNOTSUPP: "the file system cannot do that; name another place",
     errno.EBUSY: "another program uses it",
     errno.ETXTBSY: "another program uses it",
 }
@@ -88,7 +94,7 @@ def check_plain(path: StrPath) -> None:
     except ValueError as error:
         raise _unusable_name(path) from error
     if not stat.S_ISREG(mode):
-        number, words = _KINDS.get(stat.S_IFMT(mode), (errno.EINVAL, "it is no file"))
+        number, words = _KINDS.get(stat.S_IFMT(mode), (errno.EINVAL, "it is not a regular file"))
         raise OSError(number, words, os.fspath(path))
 
 
@@ -111,7 +117,7 @@ def missing_folder(path: StrPath) -> str | None:
     except FileNotFoundError:
         return NO_FOLDER
     except NotADirectoryError:
-        return "it is no folder"
+        return "it is not a folder"
     except OSError as error:
         return reason(error)
 

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import inspect
 import os
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import filelock
 from absl import logging
@@ -20,6 +22,10 @@ from absl import logging
 from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
 
+# Newer versions would take a file for a lock where there are none, which a killed process leaves locked for ever.
+_HARD: dict[str, Any] = (
+    {"fallback_to_soft": False} if "fallback_to_soft" in inspect.signature(filelock.FileLock.__init__).parameters else {}
+)
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
@@ -78,37 +84,39 @@ def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
     holder = base.with_name(f"{base.name}.json")
     with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=False) as is_held:
         if not is_held:
-            raise OutputError(f"{place}: {_who(holder)}; wait for its end, or {instead}")
+            raise OutputError(f"{place}: {_who(holder)}; wait until it ends, or {instead}")
         since = time.strftime("%Y-%m-%d %H:%M:%S")
+        said = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
         with atomic.readable_errors(place):
-            holder.write_text(
-                documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since}), encoding="utf-8"
-            )
+            holder.write_text(said, encoding="utf-8")
         try:
             yield
         finally:
-            with contextlib.suppress(OSError):  # the folder may be gone
-                holder.unlink()
+            with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or made anew by another
+                if holder.read_text(encoding="utf-8") == said:
+                    holder.unlink()
 
 
 @contextlib.contextmanager
 def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
     """Yields whether the lock is held."""
-    lock = filelock.FileLock(path)
+    lock = filelock.FileLock(path, **_HARD)
     try:
         is_held = _acquire(lock, path, wait=wait)
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
             raise OutputError(f"{place}: cannot write: {files.reason(error)}; nothing was changed") from error
-        logging.warning("%s: this file system has no locks: nothing keeps a second command from writing to it", place)
+        logging.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
         yield True
         return
+    made = path.stat() if is_held else None
     try:
         yield is_held
     finally:
-        if is_held:
+        if made is not None:
             with contextlib.suppress(OSError):
-                path.unlink()  # while it is held, so that nobody else's is deleted
+                if os.path.samestat(made, path.stat()):  # else the folder was deleted, and made anew by another
+                    path.unlink()  # while it is held, so that nobody else's is deleted
             lock.release()
 
 

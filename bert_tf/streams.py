@@ -10,6 +10,7 @@ import codecs
 import contextlib
 import io
 import os
+import select
 import sys
 from typing import Any
 
@@ -28,7 +29,9 @@ class _Results(io.FileIO):
         if self._failed:
             return len(data)
         try:
-            return super().write(data)
+            while (written := super().write(data)) is None:  # full, and told not to wait
+                select.select([], [self], [])
+            return written
         except BrokenPipeError:
             self._failed = True
             raise
@@ -42,7 +45,7 @@ class _Notices(io.FileIO):
 
     def write(self, data: Any) -> int:
         with contextlib.suppress(OSError):
-            return super().write(data)
+            return super().write(data) or len(data)  # None where it is full, and told not to wait
         return len(data)
 
 

@@ -8,6 +8,7 @@ import stat
 
 import pytest
 
+from bert_tf import atomic
 from bert_tf.atomic import make_folder, replacing, write_text
 from bert_tf.errors import OutputError
 
@@ -211,3 +212,17 @@ def test_a_folder_may_be_a_link_to_one_that_is_not_there_yet(tmp_path):
 def test_bytes_of_a_name_that_are_not_utf8_are_spelled(tmp_path):
     write_text(tmp_path / "results.txt", "a\udcff")
     assert (tmp_path / "results.txt").read_bytes() == b"a\\udcff"
+
+
+def test_leftovers_of_a_long_name_are_deleted_and_those_of_another_are_not(tmp_path):
+    names = ["n" * 60 + end for end in ("a", "b")]
+    rests = [atomic._beside(tmp_path / name, "tmp") for name in names]
+    for rest in rests:
+        rest.touch()
+    atomic.delete_unfinished(tmp_path / names[0])
+    assert list(tmp_path.iterdir()) == rests[1:]
+
+
+def test_a_reader_that_leaves_is_not_a_mistake(tmp_path):
+    with pytest.raises(BrokenPipeError), atomic.replacing(tmp_path / "x"):
+        raise BrokenPipeError(errno.EPIPE, "Broken pipe")

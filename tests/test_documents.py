@@ -64,7 +64,7 @@ def test_json_that_cannot_be_used(text, line, problem):
         ('a: "\\ud800"\n', None, "the text '\\ud800' holds half a character, '\\ud800'"),
         ("[" * 80 + "]" * 80, None, "nested more than 64 deep"),
         ("a: " + "[" * 500, None, "nested more than 64 deep"),
-        ("a: &b\n  - *b\n", 1, "an alias (*name) within what it stands for"),
+        ("a: &b\n  - *b\n", 1, "an alias (*name) that contains itself"),
         (billion(9), 6, "more than 100000 values, with aliases (*name) written out"),
         ("a: 0x" + "f" * 5000, None, "a number of 20000 bits"),
         ("a: !!python/name:os.system\n", 1, None),
@@ -108,3 +108,12 @@ def test_what_is_not_a_number_is_written_as_null_at_any_depth():
 def test_everything_else_is_as_json_writes_it():
     value = {"b": [1, 2.5, True, None, "é"], "a": {"x": ()}}
     assert documents.to_json(value, indent=2, sort_keys=True) == json.dumps(value, indent=2, sort_keys=True)
+
+
+@pytest.mark.parametrize("text", ["a: !!bool foo", "a: !!int ''", "a: !!float ''", "a: !!timestamp foo"])
+def test_a_yaml_tag_that_does_not_fit_is_one_line(text):
+    assert "YAML reads a value as a date, number or switch, which it is not" in error_of(documents.parse_yaml, text).problem
+
+
+def test_long_yaml_is_refused_before_it_is_read():
+    assert error_of(documents.parse_yaml, "- a\n" * 300_000).problem == "more than 1 MB of YAML; write JSON"

@@ -50,7 +50,7 @@ def test_says_why_a_path_is_no_file(odd, name, why):
     ("name", "why"),
     [
         ("none", "no such folder"),
-        ("file", "it is no folder"),
+        ("file", "it is not a folder"),
         ("loop", "Too many levels of symbolic links; a link leads to itself"),
         ("folder", None),
     ],

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,7 +36,7 @@ def test_a_second_writer_is_told_who_writes_and_since_when(tmp_path):
     host = re.escape(os.uname().nodename)
     since = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d"
     who = rf"process {os.getpid()} on {host} has been writing to it since {since}"
-    assert re.fullmatch(rf"{re.escape(str(tmp_path))}: {who}; wait for its end, or name another folder", said)
+    assert re.fullmatch(rf"{re.escape(str(tmp_path))}: {who}; wait until it ends, or name another folder", said)
 
 
 def test_a_process_that_is_killed_holds_nothing(tmp_path):
@@ -81,21 +84,23 @@ def test_a_holder_that_has_not_yet_said_so(tmp_path):
 
 
 def test_files_of_one_folder_have_their_own_writers(tmp_path):
-    refusal = pytest.raises(OutputError, match="x: process .*; wait for its end, or name another output$")
+    refusal = pytest.raises(OutputError, match="x: process .*; wait until it ends, or name another output$")
     with lock.writing_file(tmp_path / "x"), lock.writing_file(tmp_path / "y"), refusal, lock.writing_file(tmp_path / "x"):
         pass
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("error", [OSError(errno.ENOLCK, "No locks available"), NotImplementedError("no flock")])
-def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monkeypatch, caplog, error):
+@pytest.mark.parametrize("number", [errno.ENOLCK, errno.ENOSYS])
+def test_a_file_system_without_locks_is_written_to_with_a_warning(tmp_path, monkeypatch, caplog, number):
     def fail(*_, **__):
-        raise error
+        raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(filelock.FileLock, "acquire", fail)
+    monkeypatch.setattr(fcntl, "flock", fail)
     with caplog.at_level("WARNING", logger="absl"), lock.writing_folder(tmp_path):
         pass
-    assert caplog.messages == [f"{tmp_path}: this file system has no locks: nothing keeps a second command from writing to it"]
+    assert caplog.messages == [
+        f"{tmp_path}: this file system does not support locks; do not start a second command that writes to it"
+    ]
 
 
 def test_what_cannot_be_locked_is_one_line(tmp_path, monkeypatch):
@@ -104,3 +109,14 @@ def test_what_cannot_be_locked_is_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(filelock.FileLock, "acquire", fail)
     assert refused(tmp_path).startswith(f"{tmp_path}: cannot write: Permission denied; let this user in")
+
+
+def test_a_folder_that_was_deleted_and_made_anew_belongs_to_its_new_writer(tmp_path):
+    folder = tmp_path / "out"
+    with contextlib.ExitStack() as first, contextlib.ExitStack() as second:
+        first.enter_context(lock.writing_folder(folder))
+        shutil.rmtree(folder)
+        second.enter_context(lock.writing_folder(folder))
+        first.close()
+        assert "wait until it ends" in refused(folder)
+    assert not folder.exists()

@@ -9,6 +9,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from absl import logging
+
+from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME
 from bert_tf.estimator import best
 
@@ -46,13 +49,22 @@ def _of(name: str) -> list[Named]:
     is_pattern = glob.has_magic(pattern)
     folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if Path(path).is_dir()]
     if name.endswith(ALL):
-        found = [prefix for folder in folders for prefix in _in(glob.escape(folder) + "/*")]
+        found = [prefix for folder in folders for prefix in _kept(folder)]
     elif is_pattern:
         found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
         found = [_of_run(folder) for folder in folders] or [_PARTS.sub("", name)]
     prefixes = sorted(map(os.path.normpath, filter(None, found)), key=_by_step)  # b and ./b are one checkpoint
     return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
+
+
+def _kept(folder: str) -> list[str]:
+    """Returns the checkpoints of a folder; what a killed training has left beside those that it lists is left out."""
+    found = list(_in(glob.escape(folder) + "/*"))
+    others = [Path(prefix).name for prefix in found if not saved.is_listed(prefix)]
+    if others:
+        logging.warning("%s: not in the list of checkpoints, so left out: %s", folder, ", ".join(sorted(others)))
+    return [prefix for prefix in found if Path(prefix).name not in others]
 
 
 def _in(pattern: str) -> Iterator[str]:

@@ -48,6 +48,9 @@ class ResumableFile:
         return ""
 
     def _take_up(self, state: Mapping[str, Any]) -> None:
+        numbers = [state[name] for name in ("chunks", "rows", "size")]
+        if not all(type(number) is int and number >= 0 for number in numbers) or type(state["finished"]) is not bool:
+            return
         there = (self._path if state["finished"] else self._part).stat()
         if state["finished"]:  # by its time too: another file may be as long
             fits = [there.st_size, there.st_mtime_ns] == [state["size"], state["mtime_ns"]]

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, UnreadableError
 
 CHECKPOINT_NAME = "bert_model.ckpt"
 
@@ -100,11 +100,11 @@ def _is_there(prefix: str) -> bool:
         data = alone.parent.glob(f"{glob.escape(alone.name)}.data-*")
         parts = [path for path in (alone, index) if path.is_file()] + sorted(data)
     except OSError as error:
-        raise CheckpointError(f"{prefix}: cannot read the weights: {files.reason(error)}") from error
+        raise UnreadableError(f"{prefix}: cannot read the weights: {files.reason(error)}") from error
     for path in parts:
         why = files.missing(path)
         if why:
-            raise CheckpointError(f"{path}: cannot read the weights: {why}")
+            raise UnreadableError(f"{path}: cannot read the weights: {why}")
     return alone in parts or index in parts
 
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, UnreadableError
 
 LIST = "checkpoint"
 
@@ -26,9 +26,15 @@ _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
 
 
 def problem_of(prefix: str) -> str | None:
-    """Returns why a checkpoint cannot be whole, by its index and the sizes of its files; None where it can."""
+    """Returns why a checkpoint cannot be whole, by its index and the sizes of its files; None where it can.
+
+    Raises:
+      UnreadableError: the system does not let us look.
+    """
     try:
         reader = CheckpointReader(prefix)
+    except UnreadableError:
+        raise
     except CheckpointError as error:
         return str(error)
     found = sum(part.stat().st_size for part in Path(prefix).parent.glob(f"{Path(prefix).name}.data-*"))
@@ -65,7 +71,7 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
     others = (prefix for prefix in found if prefix != named)
     whole = next((prefix for prefix in others if check(prefix) is None), None)
     if whole is not None:
-        _warn_once(f"{problem}; {Path(whole).name} is taken, the newest whole checkpoint of {folder}")
+        _warn_once(f"{problem}; going on from {Path(whole).name}, the newest complete checkpoint in {folder}")
         return Found(whole)
     last = named if named in found else next(iter(found), None)
     return Found(last, problem if named is not None or last else None)
@@ -88,7 +94,16 @@ def go_on_from(prefix: str) -> None:
         for path in folder.iterdir():
             part = _PART.fullmatch(path.name)
             if part and part[1] not in names and path.is_file():
+                if part[3] == "index":
+                    logging.warning("%s: deleted, it is not in the list of checkpoints to keep", path.with_suffix(""))
                 path.unlink()
+
+
+def is_listed(prefix: str) -> bool:
+    """Whether a checkpoint is one of those that training keeps: where its folder has no usable list, any is."""
+    path = Path(prefix)
+    names = {Path(other).name for other in _listed(path.parent)}
+    return not names or path.name in names or not _PART.fullmatch(f"{path.name}.index")
 
 
 def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
@@ -117,6 +132,8 @@ def _listed(folder: str | os.PathLike[str]) -> list[str]:
 
 
 def _state(folder: str | os.PathLike[str]):
+    if files.missing(Path(folder) / LIST):
+        return None
     try:
         return tf.train.get_checkpoint_state(os.fspath(folder))
     except (UnicodeDecodeError, ValueError):

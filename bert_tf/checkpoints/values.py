@@ -12,7 +12,7 @@ import tensorflow as tf
 from absl import logging
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.errors import CheckpointError, OutputError
+from bert_tf.errors import CheckpointError, OutputError, UnreadableError
 
 _CONVERTED = (tf.float16, tf.bfloat16, tf.float64)
 _FLOATS = (tf.float32, *_CONVERTED)
@@ -37,14 +37,18 @@ def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | 
 
 
 def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | None:
-    """Returns one line on weights that are no floats; None where there are none.
+    """Returns one line on weights that are not floating-point numbers; None where there are none.
 
     Args:
       reader: the checkpoint.
       names: entries of it.
     """
     others = [f"{name} ({reader.dtypes[name].name})" for name in names if reader.dtypes[name] not in _FLOATS]
-    return f"{reader.prefix}: weights that are no floats: {_first(others)}; take another checkpoint" if others else None
+    return (
+        f"{reader.prefix}: weights that are not floating-point numbers: {_first(others)}; take another checkpoint"
+        if others
+        else None
+    )
 
 
 def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
@@ -64,10 +68,12 @@ def problem_of_saved(prefix: str) -> str | None:
         reader = CheckpointReader(prefix)
         converted = [f"{name} ({dtype.name})" for name, dtype in reader.dtypes.items() if dtype in _CONVERTED]
         if converted:
-            return f"{prefix}: not as training saves it, in float32: {_first(converted)}"
+            return f"{prefix}: training saves float32, but this holds {_first(converted)}"
         for name in reader.shapes.keys() - _float_names(reader):
             reader[name]
         return problem_of_weights(reader, sorted(_float_names(reader)))
+    except UnreadableError:
+        raise
     except CheckpointError as error:
         return str(error)
 

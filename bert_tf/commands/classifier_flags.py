@@ -100,7 +100,7 @@ TPU = (
     Flag("num_tpu_cores", int, 8, ""),
     Flag("iterations_per_loop", int, 1000, ""),
 )
-_ELSEWHERE = ("use_tpu", "tpu_name", "master")  # what would compute somewhere else than here
+_ELSEWHERE = ("use_tpu", "master")  # what would compute somewhere else than here; --tpu_name is read with the first alone
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Task and data (XNLI is all languages, each with its result, and their mean; the published script's is XNLI-zh)": (
@@ -364,7 +364,7 @@ def seed_numbers(text: str) -> tuple[int, ...]:
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
         if not first <= last <= LARGEST:
-            raise FlagError(f"--seeds={text}: {part!r} is no seed; write numbers up to {LARGEST} with commas, or 1-5")
+            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write numbers up to {LARGEST} with commas, or 1-5")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

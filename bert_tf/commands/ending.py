@@ -8,7 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from bert_tf.commands.failure import Failure, failure, unforeseen
+from bert_tf.commands.failure import Failure, failure
 from bert_tf.commands.flags import HelpAsked
 from bert_tf.runtime.closing import leave
 
@@ -29,8 +29,9 @@ def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str
         130 stopped, 141 nobody reads standard output any more.
     """
     try:
-        with _threads_in_one_line():
+        with _threads_in_one_line() as of_threads:
             status = _done(work, help_text)
+        status = status or max(of_threads, default=0)
         sys.stdout.flush()
     except KeyboardInterrupt:
         status = _said(Failure(_STOPPED, (stopped,)))
@@ -59,17 +60,18 @@ def _said(problem: Failure) -> int:
 
 
 @contextlib.contextmanager
-def _threads_in_one_line() -> Iterator[None]:
-    """Has a thread end in one line too, where nobody hands its error on."""
+def _threads_in_one_line() -> Iterator[list[int]]:
+    """Has a thread end in one line too, where nobody hands its error on; yields the statuses of these."""
+    statuses: list[int] = []
     earlier = threading.excepthook
 
     def hook(ending: threading.ExceptHookArgs) -> None:
         if ending.exc_value is not None and not isinstance(ending.exc_value, SystemExit):
             name = ending.thread.name if ending.thread else "?"
-            _said(unforeseen(ending.exc_value, f" in thread {name}"))
+            statuses.append(_said(failure(ending.exc_value, where=f" in thread {name}")))
 
     threading.excepthook = hook
     try:
-        yield
+        yield statuses
     finally:
         threading.excepthook = earlier

@@ -38,14 +38,19 @@ def reports_go_to(folder: str | os.PathLike[str]) -> None:
     _FOLDERS[:] = [Path(folder)]
 
 
-def failure(error: BaseException) -> Failure:
-    """Returns what to say about an error."""
+def failure(error: BaseException, *, where: str = "") -> Failure:
+    """Returns what to say about an error.
+
+    Args:
+      error: that ended the work.
+      where: it happened, " in thread X", to be said where nobody foresaw it.
+    """
     if isinstance(error, PreflightError):
         return Failure(error.status, tuple(map(_one_line, error.problems)))
     if isinstance(error, BertError):
         return Failure(error.status, (_one_line(str(error)),))
     known = next((line for line in (explain(error) for explain in _FORESEEN) if line), None)
-    return Failure(_UNUSABLE, (_one_line(known),)) if known else unforeseen(error)
+    return Failure(_UNUSABLE, (_one_line(known),)) if known else unforeseen(error, where)
 
 
 def unforeseen(error: BaseException, where: str = "") -> Failure:
@@ -132,7 +137,7 @@ def _refused_by_tensorflow(error: BaseException) -> str | None:
     if isinstance(error, _of_tensorflow("PermissionDeniedError")):
         return _message(error)
     if isinstance(error, _of_tensorflow("FailedPreconditionError")) and "directory" in _message(error):
-        return f"{_message(error)}; move away what stands there, or name another folder"
+        return f"{_message(error)}; move or delete the file of that name, or name another folder"
     return None
 
 

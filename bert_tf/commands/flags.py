@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
+from bert_tf import files
 from bert_tf.errors import FlagError, unknown_name
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
@@ -52,9 +53,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
       HelpAsked: --help is among the flags.
     """
     _refuse_odd_bytes(argv)
-    for name in _OF_ABSL:
-        if {f"-{name}=", f"--{name}="} & set(argv):
-            raise _empty(name)
+    _check_flags_of_absl(argv)
     values = _define(rows)
     try:
         rest = values(list(argv))[1:]
@@ -72,6 +71,20 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
             raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
         _check_number(row, values[row.name].value)
     return values
+
+
+def _check_flags_of_absl(argv: Sequence[str]) -> None:
+    """Refuses a file of flags that absl could not read to its end."""
+    for word, following in zip(argv, [*argv[1:], ""]):
+        name, equals, value = word.lstrip("-").partition("=")
+        if not word.startswith("-") or name not in _OF_ABSL:
+            continue
+        value = value if equals else following
+        if not value:
+            raise _empty(name)
+        why = files.missing(os.path.expanduser(value)) if name == "flagfile" else None
+        if why:
+            raise FlagError(f"--{name}={value}: {why}")
 
 
 def _empty(name: str) -> FlagError:

@@ -50,7 +50,7 @@ def help_text() -> str:
     """Returns what --help prints."""
     lines = [
         "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
-        "A DIR is the --output_dir of a training, finished or not; that of --seeds stands for its seeds.",
+        "A DIR is the --output_dir of a training; that of --seeds means its seeds. While it trains, add --output=FILE.",
         "",
         *map(help_line, FLAGS),
     ]

@@ -12,6 +12,7 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
+from bert_tf.checkpoints import saved
 from bert_tf.estimator import best, evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
@@ -120,6 +121,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         line, kept = evaluations.best(lines, self._plan.metric), best.checkpoint(self._folder)
         wanted = self._checkpoint(line["step"]) if line else ""
         if kept is not None and Path(kept).name == Path(wanted).name:
+            saved.go_on_from(kept)  # a kill may have left the one before it
             return
         if line and Path(f"{wanted}.index").is_file():
             best.replace(self._folder, self._forward, self._forward.load(wanted))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from bert_tf import atomic, documents
+from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
 
 EVALUATIONS_FILE = "evaluations.jsonl"
@@ -24,11 +24,11 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     """
     path = Path(output_dir) / EVALUATIONS_FILE
     try:
-        texts = path.read_bytes().splitlines()
+        texts = files.read_bytes(path).splitlines()
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise OutputError(f"{path}: cannot read: {error.strerror}") from error
+        raise OutputError(f"{path}: cannot read: {files.reason(error)}") from error
     lines = [_parsed(path, number, text) for number, text in enumerate(texts, start=1)]
     return [line for line in lines if line["step"] <= up_to]
 

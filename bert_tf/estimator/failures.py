@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shutil
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,8 +12,10 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import files
 from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
 from bert_tf.estimator.hooks import ProgressHook
+from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.runtime.peers import START_AGAIN
 
@@ -41,7 +42,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
-            _delete_torn_saves(Path(folder))
+            delete_unfinished(Path(folder))
 
 
 def refuse_what_is_no_number(logits: np.ndarray, checkpoint: str) -> None:
@@ -55,12 +56,7 @@ def refuse_what_is_no_number(logits: np.ndarray, checkpoint: str) -> None:
       CheckpointError: they are not finite.
     """
     if not np.isfinite(logits).all():
-        raise CheckpointError(f"{checkpoint}: computes what is not a finite number; did its training fail?")
-
-
-def _delete_torn_saves(folder: Path) -> None:
-    for rest in [*folder.glob("*.tempstate*"), *folder.glob("model.ckpt-*_temp")]:
-        shutil.rmtree(rest, ignore_errors=True) if rest.is_dir() else rest.unlink(missing_ok=True)
+        raise CheckpointError(f"{checkpoint}: computes NaN or infinity; did its training fail?")
 
 
 @contextlib.contextmanager
@@ -85,7 +81,9 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
     if isinstance(error, OSError):
         if error.errno not in _UNWRITABLE:
             return error
-        return OutputError(f"{error.filename or folder}: cannot write: {error.strerror}; the last whole checkpoint is kept")
+        return OutputError(
+            f"{error.filename or folder}: cannot write: {files.reason(error)}; the last whole checkpoint is kept"
+        )
     text = str(getattr(error, "message", error))
     if NOT_FINITE in text and progress is not None:
         return TrainingError(

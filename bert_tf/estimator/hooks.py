@@ -83,8 +83,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         del coord
         step = self.step = int(session.run(tf1.train.get_global_step(session.graph)))
         if self._folder is not None:
-            _keep_lines_up_to(self._folder / METRICS_FILE, step)
-            self._lines = (self._folder / METRICS_FILE).open("a", encoding="utf-8")
+            self._lines = _opened_log(self._folder / METRICS_FILE, step)
         self._memory = MemoryUse()
         self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
@@ -137,8 +136,9 @@ class ProgressHook(tf1.train.SessionRunHook):
         return {"tokens_per_second": tokens / seconds}
 
     def _write(self, line: Mapping[str, float]) -> None:
-        self._lines.write(documents.to_json(line) + "\n")  # the norm of a step that loss scaling skips is no number
-        self._lines.flush()
+        if self._lines is not None:
+            self._lines.write(documents.to_json(line) + "\n")  # the norm of a step that loss scaling skips is not a number
+            self._lines.flush()
         write_scalars(self._folder, {name: value for name, value in line.items() if name != "step"}, line["step"])
 
     def end(self, session: tf1.Session) -> None:
@@ -380,6 +380,16 @@ def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
         if name in times:
             parts.append(f"{name} = {times[name] * 1e3:.2f} ms (p90 {times[f'{name}_p90'] * 1e3:.2f})")
     return "".join(f", {part}" for part in parts)
+
+
+def _opened_log(path: Path, step: int) -> TextIO | None:
+    """Returns the log of a run, for steps after one; None where something else is in its place: a log stops no run."""
+    try:
+        _keep_lines_up_to(path, step)
+    except OutputError as error:
+        logging.warning("%s; steps are not logged there", error)
+        return None
+    return path.open("a", encoding="utf-8")
 
 
 def _keep_lines_up_to(path: Path, step: int) -> None:

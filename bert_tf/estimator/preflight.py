@@ -30,7 +30,7 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
         if multiple is None:
             problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
         else:
-            logging.info("%s: padded to a multiple of %d", said, multiple)
+            logging.warning("%s: taken for padding to a multiple of %d", said, multiple)
     if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
         problems.append(
             f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"

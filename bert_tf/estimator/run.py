@@ -285,7 +285,7 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
     checkpoint, problem = saved.newest(folder, check)
     listed = Path(folder) / saved.LIST
     if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
-        problem = f"{listed}: names no checkpoint that exists"
+        problem = f"{listed}: names a checkpoint that does not exist"
     if problem:
         raise CheckpointError(f"{problem}; there is no whole checkpoint to go on from; to start anew, delete {folder}")
     return checkpoint

@@ -14,6 +14,7 @@ from typing import Any
 from bert_tf import atomic, documents, files, lock
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
+from bert_tf.tasks.base import KINDS
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -28,28 +29,48 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
+def _is_column(value: object) -> bool:
+    return value is None or (isinstance(value, str) and value != "")
+
+
 # What other commands take from a record, and whether its values can be what was written.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
-    **dict.fromkeys(("task_name", "kind", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
+    **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
+    **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
+    "kind": lambda value: value in KINDS,
+    "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
     "do_lower_case": lambda value: isinstance(value, bool),
     "bert_config": lambda value: isinstance(value, dict),
 }
 
+_TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
+_OWN = ("best", "eval", "features", "profile", "submission")  # folders in that of a run
+# What of a configuration neither shapes nor scales what trained weights compute.
+_OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
+
 
 @contextlib.contextmanager
-def writing(output_dir: str | os.PathLike[str]) -> Iterator[None]:
+def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another --output_dir") -> Iterator[None]:
     """Keeps other writers out of the folder of a run within the block, and deletes what killed ones have left half-written.
+
+    Args:
+      output_dir: the folder.
+      instead: what a second writer can do beside waiting.
 
     Raises:
       OutputError: another process writes to it, or it cannot be made.
     """
-    with lock.writing_folder(output_dir, instead="name another --output_dir"):
+    with lock.writing_folder(output_dir, instead=instead):
         with contextlib.suppress(OSError):  # it is in nobody's way
-            inner = [path for path in Path(output_dir).iterdir() if path.is_dir()]
-            for place in (Path(output_dir), *(path for path in inner if path.name == "best" or not (path / RECORD).is_file())):
-                _delete_unfinished(place)  # but not in the folder of another run, as those of seeds are
+            is_run = (Path(output_dir) / RECORD).is_file()
+            inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
+            for place in (
+                *([Path(output_dir)] if is_run else []),
+                *(path for path in inner if path.name in _OWN or _is_task(path.name)),
+            ):
+                delete_unfinished(place)
         yield
 
 
@@ -63,11 +84,12 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
     with contextlib.ExitStack() as held:
         for folder in sorted({os.path.realpath(folder) for folder in folders}):
             if os.path.isfile(os.path.join(folder, RECORD)):
-                held.enter_context(writing(folder))
+                held.enter_context(writing(folder, instead="name an output in another folder"))
         yield
 
 
-def _delete_unfinished(folder: Path) -> None:
+def delete_unfinished(folder: Path) -> None:
+    """Deletes what killed processes, or a save that failed, have left half-written in a folder that nobody else writes."""
     for pattern in (atomic.TEMPORARY, "*.tempstate*", "model.ckpt-*_temp", "eval_forward"):
         for rest in folder.glob(pattern):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
@@ -89,6 +111,9 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
         raise OutputError(f"{path}: cannot read the record of a run: {files.reason(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise OutputError(f"{path}: unreadable record of a run; {_REMEDY}") from error
+    missing = [name for name in _TOGETHER if name not in values]
+    if missing and "kind" in values:
+        raise OutputError(f"{path}: damaged record of a run: {', '.join(missing)} missing; {_REMEDY}")
     for name, is_usable in _KINDS.items():
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
@@ -135,7 +160,8 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
     now = dataclasses.asdict(config)
-    differences = _differences({**now, **record.get("bert_config", {})}, now)
+    earlier = {**now, **record.get("bert_config", {}), **{name: now[name] for name in _OF_TRAINING_ONLY}}
+    differences = _differences(earlier, now)
     if differences:
         problems.append(f"{folder}: the configuration ({'; '.join(differences)}) {said}")
     return problems

@@ -114,7 +114,7 @@ def _parse(text: str) -> dict[str, Any]:
     except DocumentError as error:
         raise _wrong(f"{error}; write {_EXAMPLE}") from error
     if not isinstance(config, dict):
-        raise _wrong(f"{_quote(config)} is no object in braces; write {_EXAMPLE}")
+        raise _wrong(f"{_quote(config)} is not an object in braces; write {_EXAMPLE}")
     return config
 
 
@@ -143,7 +143,7 @@ def _workers(jobs: Mapping[str, Any]) -> tuple[Worker, ...]:
 
 def _tasks(name: str, addresses: Any) -> list[Worker]:
     if not isinstance(addresses, list) or not addresses:
-        problem = "is empty" if addresses in ([], {}, "", None) else f"is no list: {_quote(addresses)}"
+        problem = "is empty" if addresses in ([], {}, "", None) else f"is not a list: {_quote(addresses)}"
         raise _wrong(f'cluster.{name} {problem}; write its addresses as ["host:port", ...], or leave {name} out')
     if name == _CHIEF and len(addresses) > 1:
         raise _wrong(f"cluster.chief has {len(addresses)} addresses; there is one chief: list the others under worker")

@@ -98,7 +98,7 @@ def normalized(name: str) -> str:
     """
     match = _DEVICE.fullmatch(name)
     if not match:
-        raise DeviceError(f"{name!r} is no device: devices are written /CPU:0, /GPU:0, /GPU:1")
+        raise DeviceError(f"{name!r} is not a device: devices are written /CPU:0, /GPU:0, /GPU:1")
     return f"/device:{match['kind'].upper()}:{int(match['number'])}"
 
 

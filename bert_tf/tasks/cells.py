@@ -21,7 +21,7 @@ def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
       RowError: it is empty though it may not be, a JSON value of another kind, or cannot be written to a file.
     """
     if not isinstance(cell, str):
-        raise RowError(f"the value in column {column!r} is no text: {cell!r:.80}")
+        raise RowError(f"the value in column {column!r} is not a string: {cell!r:.80}")
     if not cell.strip() and not may_be_empty:
         raise RowError(f"the text in column {column!r} is empty")
     return _whole(cell, column)
@@ -35,7 +35,7 @@ def name(cell: object, column: str) -> str:
     """
     # NaN is how some programs write a value that is missing.
     if not isinstance(cell, (str, int, float)) or (isinstance(cell, float) and not math.isfinite(cell)):
-        raise RowError(f"the value in column {column!r} is no name: {cell!r:.80}")
+        raise RowError(f"the value in column {column!r} is not a name: {cell!r:.80}")
     found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
     if not found:
         raise RowError(f"the value in column {column!r} is empty")
@@ -81,7 +81,7 @@ def number(cell: object, bounds: tuple[float, float] | None = None) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not math.isfinite(value):
-        raise RowError(f"the label {cell!r:.80} is no number")
+        raise RowError(f"the label {cell!r:.80} is not a number")
     if bounds is not None and not bounds[0] <= value <= bounds[1]:
         raise RowError(f"the label {value:g} is outside {bounds[0]:g} to {bounds[1]:g}")
     return value

@@ -84,7 +84,7 @@ class LabelColumn:
             return ()
         parts = cell.split(self.separator) if isinstance(cell, str) else cell
         if not isinstance(parts, list):
-            raise tables.RowError(f"the value in column {self.column!r} is no list of labels: {cell!r:.80}")
+            raise tables.RowError(f"the value in column {self.column!r} is not a list of labels: {cell!r:.80}")
         stripped = [part.strip() if isinstance(part, str) else part for part in parts]
         return tuple(cells.name(part, self.column) for part in stripped if part not in ("", None))
 

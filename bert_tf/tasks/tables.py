@@ -140,7 +140,7 @@ class Table:
     def _place(self, column: str) -> int | str | None:
         times = self.names.count(column)
         if times > 1:
-            raise DataError(f"column {column!r} stands {times} times in the header line", self.path, self._first_line)
+            raise DataError(f"column {column!r} appears {times} times in the header line", self.path, self._first_line)
         if times:
             return column if self._keyed else self.names.index(column)
         if not self._keyed and len(column) < _DIGITS and column.isdecimal() and 1 <= int(column) <= self.width:

@@ -44,7 +44,7 @@ class Vocabulary:
                 raise VocabularyError("blank line in the vocabulary; remove it only if the ids of the model allow", path, line)
             first = self._ids.setdefault(token, line - 1)
             if first != line - 1:
-                raise VocabularyError(f"{token!r} stands in line {first + 1} already; every piece has one id", path, line)
+                raise VocabularyError(f"{token!r} is already in line {first + 1}; every piece has one id", path, line)
         missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
         if missing:
             raise VocabularyError(f"{', '.join(missing)} missing; is this a BERT vocabulary, one piece a line?", path)

@@ -88,3 +88,10 @@ def test_whether_a_plain_name_exists_is_told_by_reading_it():
 
 def test_steps_of_names():
     assert [Named(prefix).step for prefix in ("a/model.ckpt-343", "a-7/bert_model.ckpt")] == [343, None]
+
+
+def test_all_leaves_out_what_a_killed_training_has_not_listed(caplog):
+    listed = "".join(f'all_model_checkpoint_paths: "model.ckpt-{step}"\n' for step in (9, 20))
+    Path("run/checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-20"\n{listed}')
+    assert [found.prefix for found in named(["run:all"])] == STEPS[:2]
+    assert caplog.messages == ["run: not in the list of checkpoints, so left out: model.ckpt-100"]

@@ -118,7 +118,9 @@ def broken_runs(folder, project, run):
         str(torn(folder / "torn", run, 40) / "model.ckpt-40"): "damaged at ",
         str(changed(folder / "other", run, 40, **words)): "word_embeddings is [7, 8], expected [34, 8]",
         str(changed(folder / "nan", run, 40, **nan)): "weights that are NaN or infinite: output_bias; take another",
-        str(changed(folder / "int", run, 40, **integers)): "weights that are no floats: output_bias (int32); take another",
+        str(
+            changed(folder / "int", run, 40, **integers)
+        ): "weights that are not floating-point numbers: output_bias (int32); take another",
         str(write_run(folder / "three", project, steps=(5,), record=three)): "trained on labels a, b, c, not 0, 1",
         str(bare): "vocab.txt: no such file",
         str(run / "model.ckpt-7"): "no checkpoint of this name",

@@ -87,7 +87,10 @@ def test_a_file_is_yaml_or_json(tmp_path, text):
         (b"output_dir: e\ntasks: MRPC\noutput_dir: f\n", ":3: the key 'output_dir' appears twice"),
         (b'{"output_dir": "e", \n"output_dir": "f"}', ":2: the key 'output_dir' appears twice"),
         (b"tasks: " + b"[" * 500, ": nested more than 64 deep"),
-        (b"output_dir: 2024-13-45\n", ": a value that YAML takes for a date or number is none: month must be in 1..12; put it"),
+        (
+            b"output_dir: 2024-13-45\n",
+            ": YAML reads a value as a date, number or switch, which it is not: month must be in 1..12; put it",
+        ),
         (None, ": cannot read the job: No such file or directory"),
     ],
 )

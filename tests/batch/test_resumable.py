@@ -140,7 +140,7 @@ def test_of_two_jobs_at_a_time_the_second_is_refused(tmp_path):
     with ResumableFile(path, SETTINGS) as first:
         first.add(CHUNKS[0], rows=2)
         with pytest.raises(
-            OutputError, match=rf"x\.tsv: process {os.getpid()} on .* since .*; wait for its end, or name another output$"
+            OutputError, match=rf"x\.tsv: process {os.getpid()} on .* since .*; wait until it ends, or name another output$"
         ):
             write(path, [b"other\n"], settings={})
         first.add(CHUNKS[1], rows=2)

@@ -114,12 +114,36 @@ def test_models_of_one_architecture_share_it(run, project, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("max_seq_length", "64"), ("do_lower_case", 1), ("labels", 2), ("kind", None), ("bert_config", [])]
+    ("name", "value"),
+    [
+        ("max_seq_length", "64"),
+        ("do_lower_case", 1),
+        ("labels", 2),
+        ("kind", None),
+        ("kind", "foo"),
+        ("bert_config", []),
+        ("text_a", 5),
+    ],
 )
 def test_a_record_of_other_values_is_one_line(copy, name, value):
     change_record(copy, **{name: value})
     with pytest.raises(OutputError, match=rf"^{copy}/run_config.json: damaged record of a run: {name} is .*; restore it, or"):
         load(copy)
+
+
+def test_a_record_that_lacks_what_it_had_is_one_line(copy):
+    record = json.loads((copy / "run_config.json").read_text())
+    del record["training"]["labels"]
+    (copy / "run_config.json").write_text(json.dumps(record))
+    with pytest.raises(OutputError, match="damaged record of a run: labels missing; restore it, or"):
+        load(copy)
+
+
+def test_dropout_of_the_next_training_may_be_another(copy):
+    config = json.loads((copy / "bert_config.json").read_text())
+    change_record(copy, bert_config=config)
+    (copy / "bert_config.json").write_text(json.dumps({**config, "hidden_dropout_prob": 0.3}))
+    assert load(copy).config.hidden_dropout_prob == 0.3
 
 
 def test_a_vocabulary_that_was_changed_since_the_training_is_refused(copy):

@@ -43,7 +43,9 @@ def test_of_many_the_first_are_named(tmp_path):
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.int8, bool, np.complex64])
 def test_weights_that_are_no_floats_are_named_with_their_type(tmp_path, kind):
     said = problem(tmp_path, b=np.zeros(2, kind))
-    assert said == f"{tmp_path}/x: weights that are no floats: b ({np.dtype(kind).name}); take another checkpoint"
+    assert (
+        said == f"{tmp_path}/x: weights that are not floating-point numbers: b ({np.dtype(kind).name}); take another checkpoint"
+    )
 
 
 def test_numbers_that_float32_does_not_hold_are_infinite(tmp_path):
@@ -71,4 +73,4 @@ def test_float32_is_used_as_it_is(tmp_path):
 @HALF
 def test_training_goes_on_in_float32_alone(tmp_path, kind):
     said = problem_of_saved(write(tmp_path, b=np.zeros(2, kind)))
-    assert said == f"{tmp_path}/x: not as training saves it, in float32: b ({np.dtype(kind).name})"
+    assert said == f"{tmp_path}/x: training saves float32, but this holds b ({np.dtype(kind).name})"

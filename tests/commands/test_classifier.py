@@ -109,7 +109,7 @@ def test_damaged_vocabulary_names_the_line(project, refused):
     edit_bytes(project.vocab_file, b"\nstorm\n", b"\nrain\n")
     line = TOKENS.index("storm") + 1
     [problem] = refused()
-    assert problem == f"{project.vocab_file}:{line}: 'rain' stands in line {line - 1} already; every piece has one id"
+    assert problem == f"{project.vocab_file}:{line}: 'rain' is already in line {line - 1}; every piece has one id"
 
 
 def test_cased_vocabulary_with_lower_casing(project, refused):

@@ -329,7 +329,7 @@ def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
 NAN, INTEGERS = np.full(8, np.nan, np.float32), np.ones(8, np.int32)
 
 
-@pytest.mark.parametrize(("value", "said"), [(NAN, "are NaN or infinite: "), (INTEGERS, "are no floats: ")])
+@pytest.mark.parametrize(("value", "said"), [(NAN, "are NaN or infinite: "), (INTEGERS, "are not floating-point numbers: ")])
 @pytest.mark.parametrize("use", ["do_eval", "do_predict", "do_train"])
 def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(copied, tmp_path, capsys, use, value, said):
     results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
@@ -493,8 +493,8 @@ def test_a_folder_that_another_command_writes_is_left_alone(copied, capsys, ways
         assert report.main(["report", str(copied.folder)]) == 2
     first, second = capsys.readouterr().err.splitlines()
     assert first.startswith(f"error: {copied.folder}: process {os.getpid()} on ")
-    assert first.endswith("; wait for its end, or name another --output_dir")
-    assert second.endswith("; wait for its end, or write the page elsewhere with --output=FILE")
+    assert first.endswith("; wait until it ends, or name another --output_dir")
+    assert second.endswith("; wait until it ends, or write the page elsewhere with --output=FILE")
     assert {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()} == before
 
 

@@ -112,7 +112,7 @@ def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
         thread.join()
         return 0
 
-    assert ended(work, help_text=str, stopped="stopped") == 0
+    assert ended(work, help_text=str, stopped="stopped") == 70
     said = capsys.readouterr().err
     assert said.startswith("error: internal error in thread reader: IndexError: list index out of range")
     assert said.count("\n") == 1

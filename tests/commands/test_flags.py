@@ -101,3 +101,9 @@ def test_an_empty_word_is_a_mistake():
 def test_an_empty_folder_is_not_this_folder(capsys):
     assert data.main(["data", "check", ""]) == 2
     assert capsys.readouterr().err.startswith("error: data: DIR is empty")
+
+
+@pytest.mark.parametrize("words", [["--flagfile=/dev/zero"], ["--flagfile", "/dev/zero"], ["-flagfile=/dev/zero"]])
+def test_a_file_of_flags_without_end_is_refused(words):
+    with pytest.raises(FlagError, match="^--flagfile=/dev/zero: it is a device"):
+        read(["p", *words], [])

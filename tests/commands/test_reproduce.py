@@ -190,7 +190,7 @@ def test_distribution_of_five_seeds():
         ([], "name the run to reproduce: gtx1060"),
         (["--seeds=1"], "name the run to reproduce: gtx1060"),
         (["gtx1080"], "unknown run 'gtx1080'; did you mean gtx1060? (known: gtx1060)"),
-        (["gtx1060", "--seeds=x"], "--seeds=x: 'x' is no seed; write numbers up to 2147483647 with commas, or 1-5"),
+        (["gtx1060", "--seeds=x"], "--seeds=x: 'x' is not a seed; write numbers up to 2147483647 with commas, or 1-5"),
         (["gtx1060", "gtx1060"], "unexpected argument 'gtx1060'; flags are written --name=value"),
     ],
 )

@@ -66,11 +66,11 @@ def test_seeds_are_numbers_and_ranges(text, numbers, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--seeds=a"], "--seeds=a: 'a' is no seed; write numbers up to 2147483647 with commas, or 1-5"),
+        (["--seeds=a"], "--seeds=a: 'a' is not a seed; write numbers up to 2147483647 with commas, or 1-5"),
         (["--seeds="], "--seeds is empty"),
-        (["--seeds=5-1"], "--seeds=5-1: '5-1' is no seed"),
-        (["--seeds=-1"], "--seeds=-1: '-1' is no seed"),
-        (["--seeds=2147483648"], "--seeds=2147483648: '2147483648' is no seed"),
+        (["--seeds=5-1"], "--seeds=5-1: '5-1' is not a seed"),
+        (["--seeds=-1"], "--seeds=-1: '-1' is not a seed"),
+        (["--seeds=2147483648"], "--seeds=2147483648: '2147483648' is not a seed"),
         (["--seeds=1-3,2"], "--seeds=1-3,2: a seed is named twice"),
         (["--seeds=1,3-1002"], "--seeds=1,3-1002: more than 1000 seeds"),
         (["--seeds=1-5", "--seed=1"], "--seed and --seeds exclude each other"),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.errors import LostPeerError, OutputError
+from bert_tf.errors import LostPeerError
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.runtime.memory_use import MemoryUse
@@ -414,8 +414,8 @@ def test_reports_are_one_json_object_a_line(tmp_path):
     assert all(isinstance(json.loads(line), dict) for line in text.splitlines())
 
 
-def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path):
+def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog):
     os.mkfifo(tmp_path / "metrics.jsonl")
     hook = ProgressHook(tmp_path, batch_size=4, total_steps=6, every_n_steps=2)
-    with pytest.raises(OutputError, match=r"metrics.jsonl: cannot write: it is a pipe.*; move it away"):
-        take_steps([hook])
+    assert take_steps([hook]) == 6
+    assert any("metrics.jsonl: cannot write: it is a pipe" in message for message in caplog.messages)

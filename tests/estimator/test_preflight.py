@@ -40,7 +40,7 @@ def examples(*labels):
 def test_a_configuration_may_round_the_vocabulary_up_which_is_said(vocab_size, multiple, caplog):
     with caplog.at_level("INFO", logger="absl"):
         assert check_model(vocab_size) == []
-    said = f"the vocabulary has 7 pieces, the configuration says {vocab_size}: padded to a multiple of {multiple}"
+    said = f"the vocabulary has 7 pieces, the configuration says {vocab_size}: taken for padding to a multiple of {multiple}"
     assert caplog.messages == [said]
 
 

@@ -98,7 +98,7 @@ def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):
     ("flags", "message"),
     [
         ({"device": "/GPU:1"}, "error: there is no device /GPU:1, only /CPU:0"),
-        ({"device": "gpu"}, "error: 'gpu' is no device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        ({"device": "gpu"}, "error: 'gpu' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
         ({"place": "encoder/layer_0:/CPU:1"}, "error: there is no device /CPU:1, only /CPU:0"),
         ({"place": "encoder/layer_7:/CPU:0"}, "error: --place: encoder/layer_7: the model has 2 layers, 0 to 1"),
         ({"visible_gpus": "0"}, "error: --visible_gpus=0: TensorFlow sees no GPU (python -m bert_tf devices says why)"),

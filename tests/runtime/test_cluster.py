@@ -97,8 +97,8 @@ MISTAKES = {
     "no JSON on the second line": ('{"cluster":\n }', "line 2: not JSON: Expecting value at character 2; write " + EXAMPLE),
     "a name twice": ('{"cluster": {},\n"cluster": {}}', "line 2: the key 'cluster' appears twice; write " + EXAMPLE),
     "brackets without end": ("[" * 50_000, "nested more than 64 deep; write " + EXAMPLE),
-    "a list": ('["a:2222"]', '["a:2222"] is no object in braces; write ' + EXAMPLE),
-    "a number": ("7", "7 is no object in braces; write " + EXAMPLE),
+    "a list": ('["a:2222"]', '["a:2222"] is not an object in braces; write ' + EXAMPLE),
+    "a number": ("7", "7 is not an object in braces; write " + EXAMPLE),
     "no cluster": ({"task": FIRST}, "no cluster; write the addresses of all processes, the same for each: " + EXAMPLE),
     "empty cluster": ({"cluster": {}, "task": FIRST}, "cluster {} names no task type; write the addresses"),
     "cluster as a list": ({"cluster": ["a:1"], "task": FIRST}, 'cluster ["a:1"] names no task type; write the addresses'),
@@ -116,7 +116,10 @@ MISTAKES = {
         {"cluster": {"chief": ["a:1"], "worker": []}},
         'cluster.worker is empty; write its addresses as ["host:port", ...], or leave worker out',
     ),
-    "addresses as text": ({"cluster": {"worker": "a:1,b:1"}}, 'cluster.worker is no list: "a:1,b:1"; write its addresses as'),
+    "addresses as text": (
+        {"cluster": {"worker": "a:1,b:1"}},
+        'cluster.worker is not a list: "a:1,b:1"; write its addresses as',
+    ),
     "two chiefs": (
         {"cluster": {"chief": ["a:1", "b:1"]}},
         "cluster.chief has 2 addresses; there is one chief: list the others under worker",

@@ -70,9 +70,9 @@ PARTS = "(known: embeddings, encoder, encoder/layer_N, encoder/layer_N-M, head, 
         ("layer_3:/CPU:0", f"--place: unknown part 'layer_3' {PARTS}"),
         ("encoder/layer_:/CPU:0", f"--place: unknown part 'encoder/layer_'; did you mean encoder/layer_N? {PARTS}"),
         ("head/layer_0:/CPU:0", f"--place: unknown part 'head/layer_0'; did you mean encoder/layer_N? {PARTS}"),
-        ("head:/CPU", "--place: '/CPU' is no device: devices are written /CPU:0, /GPU:0, /GPU:1"),
-        ("head:/TPU:0", "--place: '/TPU:0' is no device: devices are written /CPU:0, /GPU:0, /GPU:1"),
-        ("head:", "--place: '' is no device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        ("head:/CPU", "--place: '/CPU' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        ("head:/TPU:0", "--place: '/TPU:0' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
+        ("head:", "--place: '' is not a device: devices are written /CPU:0, /GPU:0, /GPU:1"),
         ("encoder/layer_5-2:/CPU:0", "--place: encoder/layer_5-2: the lower layer comes first, as in encoder/layer_2-5"),
         ("head:/CPU:0,head:/CPU:1", "--place: head is named twice"),
         ("encoder:/CPU:0,encoder:/CPU:0", "--place: encoder is named twice"),
@@ -104,7 +104,7 @@ def test_a_device_has_one_name(name):
 
 @pytest.mark.parametrize("name", ["/GPU", "GPU1", "/GPU:-1", "/GPU:0/GPU:1", "/job:worker/task:0/device:GPU:0"])
 def test_what_is_no_device_ends_in_one_line(name):
-    with pytest.raises(DeviceError, match=r"is no device: devices are written /CPU:0, /GPU:0, /GPU:1$"):
+    with pytest.raises(DeviceError, match=r"is not a device: devices are written /CPU:0, /GPU:0, /GPU:1$"):
         require_device(name, DEVICES)
 
 

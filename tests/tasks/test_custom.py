@@ -87,7 +87,7 @@ def test_a_header_that_nobody_mentioned_is_suspected_by_its_label(task):
     ("settings", "problem"),
     [
         ({"labels": "0,1"}, "unknown label 'class'; known are 0, 1"),
-        ({"problem": REGRESSION}, "the label 'class' is no number"),
+        ({"problem": REGRESSION}, "the label 'class' is not a number"),
     ],
 )
 def test_a_header_read_as_a_row_is_recognized_where_labels_are_known(task, settings, problem):
@@ -122,7 +122,7 @@ def test_the_format_can_be_named(task):
     [
         ("text,class\na,0\n", {"labels": "0,1"}, ":1: no column 'label'; the header line reads text | class"),
         ("text,label\na,0\nb,1\n", {"text_a": "title"}, ":1: no column 'title'; the header line reads text | label"),
-        ("text,label,text\na,0,b\n", {"labels": "0,1"}, ":1: column 'text' stands 2 times in the header line"),
+        ("text,label,text\na,0,b\n", {"labels": "0,1"}, ":1: column 'text' appears 2 times in the header line"),
         ("text,label\n ,0\nb,1\n", {}, ":2: the text in column 'text' is empty"),
         ("text,label\na,0\nb\n", {"labels": "0,1"}, ":3: 1 cells where 2 are expected; cells are divided by commas"),
         ("text,label\na,0\nb, \n", {"labels": "0,1"}, ":3: the value in column 'label' is empty"),
@@ -141,11 +141,11 @@ def test_what_is_wrong_is_named_with_its_place(task, text, settings, problem):
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ('{"text": 5, "label": "x"}', "the value in column 'text' is no text: 5"),
-        ('{"text": null, "label": "x"}', "the value in column 'text' is no text: None"),
-        ('{"text": "a", "label": null}', "the value in column 'label' is no name: None"),
-        ('{"text": "a", "label": ["x"]}', "the value in column 'label' is no name: ['x']"),
-        ('{"text": "a", "label": NaN}', "the value in column 'label' is no name: nan"),
+        ('{"text": 5, "label": "x"}', "the value in column 'text' is not a string: 5"),
+        ('{"text": null, "label": "x"}', "the value in column 'text' is not a string: None"),
+        ('{"text": "a", "label": null}', "the value in column 'label' is not a name: None"),
+        ('{"text": "a", "label": ["x"]}', "the value in column 'label' is not a name: ['x']"),
+        ('{"text": "a", "label": NaN}', "the value in column 'label' is not a name: nan"),
         ('{"text": "a", "label": "x\\u0000"}', "the value in column 'label' holds a NUL character: 'x\\x00'"),
         ('{"text": "a", "label": "x", "label": "y"}', "the key 'label' appears twice; fix or drop the row"),
         ('{"text": "a"}', "no 'label' in the object"),
@@ -260,7 +260,7 @@ def test_of_many_known_labels_the_first_are_listed_and_numbers_called_such(task,
 
 def test_a_number_of_json_that_is_too_large_is_named(task):
     made = task(f'{{"text": "a", "label": {"9" * 400}}}\n', "a.jsonl", problem=REGRESSION)
-    assert refusal(made).endswith(" is no number")
+    assert refusal(made).endswith(" is not a number")
 
 
 def test_json_has_a_list_of_labels(task):
@@ -277,7 +277,7 @@ def test_an_unknown_label_among_several_is_named(task):
 
 def test_a_json_object_is_no_list_of_labels(task):
     made = task('{"text": "a", "label": {"x": 1}}\n', "a.jsonl", problem=MULTI_LABEL, labels="x,y")
-    assert refusal(made).endswith("a.jsonl:1: the value in column 'label' is no list of labels: {'x': 1}")
+    assert refusal(made).endswith("a.jsonl:1: the value in column 'label' is not a list of labels: {'x': 1}")
 
 
 @pytest.mark.parametrize(

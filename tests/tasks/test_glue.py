@@ -216,10 +216,10 @@ def test_scores_are_numbers(tmp_path, score, value):
     [
         ("5.01", "the label 5.01 is outside 0 to 5"),
         ("-0.1", "the label -0.1 is outside 0 to 5"),
-        ("much", "the label 'much' is no number"),
-        ("", "the label '' is no number"),
-        ("nan", "the label 'nan' is no number"),
-        ("inf", "the label 'inf' is no number"),
+        ("much", "the label 'much' is not a number"),
+        ("", "the label '' is not a number"),
+        ("nan", "the label 'nan' is not a number"),
+        ("inf", "the label 'inf' is not a number"),
     ],
 )
 def test_scores_outside_the_scale_are_named(tmp_path, score, problem):

@@ -141,7 +141,7 @@ def test_a_name_where_there_is_no_header_is_refused(write):
 
 def test_column_that_stands_twice_is_refused(write):
     path = write(b"x\ty\tx\n1\t2\t3\n")
-    assert message_of(path, "x") == f"{path}:1: column 'x' stands 2 times in the header line"
+    assert message_of(path, "x") == f"{path}:1: column 'x' appears 2 times in the header line"
     assert cells(path, "y") == [["2"]]
 
 

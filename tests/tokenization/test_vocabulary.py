@@ -113,7 +113,7 @@ def test_repeated_piece_is_named_with_both_lines(tmp_path):
     path = written(tmp_path, text_of([*TOKENS, "the"]))
     with pytest.raises(VocabularyError) as caught:
         Vocabulary.from_file(path)
-    assert str(caught.value) == f"{path}:9: 'the' stands in line 6 already; every piece has one id"
+    assert str(caught.value) == f"{path}:9: 'the' is already in line 6; every piece has one id"
 
 
 @pytest.mark.parametrize("token", SPECIAL_TOKENS)

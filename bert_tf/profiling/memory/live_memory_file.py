@@ -93,7 +93,7 @@ def read(path: str | os.PathLike[str]) -> Step:
     except OSError as error:
         raise DataError(f"cannot read: {files.reason(error)}", path) from error
     if not lines[0].startswith(FIRST_WORDS):
-        raise DataError(f"does not begin with {FIRST_WORDS.rstrip()}: this is no file of live memory", path)
+        raise DataError(f"does not begin with {FIRST_WORDS.rstrip()}: this is not a file of live memory", path)
     reader = _Reader()
     for number, line in enumerate(lines, 1):
         try:

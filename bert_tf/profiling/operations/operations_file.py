@@ -152,7 +152,7 @@ def read(path: str | os.PathLike[str]) -> Record:
     except OSError as error:
         raise DataError(f"cannot read: {files.reason(error)}", path) from error
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise DataError("this is no list of operations as --profile_steps writes it; record it again", path) from error
+        raise DataError("this is not a list of operations as --profile_steps writes it; record it again", path) from error
 
 
 def _operation(row: dict[str, Any]) -> Operation:

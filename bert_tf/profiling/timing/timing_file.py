@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, documents
+from bert_tf import atomic, documents, files
 from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import Account
@@ -34,7 +34,7 @@ def add_account(folder: str | os.PathLike[str], account: Account) -> None:
       OutputError: the file cannot be written.
     """
     try:
-        values = dict(documents.json_value((Path(folder) / TIMING_FILE).read_text(encoding="utf-8")))
+        values = dict(documents.json_value(files.read_text(Path(folder) / TIMING_FILE)))
     except (OSError, ValueError, TypeError):  # it is missing or damaged
         values = {}
     _write(folder, {**values, WALL: dataclasses.asdict(account)})

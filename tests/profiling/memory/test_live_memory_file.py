@@ -79,7 +79,7 @@ def test_damage_is_named_with_its_line(tmp_path, old, new, line):
 
 
 def test_another_file(tmp_path):
-    with pytest.raises(DataError, match="no file of live memory"):
+    with pytest.raises(DataError, match="not a file of live memory"):
         live_memory_file.read(written(tmp_path, "SrcNode a 0\n"))
     with pytest.raises(DataError, match="cannot read: No such file"):
         live_memory_file.read(tmp_path / "none")

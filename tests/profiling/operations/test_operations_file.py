@@ -26,5 +26,5 @@ def test_what_is_read_back_is_what_was_written(tmp_path):
 def test_another_file_is_a_problem_of_one_line(tmp_path, text):
     path = tmp_path / "operations.json"
     path.write_text(text)
-    with pytest.raises(DataError, match="this is no list of operations as --profile_steps writes it; record it again"):
+    with pytest.raises(DataError, match="this is not a list of operations as --profile_steps writes it; record it again"):
         operations_file.read(path)
