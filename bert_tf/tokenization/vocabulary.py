@@ -35,13 +35,15 @@ class Vocabulary:
           path: named in error messages; line numbers count from 1.
 
         Raises:
-          VocabularyError: a piece is blank or occurs twice, or a special token is missing.
+          VocabularyError: a piece is blank, occurs twice or holds a NUL, or a special token is missing.
         """
         self.tokens = tuple(tokens)
         self._ids: dict[str, int] = {}
         for line, token in enumerate(self.tokens, start=1):
             if not token.strip(_BLANKS):
                 raise VocabularyError("blank line in the vocabulary; remove it only if the ids of the model allow", path, line)
+            if "\0" in token:
+                raise VocabularyError(f"{token!r:.80} holds a NUL character, which no text keeps", path, line)
             first = self._ids.setdefault(token, line - 1)
             if first != line - 1:
                 raise VocabularyError(f"{token!r} is already in line {first + 1}; every piece has one id", path, line)

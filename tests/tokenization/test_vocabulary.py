@@ -128,3 +128,9 @@ def test_empty_file_is_refused(tmp_path):
     with pytest.raises(VocabularyError) as caught:
         Vocabulary.from_file(path)
     assert str(caught.value).startswith(f"{path}:1: blank line")
+
+
+def test_a_nul_character_is_named_with_its_line(tmp_path):
+    path = written(tmp_path, text_of([*TOKENS, "a\0b"]))
+    with pytest.raises(VocabularyError, match=rf":{len(TOKENS) + 1}: 'a\\x00b' holds a NUL character"):
+        Vocabulary.from_file(path)
