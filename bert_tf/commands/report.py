@@ -73,6 +73,6 @@ def _run(settings: Settings) -> int:
     try:
         page.write(settings.output, runs)
     except ImportError as error:
-        raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 matplotlib") from error
+        raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 vl-convert-python") from error
     print(settings.output)
     return 0

@@ -1,180 +1,298 @@
-"""Line charts as SVG in a data address, drawn by matplotlib.
+"""Charts as Vega-Lite specifications: `drawing` makes pictures of them, live.js changes them as the reader asks.
 
-A picture in an address of its own brings neither styles nor names into the page, and has a text for those who cannot see it.
+A row of data is a whole line, its points in two lists; Vega takes the lists apart. Colours are names that style.css gives a
+value to, one for light pages and one for dark.
 """
 
 from __future__ import annotations
 
-import base64
 import dataclasses
-import io
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-# Dark enough on white, and told apart without red and green.
-COLOURS = ("#0b62a4", "#c8500a", "#1a7f5a", "#8a3fa0", "#8a6400", "#0a7a8c", "#b0265e", "#495057")
-DASHES = ("solid", "dashed", "dotted")
-MOST_LINES = len(COLOURS) * len(DASHES)  # beyond which two would look the same
+Spec = Mapping[str, Any]
 
-_SIZE = (4.6, 2.6)  # inches; as wide as a telephone shows, so that letters keep their size there
-_POINTS = 6000  # of a chart, all lines together
-_INK, _GRID, _DARK = "#4a5158", "#e3e6e9", "#1c2126"
-_ALPHA = 0.75  # style.css has it too, for the key
-_ROOM, _ROOM_FOR_TEXT = 1.08, 1.12  # above a line, and above a point with a text
-_PATH, _DIGITS = re.compile(rb' d="[^"]*"'), re.compile(rb"(\.\d\d)\d+")  # hundredths of a point are beyond any screen
-_RC = {
-    "svg.fonttype": "none",  # letters stay letters: smaller, and sharp
-    "svg.hashsalt": "bert_tf",  # the same picture on every call
-    "font.family": "sans-serif",
-    "font.sans-serif": ["DejaVu Sans", "Helvetica", "Arial"],
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": _INK,
-    "axes.labelcolor": _INK,
-    "xtick.color": _INK,
-    "ytick.color": _INK,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "grid.color": _GRID,
-    "axes.axisbelow": True,
-    "text.parse_math": False,
+COLOURS = tuple(f"var(--series-{place})" for place in range(8))
+GREY = "var(--grey)"
+DASHES = ([1, 0], [6, 3], [2, 2])  # lengths of stroke and gap
+MOST_LINES = len(COLOURS) * len(DASHES)  # beyond which two would look the same
+SMOOTHED_FROM = 15  # points: fewer have no neighbours to be smoothed with
+
+SIZE = (368, 210)  # pixels; as wide as a telephone shows, so that letters keep their size there
+_POINTS, _LEAST_POINTS = 1600, 20  # of a chart, all lines together, and of one line
+OPACITY = 0.75  # of a layer
+_SMOOTHING = 0.2  # share of a line's points that make one of the smooth line; live.js may take another
+_DIGITS = 6
+_VALUE, _STEP, _EPOCH = ".5~g", ".7~g", ".2f"  # how they are told at the pointer
+_NOMINAL: Spec = {"type": "nominal", "legend": None}
+# Without a format Vega-Lite looks for a text one object too far out where what is nearest is told.
+_NAME: Spec = {"field": "name", "type": "nominal", "title": "run", "format": "", "formatType": "toString"}
+_FONT = "system-ui, sans-serif"
+_TICK = (
+    "abs(datum.value) >= 10000 ? format(datum.value, '~s')"
+    " : datum.value && abs(datum.value) < 0.001 ? format(datum.value, '.4~e') : datum.label"
+)
+
+CONFIG: Spec = {
+    "aria": False,  # the page says it in words
+    "background": None,
+    "font": _FONT,
+    "view": {"stroke": None},
+    "customFormatTypes": True,
+    "axis": {
+        "labelColor": "var(--soft)",
+        "titleColor": "var(--soft)",
+        "domainColor": "var(--soft)",
+        "tickColor": "var(--soft)",
+        "gridColor": "var(--rule)",
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "tickCount": 5,
+        "labelExpr": _TICK,
+    },
+    "axisX": {"grid": False},
+    "axisY": {"domain": False, "ticks": False, "labelPadding": 5},
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """A line of a chart.
+    """The values of a run.
 
     Attributes:
-      x: where its points are.
-      y: what they are.
-      place: of its colour and dashes among those of the chart.
-      faint: whether it lies behind the others.
+      name: of the run, or of the group of runs that it belongs to.
+      line: place of that name in the key of the page.
+      steps: where the points are.
+      values: what they are.
+      steps_an_epoch: to count in epochs; None where it is not known.
+    """
+
+    name: str
+    line: int
+    steps: Sequence[float]
+    values: Sequence[float]
+    steps_an_epoch: float | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Style:
+    """What a chart of lines looks like.
+
+    Attributes:
+      unit: of the values; empty where they have none.
+      smooth: whether single values jump, so that a smooth line is shown.
+      from_zero: whether the vertical axis begins at 0; else where the values do.
       marks: whether points are marked.
     """
 
-    x: Sequence[float]
-    y: Sequence[float]
-    place: int = 0
-    faint: bool = False
+    unit: str = ""
+    smooth: bool = False
+    from_zero: bool = False
     marks: bool = False
 
 
-def lines(curves: Sequence[Curve], *, from_zero: bool = False, x_label: str = "step") -> str:
-    """Returns the address of a chart.
+def lines(curves: Sequence[Curve], style: Style) -> Spec:
+    """Returns a chart of lines over steps.
+
+    Curves of one line become their mean, in a band from the lowest to the highest.
 
     Args:
       curves: at least one, each with at least one point.
-      from_zero: whether the vertical axis begins at 0; else where the values do.
-      x_label: below the horizontal axis.
+      style: what the chart looks like.
     """
-    budget = max(_POINTS // len(curves), 50)
-
-    def draw(axes: Any) -> None:
-        for curve in curves:
-            x, y = thinned(curve.x, curve.y, budget)
-            style = {"color": colour(curve.place), "linestyle": dash(curve.place), "linewidth": 1.7}
-            if curve.faint:
-                style.update(linewidth=0.9, alpha=0.3)
-            marked = curve.marks or len(x) == 1
-            axes.plot(x, y, marker="o" if marked else None, markersize=4, **style)
-        axes.set_xlabel(x_label)
-        if from_zero:  # room above a line that hardly changes too
-            axes.set_ylim(0, max(axes.get_ylim()[1], _ROOM * max(max(curve.y) for curve in curves)))
-
-    return _picture(draw)
+    longest = max(len(curve.steps) for curve in curves)
+    way = _Way(
+        Style(style.unit, style.smooth and longest >= SMOOTHED_FROM, style.from_zero, style.marks or longest == 1),
+        single=len(curves) == 1,
+        banded=len({curve.line for curve in curves}) < len(curves),
+        epochs=all(curve.steps_an_epoch for curve in curves),
+        most=max(curve.line for curve in curves) + 1,
+    )
+    return {
+        **_sheet("step", "step"),
+        "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.style.smooth},
+        "data": {"values": _rows(curves, longest)},
+        "transform": [{"flatten": ["step", "value"]}],
+        "layer": _layers(way),
+    }
 
 
 def stacked(
     x: Sequence[float],
     layers: Mapping[str, Sequence[float]],
     *,
-    x_label: str,
+    x_title: str,
     colours: Sequence[str] = COLOURS,
     marked: tuple[float, float, str] | None = None,
-) -> str:
-    """Returns the address of a chart of layers that lie on each other, the first at the bottom, from 0.
+) -> Spec:
+    """Returns a chart of layers that lie on each other, the first at the bottom, from 0.
 
     Args:
       x: where the points are.
-      layers: by name.
-      x_label: below the horizontal axis.
+      layers: MiB by name.
+      x_title: below the horizontal axis.
       colours: of the layers in their order.
-      marked: x and y of a point, and what stands beside it.
+      marked: x and y of a point, and the text beside it.
     """
-
-    def draw(axes: Any) -> None:
-        thin = [thinned(x, layer, _POINTS // len(layers)) for layer in layers.values()]
-        axes.stackplot(thin[0][0], [values for _, values in thin], colors=colours[: len(layers)], alpha=_ALPHA, linewidth=0)
-        axes.set_xlabel(x_label)
-        axes.set_ylim(bottom=0)
-        if marked:
-            _mark(axes, *marked)
-
-    return _picture(draw)
-
-
-def _mark(axes: Any, x: float, y: float, text: str) -> None:
-    low, high = axes.get_xlim()
-    to_left = x > (low + high) / 2
-    axes.plot(x, y, "o", color=_DARK, markersize=5)
-    place = {"textcoords": "offset points", "ha": "right" if to_left else "left"}
-    axes.annotate(text, (x, y), (-7 if to_left else 7, 5), color=_DARK, **place)
-    axes.set_ylim(top=_ROOM_FOR_TEXT * axes.get_ylim()[1])
-
-
-def colour(place: int) -> str:
-    """Returns the colour of a line or layer by its place in the chart."""
-    return COLOURS[place % len(COLOURS)]
+    names = list(layers)
+    last = {value: place for place, value in enumerate(_short(x))}  # of points at one place, which Vega would add up
+    rows = [
+        {"layer": name, "place": place, "x": list(last), "y": _short([values[index] for index in last.values()])}
+        for place, (name, values) in enumerate(layers.items())
+    ]
+    y = {"field": "y", "type": "quantitative", "title": None}
+    areas = {
+        "mark": {"type": "area", "opacity": OPACITY},
+        "encoding": {
+            "y": {**y, "stack": "zero"},
+            "color": {**_NOMINAL, "field": "layer", "scale": {"domain": names, "range": list(colours[: len(names)])}},
+            "order": {"field": "place", "type": "quantitative"},
+        },
+    }
+    return {
+        **_sheet("x", x_title),
+        "data": {"values": rows},
+        "transform": [{"flatten": ["x", "y"]}],
+        "layer": [areas, *([_mark(x, *marked)] if marked else ()), _rule(names, x_title)],
+    }
 
 
-def dash(place: int) -> str:
-    """Returns how a line is broken, once there are more than colours."""
-    return DASHES[place // len(COLOURS) % len(DASHES)]
+def thinned(values: Sequence[float], group: int) -> list[float]:
+    """Returns the means of `group` neighbours each; the last may have fewer."""
+    starts = np.arange(0, len(values), group)
+    sums = np.add.reduceat(np.asarray(values, np.float64), starts)
+    return _short(sums / np.diff(starts, append=len(values)))
 
 
-def thinned(x: Sequence[float], y: Sequence[float], most: int) -> tuple[np.ndarray, np.ndarray]:
-    """Returns points as they are, or the means of so many neighbours that `most` are left."""
-    group = -(-len(x) // most)
-    starts = np.arange(0, len(x), group)
-    counts = np.diff(starts, append=len(x))
-    return tuple(np.add.reduceat(np.asarray(values, np.float64), starts) / counts for values in (x, y))  # type: ignore[return-value]
+@dataclasses.dataclass(frozen=True)
+class _Way:
+    """How lines are drawn: their style, whether there is one curve, a band, a known length of epochs; places in the key."""
+
+    style: Style
+    single: bool
+    banded: bool
+    epochs: bool
+    most: int
 
 
-def running_mean(values: Sequence[float], window: int) -> np.ndarray:
-    """Returns the mean of each value and of those before it, `window` together; at the beginning of as many as there are."""
-    sums = np.cumsum(np.asarray(values, np.float64))
-    sums[window:] -= sums[:-window].copy()
-    return sums / np.minimum(np.arange(1, len(sums) + 1), window)
+def _rows(curves: Sequence[Curve], longest: int) -> list[Spec]:
+    group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # the same for all: seeds of a band share their steps
+    return [
+        {
+            "run": run,
+            "name": curve.name,
+            "line": curve.line,
+            "steps_an_epoch": curve.steps_an_epoch,
+            "step": thinned(curve.steps, group),
+            "value": thinned(curve.values, group),
+        }
+        for run, curve in enumerate(curves)
+    ]
 
 
-def _picture(draw: Any) -> str:
-    import matplotlib.figure
-    from matplotlib import rc_context, ticker
-
-    with rc_context(_RC):
-        figure = matplotlib.figure.Figure(figsize=_SIZE, layout="constrained")
-        axes = figure.subplots()
-        draw(axes)
-        axes.margins(x=0.02)
-        for axis in (axes.xaxis, axes.yaxis):
-            axis.set_major_locator(ticker.MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
-            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: tick(value)))
-        axes.tick_params(length=3)
-        stream = io.BytesIO()
-        figure.savefig(stream, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type")))
-    small = _PATH.sub(lambda path: _DIGITS.sub(rb"\1", path[0]), stream.getvalue())
-    return f"data:image/svg+xml;base64,{base64.b64encode(small).decode()}"
+def _layers(way: _Way) -> list[Spec]:
+    """Returns the parts of a chart from back to front; the last follows the pointer."""
+    point = {"point": {"size": 30}} if way.style.marks else {}
+    faint = _layer(way, {"type": "line", "strokeWidth": 1, "opacity": 0.4}, "value", raw=True)
+    band = _layer(way, {"type": "area", "opacity": 0.25}, "lowest", y2={"field": "highest"})
+    line = _layer(way, {"type": "line", "strokeWidth": 2, **point}, "shown")
+    pointed = _layer(way, {"type": "point", "filled": True, "size": 60}, "value" if way.single else "shown", raw=way.single)
+    behind = [*([faint] if way.single and way.style.smooth else ()), *([band] if way.banded else ())]
+    return [*behind, line, _following(pointed, _told(way))]
 
 
-def tick(value: float) -> str:
-    """Returns a number beside an axis."""
-    if abs(value) >= 1e6:
-        return f"{value / 1e6:g}M"
-    if abs(value) >= 10_000:
-        return f"{value / 1e3:g}k"
-    return f"{value:.4g}"
+def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: Spec) -> dict[str, Any]:
+    """Returns a part of a chart of lines, of values as they are logged or as they are shown."""
+    y = {"field": field, "type": "quantitative", "title": None, "scale": {"zero": way.style.from_zero}}
+    by_line = {**_NOMINAL, "field": "line"}
+    places = list(range(way.most))
+    colour = {**by_line, "scale": {"domain": places, "range": [COLOURS[place % len(COLOURS)] for place in places]}}
+    dash = {**by_line, "scale": {"domain": places, "range": [DASHES[place // len(COLOURS)] for place in places]}}
+    dashed = {"strokeDash": dash} if way.most > len(COLOURS) and mark["type"] == "line" else {}
+    epoch = [{"calculate": "datum.step / datum.steps_an_epoch", "as": "epoch"}] if way.epochs else []
+    return {
+        "transform": [*([] if raw else _shown(way)), *epoch],
+        "mark": mark,
+        "encoding": {"y": y, "color": colour, **dashed, **encoding},
+    }
+
+
+def _shown(way: _Way) -> list[Spec]:
+    """Returns how values become what is shown: smooth, and of several runs the mean."""
+    kept = ["name", "line", "steps_an_epoch"]
+    own: Spec = {"calculate": "datum.value", "as": "shown"}
+    if way.style.smooth:
+        own = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
+    sums = [{"op": op, "field": "shown", "as": name} for op, name in (("mean", "mean"), ("min", "lowest"), ("max", "highest"))]
+    mean = [
+        {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*kept, "step"]},
+        {"calculate": "datum.mean", "as": "shown"},
+    ]
+    return [own, *(mean if way.banded else ())]
+
+
+def _told(way: _Way) -> list[Spec]:
+    """Returns what is said of a point: its line, where it is, its value."""
+    unit = f", {way.style.unit}" if way.style.unit else ""
+    value = "mean" if way.banded else "smoothed" if way.style.smooth and not way.single else "value"
+    ends = [("lowest", f"lowest{unit}", _VALUE), ("highest", f"highest{unit}", _VALUE), ("runs", "runs", "d")]
+    return [
+        *([] if way.single else [_NAME]),
+        {"field": "step", "type": "quantitative", "title": "step", "format": _STEP},
+        *([{"field": "epoch", "type": "quantitative", "title": "epoch", "format": _EPOCH}] if way.epochs else ()),
+        {"field": "value" if way.single else "shown", "type": "quantitative", "title": f"{value}{unit}", "format": _VALUE},
+        *({"field": f, "type": "quantitative", "title": t, "format": n} for f, t, n in (ends if way.banded else ())),
+    ]
+
+
+def _following(part: Mapping[str, Any], told: Sequence[Spec], *, along: Sequence[str] = ("x", "y")) -> Spec:
+    """Returns a part of which only what is nearest to the pointer is seen; pictures do without it."""
+    near = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout", "encodings": list(along)}
+    seen = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
+    return {
+        **part,
+        "params": [{"name": "near", "select": near}],
+        "encoding": {**part["encoding"], "opacity": seen, "tooltip": list(told)},
+    }
+
+
+def _rule(names: Sequence[str], x_title: str) -> Spec:
+    """Returns a line across all layers that follows the pointer."""
+    told = [{"field": name, "type": "quantitative", "title": name, "format": _VALUE} for name in reversed(names)]
+    when = {"field": "x", "type": "quantitative", "title": x_title, "format": _VALUE}
+    part = {
+        "transform": [{"pivot": "layer", "value": "y", "groupby": ["x"]}],
+        "mark": {"type": "rule", "color": "var(--ink)"},
+        "encoding": {},
+    }
+    return _following(part, [when, *told], along=["x"])
+
+
+def _mark(xs: Sequence[float], x: float, y: float, text: str) -> Spec:
+    """Returns a point with a text, which is on the side that has room for it."""
+    to_left = x > (min(xs) + max(xs)) / 2
+    beside = {"align": "right" if to_left else "left", "dx": -8 if to_left else 8, "dy": -6}
+    return {
+        "data": {"values": [{"x": x, "y": y, "text": text}]},
+        "encoding": {"y": {"field": "y", "type": "quantitative"}},
+        "layer": [
+            {"mark": {"type": "point", "filled": True, "size": 40, "color": "var(--ink)", "opacity": 1}},
+            {
+                "mark": {"type": "text", **beside, "color": "var(--ink)", "fontSize": 13},
+                "encoding": {"text": {"field": "text"}},
+            },
+        ],
+    }
+
+
+def _sheet(field: str, title: str) -> dict[str, Any]:
+    x = {"field": field, "type": "quantitative", "title": title, "scale": {"nice": False}}
+    fit = {"type": "fit", "contains": "padding"}
+    return {"width": SIZE[0], "height": SIZE[1], "autosize": fit, "encoding": {"x": x}}
+
+
+def _short(values: Sequence[float]) -> list[float]:
+    return [float(f"{value:.{_DIGITS}g}") for value in values]
