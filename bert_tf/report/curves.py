@@ -8,8 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.report import charts
+from bert_tf.report.charts import Spec
 from bert_tf.report.groups import Group
+from bert_tf.report.line_chart import Curve, Style, line_chart
 from bert_tf.report.run_files import Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
@@ -104,7 +105,7 @@ class Chart:
     caption: str
     smoothing: str
     summary: str
-    spec: charts.Spec
+    spec: Spec
 
 
 def of_measures(measures: Sequence[Measure], groups: Sequence[Group]) -> list[Chart]:
@@ -130,7 +131,7 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
     found = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
     if not found:
         return None
-    spec = charts.lines(found, charts.Style(measure.unit, measure.smooth, measure.from_zero))
+    spec = line_chart(found, Style(measure.unit, measure.smooth, measure.from_zero))
     smoothing = "The line is smoothed, faint the values." if len(found) == 1 else "Smoothed."
     only = found[0]
     summary = ", ".join(_SAID[what](only.steps, only.values) for what in measure.says) if _is_single(groups) else ""
@@ -142,7 +143,7 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
     steps, values = found[0].steps, found[0].values
     best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
-    spec = charts.lines(found, charts.Style(marks=max(len(curve.steps) for curve in found) <= _MARKED))
+    spec = line_chart(found, Style(marks=max(len(curve.steps) for curve in found) <= _MARKED))
     title = f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}"
     return Chart(title, "", "On the dev data, while it trained.", "", said if _is_single(groups) else "", spec)
 
@@ -151,18 +152,14 @@ def _is_single(groups: Sequence[Group]) -> bool:
     return len(groups) == 1 and len(groups[0].runs) == 1
 
 
-def _curves(
-    groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key: str, factor: float = 1.0
-) -> list[charts.Curve]:
+def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key: str, factor: float = 1.0) -> list[Curve]:
     """Returns what runs have of a number; the lines of groups are in their order."""
     found = [
         (group.name, place, *points(lines(run), key), steps_an_epoch(run))
         for place, group in enumerate(groups)
         for run in group.runs
     ]
-    return [
-        charts.Curve(name, place, steps, values * factor, epoch) for name, place, steps, values, epoch in found if len(steps)
-    ]
+    return [Curve(name, place, steps, values * factor, epoch) for name, place, steps, values, epoch in found if len(steps)]
 
 
 def steps_an_epoch(run: Run) -> float | None:

@@ -13,4 +13,4 @@ def svg(chart: Spec) -> str:
     import vl_convert  # with its 80 MB of libraries only where a page is made
 
     still = {**chart, "layer": [part for part in chart["layer"] if "params" not in part]}
-    return vl_convert.vegalite_to_svg(still, config=CONFIG, allowed_base_urls=[])
+    return vl_convert.vegalite_to_svg(still, config=dict(CONFIG), allowed_base_urls=[])

@@ -14,6 +14,7 @@ from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, t
 from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Agreement
 from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts
+from bert_tf.report.stacked_chart import stacked_chart
 from bert_tf.report.wording import number
 
 _TRACES, _LIVE = "memory_trace_step*.txt", live_memory_file.file_name(0).replace("0", "*")
@@ -90,7 +91,7 @@ def live(folder: Path) -> Live | None:
     parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
     layers = {peak_text.phrase(part): [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
     highest = peak.moment.us / 1000, peak.moment.live / _MIB
-    chart = charts.stacked(
+    chart = stacked_chart(
         [moment.us / 1000 for moment in peak.timeline],
         layers,
         x_title="milliseconds since the first allocation",
@@ -123,7 +124,7 @@ def put_out(folder: Path) -> PutOut | None:
         ]
         for name in names
     }
-    chart = charts.stacked(
+    chart = stacked_chart(
         [*(interval.start_us / 1000 for interval in report.timeline), (report.duration_us + 1) / 1000],
         so_far,
         x_title="milliseconds since the first output",

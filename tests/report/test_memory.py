@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.report import memory
 from tests.report import example
-from tests.report.test_charts import texts
+from tests.report.drawn import texts
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
