@@ -47,7 +47,7 @@ def help_text() -> str:
     """Returns what --help prints."""
     lines = [
         "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
-        "A DIR is the --output_dir of a training, finished or not; that of --seeds stands for its seeds.",
+        "A DIR is the --output_dir of a training, finished or not; that of --seeds is one line with a band, DIR/seed-* one line each.",
         "",
         *map(help_line, FLAGS),
     ]
@@ -57,7 +57,7 @@ def help_text() -> str:
 def at_end(folder: Path) -> None:
     """Writes the page of a run that ends; one that cannot be made does not spoil the run, and is only warned of."""
     try:
-        from bert_tf.report import page, run_files  # the pictures' library is imported when there is something to draw
+        from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
 
         page.write(folder / _NAME, run_files.read([folder]))
         logging.info("the page of the run is %s", folder / _NAME)

@@ -14,7 +14,7 @@ from bert_tf.report.line_chart import Curve, Style, line_chart
 from bert_tf.report.run_files import Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
-_MARKED = 60  # points of a line, of which each is marked
+_MARKED = 100  # points of a chart, of which each is marked
 _METRIC = "eval_"
 _LOSS = "eval_loss"
 
@@ -143,7 +143,8 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
     steps, values = found[0].steps, found[0].values
     best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
-    spec = line_chart(found, Style(marks=max(len(curve.steps) for curve in found) <= _MARKED))
+    marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
+    spec = line_chart(found, Style(marks=marks))
     title = f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}"
     return Chart(title, "", "On the dev data, while it trained.", "", said if _is_single(groups) else "", spec)
 

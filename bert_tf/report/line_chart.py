@@ -12,7 +12,7 @@ from bert_tf.report.charts import COLOURS, DASHES, NOMINAL, Spec, following, she
 
 SMOOTHED_FROM = 15  # points: fewer have no neighbours to be smoothed with
 
-_POINTS, _LEAST_POINTS = 1600, 20  # of a chart, all lines together, and of one line
+_POINTS, _LEAST_POINTS = 800, 10  # of a chart, all lines together, and of one line
 _SMOOTHING = 0.2  # share of a line's points that make one of the smooth line; live.js may take another
 _STEP, _EPOCH, _COUNT = ".7~g", ".2f", "d"
 # Without a format Vega-Lite looks for a text one object too far out where what is nearest is told.

@@ -31,7 +31,8 @@ from bert_tf.report.run_files import Run
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
-_TRACED = 8  # runs whose traced steps are: their pictures are large
+_TRACED = 4  # runs whose traced and recorded steps are: their pictures and tables are large
+_COSTED = 12  # runs whose tables of time are
 _HEADED = 6  # groups whose figures stand on top; those of more are in the table of runs alone
 _DASHES = ("solid", "dashed", "dotted")  # of `charts.DASHES`, as style sheets call them
 
@@ -142,7 +143,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "figures": figures,
         "columns": {name: unit for of_run in figures for name, (_, unit) in of_run.items()},
         "seconds": [curves.training_seconds(run) for run in runs],
-        "costs": [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs)],
+        "costs": [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs[:_COSTED])],
         "not_traced": max(len(runs) - _TRACED, 0),
         "operations": recorded,
         "details": _details(runs),
