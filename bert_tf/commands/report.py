@@ -47,7 +47,8 @@ def help_text() -> str:
     """Returns what --help prints."""
     lines = [
         "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
-        "A DIR is the --output_dir of a training, finished or not; that of --seeds is one line with a band, DIR/seed-* one line each.",
+        "A DIR is the --output_dir of a training, finished or not; that of --seeds is one line, the mean in a band;",
+        "DIR/seed-* are a line each.",
         "",
         *map(help_line, FLAGS),
     ]
