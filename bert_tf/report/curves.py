@@ -135,7 +135,8 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
     smoothing = "The line is smoothed, faint the values." if len(found) == 1 else "Smoothed."
     only = found[0]
     summary = ", ".join(_SAID[what](only.steps, only.values) for what in measure.says) if _is_single(groups) else ""
-    return Chart(measure.title, measure.unit, measure.meaning, smoothing if spec["usermeta"]["smooth"] else "", summary, spec)
+    caption = measure.meaning + _thinned(spec)
+    return Chart(measure.title, measure.unit, caption, smoothing if spec["usermeta"]["smooth"] else "", summary, spec)
 
 
 def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
@@ -146,7 +147,12 @@ def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: boo
     marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
     spec = line_chart(found, Style(marks=marks))
     title = f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}"
-    return Chart(title, "", "On the dev data, while it trained.", "", said if _is_single(groups) else "", spec)
+    return Chart(title, "", f"On the dev data, while it trained.{_thinned(spec)}", "", said if _is_single(groups) else "", spec)
+
+
+def _thinned(spec: Spec) -> str:
+    count = spec["usermeta"]["mean_of"]
+    return f" A point is the mean of {count} logged values." if count > 1 else ""
 
 
 def _is_single(groups: Sequence[Group]) -> bool:

@@ -72,10 +72,11 @@ def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
         epochs=all(curve.steps_an_epoch for curve in curves),
         most=max(curve.line for curve in curves) + 1,
     )
+    group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # the same for all: seeds of a band share their steps
     return {
         **sheet("step", "step"),
-        "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.style.smooth},
-        "data": {"values": _rows(curves, longest)},
+        "usermeta": {"lines": True, "epochs": way.epochs, "smooth": way.style.smooth, "mean_of": group},
+        "data": {"values": _rows(curves, group)},
         "transform": [{"flatten": ["step", "value"]}],
         "layer": _layers(way),
     }
@@ -99,8 +100,7 @@ class _Way:
     most: int
 
 
-def _rows(curves: Sequence[Curve], longest: int) -> list[Spec]:
-    group = -(-longest // max(_POINTS // len(curves), _LEAST_POINTS))  # the same for all: seeds of a band share their steps
+def _rows(curves: Sequence[Curve], group: int) -> list[Spec]:
     return [
         {
             "run": run,

@@ -6,6 +6,7 @@ Packing takes a second and a half. What was packed is kept in the user's cache f
 from __future__ import annotations
 
 import base64
+import contextlib
 import functools
 import hashlib
 import os
@@ -33,11 +34,10 @@ def vega() -> str:
     if kept is not None:
         return kept
     packed = _LICENCE + vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
-    try:
-        atomic.make_folder(path.parent)
-        atomic.write_text(path, f"{_digest(packed).hex()}\n{packed}")
-    except BertError:
-        pass  # packed again the next time
+    if path.is_absolute():  # a user without a home has no cache
+        with contextlib.suppress(BertError):  # packed again the next time
+            atomic.make_folder(path.parent)
+            atomic.write_text(path, f"{_digest(packed).hex()}\n{packed}")
     return packed
 
 

@@ -99,6 +99,13 @@ def test_many_values_are_smoothed(tmp_path):
     assert chart.smoothing == "The line is smoothed, faint the values."
 
 
+def test_long_run_says_what_a_point_is(tmp_path):
+    folder = example.begun(tmp_path)
+    example.write_lines(folder / "metrics.jsonl", [{"step": step, "loss": 1.0} for step in range(1, 2401)])
+    (chart,) = of_measures(curves.LEARNING, *run_files.read([folder]))
+    assert chart.caption.endswith("A point is the mean of 3 logged values.")
+
+
 def test_few_values_are_not(run):
     assert {chart.smoothing for chart in of_measures(curves.LEARNING, run)} == {""}
 

@@ -54,6 +54,14 @@ def test_page_is_made_where_nothing_can_be_kept(packed, tmp_path):
     assert len(packed) == 2
 
 
+def test_user_without_a_home_gets_no_folder_in_the_current_one(packed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/.cache")  # as it is where no home is known
+    assert fresh() == fresh()
+    assert len(packed) == 2
+    assert not list(tmp_path.iterdir())
+
+
 def test_source_is_the_digest_of_the_script():
     digest = base64.b64encode(hashlib.sha256("a\u00e9".encode()).digest()).decode()
     assert scripts.source("a\u00e9") == f"'sha256-{digest}'"
