@@ -21,10 +21,8 @@ OPACITY = 0.75  # of a layer
 _DIGITS = 6
 VALUE = ".5~g"  # how a value is told at the pointer
 NOMINAL: Spec = {"type": "nominal", "legend": None}
-_TICK = (
-    "abs(datum.value) >= 10000 ? format(datum.value, '~s')"
-    " : datum.value && abs(datum.value) < 0.001 ? format(datum.value, '.4~e') : datum.label"
-)
+# Not the axis's own labels: of a line that never changes they are whole numbers.
+_TICK = "format(datum.value, abs(datum.value) >= 10000 ? '~s' : datum.value && abs(datum.value) < 0.001 ? '.4~e' : '.6~g')"
 
 CONFIG: Spec = {
     "aria": False,  # the page says it in words

@@ -45,7 +45,7 @@ class Style:
     Attributes:
       unit: of the values; empty where they have none.
       smooth: whether single values jump, so that a smooth line is shown.
-      from_zero: whether the vertical axis begins at 0; else where the values do.
+      from_zero: whether values are never below 0, where the vertical axis begins; else it begins where they do.
       marks: whether points are marked.
     """
 
@@ -144,15 +144,16 @@ def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: 
 def _shown(way: _Way) -> list[Spec]:
     """Returns how values become what is shown: smooth, and of several runs the mean."""
     kept = ["name", "line", "steps_an_epoch"]
-    own: Spec = {"calculate": "datum.value", "as": "shown"}
+    own: list[Spec] = [{"calculate": "datum.value", "as": "shown"}]
     if way.style.smooth:
-        own = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
+        fit = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
+        own = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.style.from_zero else ())]
     sums = [{"op": op, "field": "shown", "as": name} for op, name in (("mean", "mean"), ("min", "lowest"), ("max", "highest"))]
     mean = [
         {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*kept, "step"]},
         {"calculate": "datum.mean", "as": "shown"},
     ]
-    return [own, *(mean if way.banded else ())]
+    return [*own, *(mean if way.banded else ())]
 
 
 def _told(way: _Way) -> list[Spec]:

@@ -107,6 +107,17 @@ def test_seeds_of_other_lengths_are_thinned_alike():
     assert long["step"][: len(short["step"]) - 1] == short["step"][:-1]
 
 
-@pytest.mark.parametrize(("value", "text"), [(2.5e-05, "2e-5"), (1.5, "1.5"), (1500, "1,500"), (20000, "20k"), (3e6, "3M")])
+@pytest.mark.parametrize(("value", "text"), [(2.5e-05, "2e-5"), (1.5, "1.5"), (1500, "1500"), (20000, "20k"), (3e6, "3M")])
 def test_numbers_beside_an_axis(value, text):
     assert text in texts(line_chart([Curve("a", 0, [0, 1], [0, value])], Style()))
+
+
+def test_line_that_never_changes_has_its_value_beside_the_axis():
+    assert "0.6591" in texts(line_chart([Curve("a", 0, [0, 1], [0.6591, 0.6591])], Style()))
+
+
+def test_smooth_line_stays_above_zero():
+    # Down to 0, and there it stays: a straight line through neighbours of the bend goes below.
+    curve = Curve("a", 0, range(40), [max(0, 100 - 12 * step) for step in range(40)])
+    lowest = [max(numbers(paths(line_chart([curve], Style(smooth=s, from_zero=True)), LINES)[0])[1::2]) for s in (True, False)]
+    assert lowest[0] == lowest[1]  # the values' 0, on the axis in both
