@@ -50,7 +50,8 @@ def help_text() -> str:
     """Returns what --help prints."""
     lines = [
         "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
-        "A DIR is the --output_dir of a training; that of --seeds means its seeds. While it trains, add --output=FILE.",
+        "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.",
+        "While it trains, add --output=FILE.",
         "",
         *map(help_line, FLAGS),
     ]
@@ -60,7 +61,7 @@ def help_text() -> str:
 def at_end(folder: Path) -> None:
     """Writes the page of a run that ends; one that cannot be made does not spoil the run, and is only warned of."""
     try:
-        from bert_tf.report import page, run_files  # the pictures' library is imported when there is something to draw
+        from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
 
         page.write(folder / _NAME, run_files.read([folder]))
         logging.info("the page of the run is %s", folder / _NAME)
@@ -79,7 +80,7 @@ def _run(settings: Settings) -> int:
         with lock.writing_folder(settings.output.parent, instead=_ELSEWHERE) if into_run else contextlib.nullcontext():
             page.write(settings.output, runs)
     except ImportError as error:
-        raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 matplotlib") from error
+        raise OutputError(f"{settings.output}: not made: {error}; pip install jinja2 vl-convert-python") from error
     if not atomic.is_written_into(settings.output):  # the page alone is to be read there
         print(settings.output)
     return 0

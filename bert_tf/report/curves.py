@@ -8,12 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.report import charts
-from bert_tf.report.run_files import Line, Run, is_number
+from bert_tf.report.charts import Spec
+from bert_tf.report.groups import Group
+from bert_tf.report.line_chart import Curve, Style, line_chart
+from bert_tf.report.run_files import Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
-_SMOOTHED_FROM = 12  # points, below which a mean over neighbours hides more than it shows
-_SHARE, _LEAST_WINDOW = 10, 3  # one window is a tenth of the points
+_MARKED = 100  # points of a chart, of which each is marked
 _METRIC = "eval_"
 _LOSS = "eval_loss"
 
@@ -28,7 +29,7 @@ class Measure(NamedTuple):
       meaning: one sentence below the chart.
       factor: from the file's unit to this one.
       says: which of `_SAID` stand below the chart.
-      smooth: whether single values jump, so that the mean of neighbours is the line.
+      smooth: whether single values jump, so that the line is smoothed.
       from_zero: whether the axis begins at 0.
     """
 
@@ -94,63 +95,84 @@ class Chart:
       title: what it shows.
       unit: of the values.
       caption: what to know of it.
+      smoothing: what more, where lines are smooth.
       summary: the same in numbers.
-      picture: its address.
+      spec: what is drawn.
     """
 
     title: str
     unit: str
     caption: str
+    smoothing: str
     summary: str
-    picture: str
+    spec: Spec
 
 
-def of_measures(measures: Sequence[Measure], runs: Sequence[Run]) -> list[Chart]:
+def of_measures(measures: Sequence[Measure], groups: Sequence[Group]) -> list[Chart]:
     """Returns a chart for each measure that a run has."""
-    return [chart for measure in measures if (chart := _of_measure(measure, runs)) is not None]
+    return [chart for measure in measures if (chart := _of_measure(measure, groups)) is not None]
 
 
-def of_evaluations(runs: Sequence[Run]) -> list[Chart]:
-    """Returns a chart for each result that was measured while a run trained."""
-    keys = dict.fromkeys(key for run in runs for line in run.evaluations for key in line if key.startswith(_METRIC))
-    return [_of_evaluation(key, runs) for key in keys]
+def of_evaluations(groups: Sequence[Group]) -> list[Chart]:
+    """Returns a chart for each result that was measured while runs trained, one for each task."""
+    keys = dict.fromkeys(
+        (group.task, key)
+        for group in groups
+        for run in group.runs
+        for line in run.evaluations
+        for key in line
+        if key.startswith(_METRIC)
+    )
+    several = len({task for task, _ in keys}) > 1
+    return [_of_evaluation(task, key, groups, several=several) for task, key in keys]
 
 
-def _of_measure(measure: Measure, runs: Sequence[Run]) -> Chart | None:
-    curves, window, said = [], 0, ""
-    for place, run in enumerate(runs):
-        steps, values = points(run.metrics, measure.key)
-        if not len(steps):
-            continue
-        values = values * measure.factor
-        said = said or ", ".join(_SAID[what](steps, values) for what in measure.says)
-        if measure.smooth and len(steps) >= _SMOOTHED_FROM:
-            window = max(len(steps) // _SHARE, _LEAST_WINDOW)
-            if len(runs) == 1:
-                curves.append(charts.Curve(steps, values, place, faint=True))
-            values = charts.running_mean(values, window)
-        curves.append(charts.Curve(steps, values, place))
-    if not curves:
+def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
+    found = _curves(groups, lambda run: run.metrics, measure.key, measure.factor)
+    if not found:
         return None
-    caption = measure.meaning
-    if window:
-        caption += " The line is a running mean over "
-        caption += f"{window} logged values, faint the values." if len(runs) == 1 else "a tenth of the logged values."
-    summary = said if len(runs) == 1 else ""
-    return Chart(measure.title, measure.unit, caption, summary, charts.lines(curves, from_zero=measure.from_zero))
+    spec = line_chart(found, Style(measure.unit, measure.smooth, measure.from_zero))
+    smoothing = "The line is smoothed, faint the values." if len(found) == 1 else "Smoothed."
+    only = found[0]
+    summary = ", ".join(_SAID[what](only.steps, only.values) for what in measure.says) if _is_single(groups) else ""
+    caption = measure.meaning + _thinned(spec)
+    return Chart(measure.title, measure.unit, caption, smoothing if spec["usermeta"]["smooth"] else "", summary, spec)
 
 
-def _of_evaluation(key: str, runs: Sequence[Run]) -> Chart:
-    curves, said = [], ""
-    for place, run in enumerate(runs):
-        steps, values = points(run.evaluations, key)
-        if len(steps):
-            curves.append(charts.Curve(steps, values, place, marks=len(steps) <= 60))
-            best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
-            said = said or f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
-    title = metric(key[len(_METRIC) :])
-    caption = "On the dev data, while it trained."
-    return Chart(f"Dev {title}", "", caption, said if len(runs) == 1 else "", charts.lines(curves))
+def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
+    found = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
+    steps, values = found[0].steps, found[0].values
+    best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
+    said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
+    marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
+    spec = line_chart(found, Style(marks=marks))
+    title = f"Dev {metric(key[len(_METRIC) :])}{f', {task}' if several else ''}"
+    return Chart(title, "", f"On the dev data, while it trained.{_thinned(spec)}", "", said if _is_single(groups) else "", spec)
+
+
+def _thinned(spec: Spec) -> str:
+    count = spec["usermeta"]["mean_of"]
+    return f" A point is the mean of {count} logged values." if count > 1 else ""
+
+
+def _is_single(groups: Sequence[Group]) -> bool:
+    return len(groups) == 1 and len(groups[0].runs) == 1
+
+
+def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key: str, factor: float = 1.0) -> list[Curve]:
+    """Returns what runs have of a number; the lines of groups are in their order."""
+    found = [
+        (group.name, place, *points(lines(run), key), steps_an_epoch(run))
+        for place, group in enumerate(groups)
+        for run in group.runs
+    ]
+    return [Curve(name, place, steps, values * factor, epoch) for name, place, steps, values, epoch in found if len(steps)]
+
+
+def steps_an_epoch(run: Run) -> float | None:
+    """Returns how many steps see each example once; None where the record does not say."""
+    examples, batch = mapping(run.record, "schedule").get("train_examples"), run.training.get("train_batch_size")
+    return examples / batch if is_number(examples) and is_number(batch) and examples > 0 and batch > 0 else None
 
 
 def points(lines: Sequence[Line], key: str) -> tuple[np.ndarray, np.ndarray]:

@@ -14,14 +14,14 @@ from bert_tf.profiling.memory import live_memory_file, peak_report, peak_text, t
 from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Agreement
 from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts
+from bert_tf.report.stacked_chart import stacked_chart
 from bert_tf.report.wording import number
 
 _TRACES, _LIVE = "memory_trace_step*.txt", live_memory_file.file_name(0).replace("0", "*")
 _INTERVALS = 120
 _MIB = 1 << 20
 _SMALLEST_SHARE = 0.002  # of a layer that can be seen
-_GREY = "#aeb5bc"
-_COLOURS = {BEFORE: _GREY, **{phase: charts.colour(place) for place, phase in enumerate(PHASES)}}
+_COLOURS = {BEFORE: charts.GREY, **dict(zip(PHASES, charts.COLOURS))}
 
 _Contents = TypeVar("_Contents")
 
@@ -49,7 +49,7 @@ class Live:
 
     Attributes:
       step: that was traced.
-      picture: address of the chart.
+      chart: what is drawn.
       allocator: where the memory is of.
       mib: at the peak.
       seconds: of the peak, since the first allocation.
@@ -58,7 +58,7 @@ class Live:
     """
 
     step: int
-    picture: str
+    chart: charts.Spec
     allocator: str
     mib: float
     seconds: float
@@ -72,12 +72,12 @@ class PutOut:
 
     Attributes:
       step: that was traced.
-      picture: address of the chart.
+      chart: what is drawn.
       phases: the lowest layer first.
     """
 
     step: int
-    picture: str
+    chart: charts.Spec
     phases: Sequence[Phase]
 
 
@@ -89,18 +89,18 @@ def live(folder: Path) -> Live | None:
     step, peak = found
     least = _SMALLEST_SHARE * peak.moment.live
     parts = [part for part in PARTS if any(moment.by_phase.get(part, 0) > least for moment in peak.timeline)]
-    layers = {part: [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
+    layers = {peak_text.phrase(part): [moment.by_phase.get(part, 0) / _MIB for moment in peak.timeline] for part in parts}
     highest = peak.moment.us / 1000, peak.moment.live / _MIB
-    picture = charts.stacked(
+    chart = stacked_chart(
         [moment.us / 1000 for moment in peak.timeline],
         layers,
-        x_label="milliseconds since the first allocation",
+        x_title="milliseconds since the first allocation",
         colours=[_COLOURS[part] for part in parts],
         marked=(*highest, f"peak {highest[1]:.4g}"),
     )
     at_peak = [Phase(peak_text.phrase(part), _COLOURS[part], peak.moment.by_phase.get(part, 0) / _MIB) for part in parts]
     agreement = _agreement(peak.agreement[peak.allocator])
-    return Live(step, picture, peak.allocator, highest[1], peak.moment.us / 1e6, agreement, at_peak)
+    return Live(step, chart, peak.allocator, highest[1], peak.moment.us / 1e6, agreement, at_peak)
 
 
 def _agreement(found: Agreement) -> str:
@@ -118,20 +118,23 @@ def put_out(folder: Path) -> PutOut | None:
     step, report = found
     names = list(report.by_phase)
     so_far = {
-        name: [0.0, *itertools.accumulate(interval.requested_bytes[name] / _MIB for interval in report.timeline)]
+        peak_text.phrase(name): [
+            0.0,
+            *itertools.accumulate(interval.requested_bytes[name] / _MIB for interval in report.timeline),
+        ]
         for name in names
     }
-    picture = charts.stacked(
+    chart = stacked_chart(
         [*(interval.start_us / 1000 for interval in report.timeline), (report.duration_us + 1) / 1000],
         so_far,
-        x_label="milliseconds since the first output",
+        x_title="milliseconds since the first output",
         colours=[_COLOURS[name] for name in names],
     )
     phases = [
         Phase(peak_text.phrase(name), _COLOURS[name], total.requested_bytes / _MIB, total.outputs)
         for name, total in report.by_phase.items()
     ]
-    return PutOut(step, picture, phases)
+    return PutOut(step, chart, phases)
 
 
 def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tuple[int, _Contents] | None:

@@ -1,31 +1,74 @@
-"""report.html: all of it in one file that loads nothing and runs nothing."""
+"""report.html: all of it in one file that loads nothing, and runs no script but its own."""
 
 from __future__ import annotations
 
 import dataclasses
+import functools
 import statistics
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic
-from bert_tf.report import charts, costs, curves, outcome, run_files, settings, state, wording
+from bert_tf.report import (
+    charts,
+    costs,
+    curves,
+    drawing,
+    groups,
+    headline,
+    operations,
+    outcome,
+    scripts,
+    settings,
+    state,
+    wording,
+)
+from bert_tf.report.groups import Group, Sample
 from bert_tf.report.run_files import Run
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
 _COMPARED = 4  # runs whose tables of labels and mistakes are shown
-_TRACED = 8  # runs whose traced steps are: their pictures are large
+_TRACED = 4  # runs whose traced and recorded steps are: their pictures and tables are large
+_COSTED = 12  # runs whose tables of time are
+_HEADED = 6  # groups whose figures stand on top; those of more are in the table of runs alone
+_DASHES = ("solid", "dashed", "dotted")  # of `charts.DASHES`, as style sheets call them
 
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A run in the key of the charts."""
+    """A group in the key of the charts; its task where there are several, and its seeds where it has more than one."""
 
     name: str
     colour: str
     dash: str
+    task: str
+    seeds: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Spread:
+    """How the values of a metric lie.
+
+    Attributes:
+      name: of the runs.
+      values: one of each.
+    """
+
+    name: str
+    values: Sequence[float]
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return statistics.fmean(self.values)
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the sample that they are."""
+        return statistics.stdev(self.values)
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
@@ -41,6 +84,11 @@ def write(path: Path, runs: Sequence[Run]) -> None:
 
 def render(runs: Sequence[Run]) -> str:
     """Returns the page."""
+    return _template().render({**_contents(runs), **_scripts()})
+
+
+@functools.cache
+def _template() -> Any:
     import jinja2  # with its imports only where a page is made
 
     environment = jinja2.Environment(
@@ -50,32 +98,54 @@ def render(runs: Sequence[Run]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=wording.number, duration=wording.duration, metric=wording.metric, flags=wording.flags)
-    return environment.get_template("page.html.j2").render(_contents(runs))
+    environment.filters.update(
+        number=wording.number, duration=wording.duration, metric=wording.metric, flags=wording.flags, svg=_svg
+    )
+    return environment.get_template("page.html.j2")
+
+
+def _svg(chart: charts.Spec) -> str:
+    import markupsafe
+
+    return markupsafe.Markup(drawing.svg(chart))  # Vega escapes the texts in it
+
+
+def _scripts() -> dict[str, Any]:
+    import markupsafe
+
+    texts = {"vega": scripts.vega(), "live": scripts.live()}
+    safe = {name: markupsafe.Markup(text) for name, text in texts.items()}  # none of it is from a run
+    return {**safe, "script_sources": " ".join(map(scripts.source, texts.values())), "chart_config": charts.CONFIG}
 
 
 def _contents(runs: Sequence[Run]) -> dict[str, Any]:
-    drawn = runs[: charts.MOST_LINES]
+    found = groups.of(runs)
+    drawn = found[: charts.MOST_LINES]
     scores = outcome.scores(runs)
+    samples = groups.samples(runs)
     figures = [{name: (wording.number(value), unit) for name, (value, unit) in curves.figures(run).items()} for run in runs]
+    recorded = [(run.name, tables) for run in runs[:_TRACED] if (tables := operations.of(run.folder)) is not None]
     return {
         "runs": runs,
         "single": runs[0] if len(runs) == 1 else None,
-        "title": _title(runs),
+        "groups": found,
+        "headed": [(group, headline.figures(group, costs=len(found) == 1)) for group in found] if len(found) <= _HEADED else [],
+        "title": _title(found),
         "made": time.strftime("%Y-%m-%d %H:%M"),
         "states": [state.sentence(run) for run in runs],
-        "key": [_key(place, run) for place, run in enumerate(drawn)] if len(runs) > 1 else [],
-        "not_drawn": len(runs) - len(drawn),
+        "key": _key(drawn) if len(runs) > 1 else [],
+        "not_drawn": len(found) - len(drawn),
         "scores": scores,
-        "spreads": _spreads(scores),
-        "losses": _losses(runs),
+        "spreads": {key: _spreads(rows, samples) for key, rows in scores.items()},
+        "sampled": bool(samples),
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn),
         "figures": figures,
         "columns": {name: unit for of_run in figures for name, (_, unit) in of_run.items()},
         "seconds": [curves.training_seconds(run) for run in runs],
-        "costs": [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs)],
+        "costs": [costs.of(run, traced=place < _TRACED) for place, run in enumerate(runs[:_COSTED])],
         "not_traced": max(len(runs) - _TRACED, 0),
+        "operations": recorded,
         "details": _details(runs),
         "left_out": max(len(runs) - _COMPARED, 0) if len(runs) > 1 else 0,
         "differences": settings.differences(runs) if len(runs) > 1 else {},
@@ -84,32 +154,32 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _title(runs: Sequence[Run]) -> str:
-    tasks = list(dict.fromkeys(run.task for run in runs))
-    if len(runs) == 1:
-        return tasks[0]
-    return f"{', '.join(tasks)}: {len(runs)} runs"
+def _title(found: Sequence[Group]) -> str:
+    tasks = ", ".join(dict.fromkeys(group.task for group in found))
+    count = sum(len(group.runs) for group in found)
+    if count == 1:
+        return tasks
+    return f"{tasks}: {count} {'seeds' if len(found) == 1 else 'runs'}"
 
 
-def _key(place: int, run: Run) -> Line:
-    return Line(run.name, charts.colour(place), charts.dash(place))
-
-
-def _losses(runs: Sequence[Run]) -> list[tuple[str, str, str, float]]:
-    """Returns run, task, split and loss of each evaluation."""
+def _key(drawn: Sequence[Group]) -> list[Line]:
+    several = len({group.task for group in drawn}) > 1
     return [
-        (run.name, evaluated.task, split, details["loss"])
-        for run in runs
-        for evaluated in run.evaluated
-        for split, details in evaluated.splits.items()
-        if run_files.is_number(details.get("loss"))
+        Line(
+            group.name,
+            charts.COLOURS[place % len(charts.COLOURS)],
+            _DASHES[place // len(charts.COLOURS)],
+            group.task if several else "",
+            len(group.runs),
+        )
+        for place, group in enumerate(drawn)
     ]
 
 
-def _spreads(scores: Mapping[tuple[str, str, str], Sequence[outcome.Score]]) -> dict[tuple[str, str, str], tuple[float, float]]:
-    """Returns mean and standard deviation of the sample, of metrics that several runs have."""
-    values = {key: [row.value for row in rows] for key, rows in scores.items()}
-    return {key: (statistics.fmean(found), statistics.stdev(found)) for key, found in values.items() if len(found) > 1}
+def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Sample]) -> list[Spread]:
+    """Returns how a metric spreads over each of the samples that two runs at least have it of."""
+    found = [Spread(sample.name, [row.value for row in rows if row.run in sample.runs]) for sample in samples]
+    return [spread for spread in found if len(spread.values) > 1]
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:

@@ -55,6 +55,7 @@ class Run:
       evaluations: while it trained, in the order of their steps.
       evaluated: the task of the run first.
       problems: one line for each file that could not be read, or not whole.
+      series: the folder that was named, where it is that of a series of seeds; else None.
     """
 
     name: str
@@ -64,6 +65,7 @@ class Run:
     evaluations: Sequence[Line]
     evaluated: Sequence[Evaluated]
     problems: Sequence[str]
+    series: Path | None = None
 
     @property
     def training(self) -> Mapping[str, Any]:
@@ -108,10 +110,13 @@ def read(folders: Sequence[Path]) -> list[Run]:
       OutputError: a folder holds no run, or cannot be read.
     """
     try:
-        found = list(dict.fromkeys(path.resolve() for folder in folders for path in _runs(folder)))
+        found: dict[Path, Path | None] = {}
+        for folder in folders:
+            for path in _runs(folder):
+                found.setdefault(path.resolve(), None if path == folder else folder.resolve())
     except OSError as error:
         raise OutputError(f"{error.filename}: cannot read: {error.strerror}") from error
-    return [_read(folder, name) for folder, name in zip(found, _names(found))]
+    return [_read(folder, name, series) for (folder, series), name in zip(found.items(), _names(list(found)))]
 
 
 def _runs(folder: Path) -> Iterator[Path]:
@@ -140,7 +145,7 @@ def _names(folders: Sequence[Path]) -> list[str]:
     return [str(folder) for folder in folders]
 
 
-def _read(folder: Path, name: str) -> Run:
+def _read(folder: Path, name: str, series: Path | None) -> Run:
     problems: list[str] = []
     record = _object(folder / RECORD, problems) or {}
     task = str(mapping(record, DETERMINING).get("task_name", "unknown task"))
@@ -151,7 +156,7 @@ def _read(folder: Path, name: str) -> Run:
         if (results := _object(place / RESULTS, problems)) is not None
     ]
     metrics, evaluations = (_numbers(folder / file, problems) for file in (METRICS, EVALUATIONS_FILE))
-    return Run(name, folder, record, metrics, evaluations, evaluated, problems)
+    return Run(name, folder, record, metrics, evaluations, evaluated, problems, series)
 
 
 def read_object(path: Path) -> dict[str, Any] | None:

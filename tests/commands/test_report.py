@@ -8,12 +8,12 @@ import pytest
 
 from bert_tf.__main__ import main
 from bert_tf.commands import report
-from bert_tf.report import charts
+from bert_tf.report import drawing, page
 from tests.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
-_LINES = charts.lines  # as it is where pictures are not remembered
+_DRAW = drawing.svg  # as it is where pictures are not remembered
 
 
 def run(*arguments):
@@ -50,7 +50,7 @@ def test_series_of_seeds(tmp_path):
         example.finished(tmp_path / f"seed-{seed}", seed=seed)
     example.write_json(tmp_path / "seeds.json", {})
     assert run(tmp_path) == 0
-    assert "RTE: 2 runs" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "RTE: 2 seeds" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,15 @@ def test_mistakes_are_one_line(arguments, message, capsys):
     assert line.startswith(f"error: {message}")
 
 
-@pytest.mark.parametrize("library", ["jinja2", "matplotlib.figure"])
+@pytest.mark.parametrize("library", ["jinja2", "vl_convert"])
 def test_without_its_libraries_it_says_what_to_install(tmp_path, monkeypatch, capsys, library):
     folder = example.begun(tmp_path)
     monkeypatch.setitem(sys.modules, library, None)
-    monkeypatch.setattr(charts, "lines", _LINES)
+    monkeypatch.setattr(drawing, "svg", _DRAW)
+    page._template.cache_clear()
     assert run(folder) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.endswith("pip install jinja2 matplotlib")
+    assert line.endswith("pip install jinja2 vl-convert-python")
     assert not (folder / "report.html").exists()
     report.at_end(folder)
 

@@ -72,8 +72,19 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
 
-    def open(self, path: Path, *, width: int, height: int = 900) -> None:
-        """Loads a file at a width in pixels, and waits until all of it is there."""
+    def open(self, path: Path, *, width: int, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
+        """Loads a file, and waits until all of it is there.
+
+        Args:
+          path: of the file.
+          width: in pixels.
+          height: in pixels.
+          dark: what the system prefers.
+          scripts: whether the page's own may run.
+        """
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self._call("Emulation.setEmulatedMedia", features=[scheme])
+        self._call("Emulation.setScriptExecutionDisabled", value=not scripts)
         size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
         self._call("Emulation.setDeviceMetricsOverride", **size)
         self.complaints.clear()
@@ -89,6 +100,10 @@ class Browser:
         answer = self._call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in answer, answer
         return answer["result"].get("value")
+
+    def move_to(self, x: float, y: float) -> None:
+        """Moves the pointer to a place in the window."""
+        self._call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
 
     def screenshot(self, path: Path) -> None:
         """Writes a picture of the whole page."""

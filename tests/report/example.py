@@ -45,6 +45,33 @@ Output 0 3145728 3145728 cpu 1004000
 """
 
 
+def operation(name: str, kind: str, micros: float, **more) -> dict:
+    """Returns a row of operations.json: called once in each of two steps."""
+    times = {"calls": 2, "total_us": micros, "min_us": micros / 4, "max_us": micros}
+    row = {"name": name, "type": kind, "device": "CPU:0", "dtype": "float32", "inputs": [], "outputs": [], **times}
+    return {**row, "products": [], "kernels": [], **more}
+
+
+# Two steps of 1 ms: 600 us of each are products, 200 us a sum of gradients.
+OPERATIONS = {
+    "steps": 2,
+    "step_us": 1000.0,
+    "gpus": {},
+    "matmul_peak_gflops": {"float32": 10.0},
+    "operations": [
+        operation("bert/pooler/dense/kernel", "VarHandleOp", 0.0),
+        operation(
+            "bert/pooler/dense/MatMul",
+            "MatMul",
+            1200.0,
+            products=[{"batch": 1, "m": 100, "k": 100, "n": 150, "calls": 2, "total_us": 1200.0}],
+        ),
+        operation("gradients/bert/pooler/dense/BiasAdd_grad/BiasAddGrad", "BiasAddGrad", 400.0),
+        operation("IteratorGetNext", "IteratorGetNext", 100.0),
+    ],
+}
+
+
 def record(**training) -> dict:
     """Returns run_config.json."""
     determining = {"task_name": "RTE", "train_batch_size": 8, "seed": 1, "bert_config": {"hidden_size": 8}, **training}
@@ -101,6 +128,7 @@ def finished(folder: Path, *, accuracy: float = 0.75, **training) -> Path:
     write_lines(folder / "wrong_examples.jsonl", [WRONG])
     write_json(folder / "timing.json", TIMING)
     write_json(folder / "profile" / "phases.json", RECORDED)
+    write_json(folder / "profile" / "operations.json", OPERATIONS)
     (folder / "memory_trace_step8.txt").write_text(TRACE)
     (folder / "live_memory_step8.tsv").write_text(LIVE)
     return folder

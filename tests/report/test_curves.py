@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.report import curves, run_files
+from bert_tf.report import curves, groups, run_files
 from bert_tf.runtime import memory_use
 from tests.report import example
 
@@ -16,9 +16,17 @@ def run(tmp_path):
     return run_files.read([example.finished(tmp_path / "run")])[0]
 
 
+def of_measures(measures, *runs):
+    return curves.of_measures(measures, groups.of(runs))
+
+
+def rows(chart):
+    return chart.spec["data"]["values"]
+
+
 def test_charts_of_what_is_logged(run):
-    assert [chart.title for chart in curves.of_measures(curves.LEARNING, [run])] == ["Training loss", "Learning rate"]
-    assert [chart.title for chart in curves.of_measures(curves.SPEED, [run])] == [
+    assert [chart.title for chart in of_measures(curves.LEARNING, run)] == ["Training loss", "Learning rate"]
+    assert [chart.title for chart in of_measures(curves.SPEED, run)] == [
         "Throughput",
         "Time of a step",
         "Waiting for data",
@@ -30,11 +38,11 @@ def test_run_of_an_older_version_has_fewer(tmp_path):
     example.write_lines(folder / "metrics.jsonl", [{"step": 1, "loss": 0.5}])
     (run,) = run_files.read([folder])
     measures = (*curves.LEARNING, *curves.SPEED, *curves.MEMORY)
-    assert [chart.title for chart in curves.of_measures(measures, [run])] == ["Training loss"]
+    assert [chart.title for chart in of_measures(measures, run)] == ["Training loss"]
 
 
 def test_memory_over_the_run(run):
-    (host,) = curves.of_measures(curves.MEMORY, [run])
+    (host,) = of_measures(curves.MEMORY, run)
     assert (host.title, host.unit, host.summary) == (
         "Memory of the host",
         "MiB",
@@ -47,7 +55,7 @@ def test_memory_of_a_gpu(tmp_path):
     lines = [{"step": step, "gpu_memory_mb": 500, "gpu_memory_peak_mb": 600 + step} for step in (1, 2)]
     example.write_lines(folder / "metrics.jsonl", lines)
     (run,) = run_files.read([folder])
-    assert [chart.title for chart in curves.of_measures(curves.MEMORY, [run])] == [
+    assert [chart.title for chart in of_measures(curves.MEMORY, run)] == [
         "Memory of the GPU",
         "Peak memory of the GPU",
     ]
@@ -60,34 +68,76 @@ def test_names_of_memory_are_those_that_are_logged():
 
 
 def test_summary_in_numbers(run):
-    loss, rate = curves.of_measures(curves.LEARNING, [run])
+    loss, rate = of_measures(curves.LEARNING, run)
     assert loss.summary == "lowest 0.5 at step 20, last 0.5 at step 20"
     assert rate.summary == "highest 2e-05 at step 10, last 1e-05 at step 20"
 
 
 def test_seconds_become_milliseconds(run):
-    waiting = curves.of_measures(curves.SPEED, [run])[-1]
+    waiting = of_measures(curves.SPEED, run)[-1]
     assert (waiting.unit, waiting.summary) == ("ms", "median 2, lowest 1 at step 10, highest 3 at step 20")
 
 
 def test_evaluations_while_it_trained(run):
-    assert [(chart.title, chart.summary) for chart in curves.of_evaluations([run])] == [
+    assert [(chart.title, chart.summary) for chart in curves.of_evaluations(groups.of([run]))] == [
         ("Dev accuracy", "best 0.8 at step 20, last 0.8"),
         ("Dev loss", "best 0.6 at step 10, last 0.7"),
     ]
 
 
-def test_several_runs_share_a_chart(run):
-    (loss, _), (alone, _) = (curves.of_measures(curves.LEARNING, runs) for runs in ([run, run], [run]))
-    assert loss.picture != alone.picture
+def test_several_runs_share_a_chart(run, tmp_path):
+    (other,) = run_files.read([example.begun(tmp_path / "other")])
+    (loss, _) = of_measures(curves.LEARNING, run, other)
+    assert [(row["name"], row["line"]) for row in rows(loss)] == [("run", 0), ("other", 1)]
     assert loss.summary == ""
 
 
 def test_many_values_are_smoothed(tmp_path):
     folder = example.begun(tmp_path)
     example.write_lines(folder / "metrics.jsonl", [{"step": step, "loss": step % 2} for step in range(1, 61)])
-    (chart,) = curves.of_measures(curves.LEARNING, run_files.read([folder]))
-    assert "running mean over 6 logged values" in chart.caption
+    (chart,) = of_measures(curves.LEARNING, *run_files.read([folder]))
+    assert chart.smoothing == "The line is smoothed, faint the values."
+
+
+def test_long_run_says_what_a_point_is(tmp_path):
+    folder = example.begun(tmp_path)
+    example.write_lines(folder / "metrics.jsonl", [{"step": step, "loss": 1.0} for step in range(1, 2401)])
+    (chart,) = of_measures(curves.LEARNING, *run_files.read([folder]))
+    assert chart.caption.endswith("A point is the mean of 3 logged values.")
+
+
+def test_few_values_are_not(run):
+    assert {chart.smoothing for chart in of_measures(curves.LEARNING, run)} == {""}
+
+
+def test_epoch_by_hand(run):
+    # 80 examples in batches of 8.
+    assert curves.steps_an_epoch(run) == 10
+    assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == 10
+
+
+@pytest.mark.parametrize("schedule", [None, {}, {"train_examples": 0}, {"train_examples": "x"}])
+def test_epoch_is_unknown_without_examples(tmp_path, schedule):
+    folder = example.begun(tmp_path)
+    example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})
+    assert curves.steps_an_epoch(run_files.read([folder])[0]) is None
+
+
+def test_seeds_of_a_series_are_one_line(tmp_path):
+    for seed in (1, 2):
+        example.finished(tmp_path / "series" / f"seed-{seed}", seed=seed)
+    found = groups.of(run_files.read([tmp_path / "series"]))
+    for chart in (*curves.of_measures(curves.LEARNING, found), *curves.of_evaluations(found)):
+        assert [(row["name"], row["line"]) for row in rows(chart)] == [("series", 0)] * 2
+
+
+def test_each_task_has_its_evaluations(tmp_path):
+    runs = run_files.read([example.finished(tmp_path / task, task_name=task) for task in ("RTE", "MRPC")])
+    found = curves.of_evaluations(groups.of(runs))
+    assert [chart.title for chart in found] == [
+        "Dev accuracy, RTE", "Dev loss, RTE", "Dev accuracy, MRPC", "Dev loss, MRPC",
+    ]  # fmt: skip
+    assert [len(rows(chart)) for chart in found] == [1] * 4
 
 
 def test_training_time_by_hand(run):

@@ -6,7 +6,7 @@ import pytest
 
 from bert_tf.report import memory
 from tests.report import example
-from tests.report.test_charts import texts
+from tests.report.drawn import texts
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
@@ -31,7 +31,7 @@ def test_alive_at_the_peak_by_hand(folder):
 
 
 def test_peak_is_marked_in_the_picture(folder):
-    assert "peak 200" in texts(memory.live(folder).picture)
+    assert "peak 200" in texts(memory.live(folder).chart)
 
 
 def test_a_phase_has_one_colour_in_both_pictures(folder):

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import html
 import html.parser
 import json
+import re
 
 import pytest
 
-from bert_tf.report import page, run_files, wording
+from bert_tf.report import page, run_files, scripts, wording
 from bert_tf.report.wording import duration, number
 from tests.report import example
 
 pytestmark = pytest.mark.usefixtures("_pictures_drawn_once")
 
 PICTURES = 10  # of a finished run
+SCRIPTS = 2  # of every page, besides data
+VEGA = scripts.vega  # as it is where pictures are drawn once
 VOID = {"meta", "link", "img", "br", "hr", "input"}
 
 
@@ -22,7 +26,8 @@ class Outline(html.parser.HTMLParser):
 
     Attributes:
       tags: names of all elements, in their order.
-      words: texts of the page, without style.
+      words: texts of the page, without style, scripts and data.
+      runs: what is in scripts that run.
       addresses: everything that is loaded or led to.
       ids: of elements.
       attributes: names of all.
@@ -31,14 +36,17 @@ class Outline(html.parser.HTMLParser):
     def __init__(self, text):
         super().__init__()
         self.tags, self.words, self.addresses, self.ids, self.attributes, self._open = [], [], [], [], set(), []
+        self.classes, self.runs, self._is_data = [], [], False
         self.feed(text)
         self.close()
         assert self._open == []
 
     def handle_starttag(self, tag, attributes):
         self.tags.append(tag)
+        self._is_data = dict(attributes).get("type") == "application/json"
         self.addresses += [value for name, value in attributes if name in ("src", "href", "srcset", "data", "action")]
         self.attributes |= {name for name, _ in attributes}
+        self.classes += [value for name, value in attributes if name == "class"]
         self.ids += [value for name, value in attributes if name == "id"]
         if tag not in VOID:
             self._open.append(tag)
@@ -47,8 +55,14 @@ class Outline(html.parser.HTMLParser):
         assert self._open.pop() == tag
 
     def handle_data(self, data):
-        if self._open and self._open[-1] != "style":
+        if self._open and self._open[-1] == "script":
+            self.runs += [] if self._is_data else [data]
+        elif self._open and self._open[-1] != "style":
             self.words.append(data)
+
+    @property
+    def pictures(self):
+        return self.classes.count("chart")
 
     @property
     def text(self):
@@ -78,12 +92,12 @@ def test_shows_what_was_reached(finished):
 
 def test_a_picture_for_each_chart(finished):
     # Loss and rate, two evaluations, three of speed, memory over the run, of a step alive and put out.
-    assert outline(finished).tags.count("img") == PICTURES
+    assert outline(finished).pictures == PICTURES
 
 
 def test_text_of_an_example_stays_text(finished):
     found = outline(finished)
-    assert "script" not in found.tags
+    assert len(found.runs) == SCRIPTS
     assert example.SCRIPT in found.text
 
 
@@ -91,7 +105,7 @@ def test_text_of_an_example_stays_text(finished):
 def test_all_of_an_example_stays_text(finished, place):
     example.write_lines(finished / "wrong_examples.jsonl", [{**example.WRONG, place: "<img src=x onerror=alert(1)>"}])
     found = outline(finished)
-    assert found.tags.count("img") == PICTURES
+    assert "img" not in found.tags
     assert "<img src=x" in found.text
 
 
@@ -109,6 +123,8 @@ def hostile(folder, mark):
     example.write_lines(folder / "wrong_examples.jsonl", [{**dict.fromkeys(example.WRONG, mark), "confidence": 0.9}])
     example.write_json(folder / "timing.json", {**example.TIMING, "diagnosis": {"text": f"{mark} --{mark}=1 --flag={mark}"}})
     example.write_json(folder / "profile" / "phases.json", {mark: 0.1, "batch": 0.2})
+    operations = [example.operation(f"{mark}/{mark}", mark, 5.0), *example.OPERATIONS["operations"]]
+    example.write_json(folder / "profile" / "operations.json", {**example.OPERATIONS, "operations": operations})
     (folder / "live_memory_step8.tsv").write_text(example.LIVE.replace("cpu", mark.replace("\t", " ")))
     record = json.loads((folder / "run_config.json").read_text())
     record.update(command=f"python run_classifier.py --x='{mark}' {mark}", data_note=mark)
@@ -123,7 +139,8 @@ def hostile(folder, mark):
 def test_no_text_of_a_run_is_markup(tmp_path, mark):
     bad = hostile(tmp_path, mark)
     for found in (outline(bad), outline(bad, example.finished(tmp_path / "plain"))):
-        assert "script" not in found.tags
+        assert len(found.runs) == SCRIPTS
+        assert "img" not in found.tags
         assert "bad" not in found.ids
         assert not {name for name in found.attributes if name.startswith("on")}
         assert "49" not in found.text.split()
@@ -161,7 +178,7 @@ def test_run_killed_in_the_middle_of_a_line(tmp_path):
     "name",
     [
         *("run_config.json", "metrics.jsonl", "eval_results.json", "evaluations.jsonl", "timing.json"),
-        *("profile/phases.json", "live_memory_step8.tsv", "memory_trace_step8.txt"),
+        *("profile/phases.json", "profile/operations.json", "live_memory_step8.tsv", "memory_trace_step8.txt"),
     ],
 )
 def test_without_one_of_the_files(finished, name):
@@ -198,9 +215,50 @@ def test_run_that_learned_nothing_says_so(finished):
 def test_several_runs_share_their_charts(finished, tmp_path):
     both = outline(finished, example.finished(tmp_path / "other", accuracy=0.5, seed=2))
     # Two of learning, two evaluations, three of speed, memory over the runs; two of a step for each.
-    assert both.tags.count("img") == 12
-    assert "Mean over the runs 0.6250, standard deviation 0.1768." in both.text
+    assert both.pictures == 12
+    assert "Mean over 2 seeds 0.6250, standard deviation 0.1768." in both.text
     assert "What differs; all else is the same" in both.text
+
+
+@pytest.mark.parametrize("other", [{"task_name": "MRPC"}, {"bert_config": {"hidden_size": 16}}, {"learning_rate": 1.0}])
+def test_no_mean_over_runs_that_differ_in_more_than_the_seed(finished, tmp_path, other):
+    text = outline(finished, example.finished(tmp_path / "other", accuracy=0.5, seed=2, **other)).text
+    assert "Mean over" not in text
+    assert "a mean over them would say nothing" in text
+    assert "0.7500" in text
+    assert "0.5000" in text
+
+
+def test_series_beside_a_run_has_the_mean_of_its_seeds_alone(finished, tmp_path):
+    for seed, accuracy in ((1, 0.4), (2, 0.6)):
+        example.finished(tmp_path / "small" / f"seed-{seed}", seed=seed, accuracy=accuracy, layers=2)
+    text = outline(finished, tmp_path / "small").text
+    assert "Mean over 2 seeds (small) 0.5000, standard deviation 0.1414." in text
+    assert "mean of 2: 0.4000 to 0.6000" in text
+    assert "small mean of 2 seeds, in a band from the lowest to the highest" in text
+
+
+def test_page_of_a_series_is_called_by_its_seeds(tmp_path):
+    for seed in (1, 2):
+        example.finished(tmp_path / f"seed-{seed}", seed=seed)
+    assert outline(tmp_path).text.startswith("RTE: 2 seeds")
+
+
+def test_operations_of_recorded_steps(finished):
+    text = outline(finished).text
+    for part in (
+        "By phase phase ms a step share operations GFLOP/s of peak forward 0.6 75.0 % 2 5 50.0 %",
+        "bert 0.8 100.0 % 0.6 0.2 5 50.0 % pooler",
+        "bert/pooler/dense/MatMul MatMul, [100, 100] [100, 150], Tensor Cores: float32 0.6 75.0 % 1 5 50.0 %",
+    ):
+        assert part in text
+
+
+def test_policy_lets_its_own_scripts_run_and_no_other(finished):
+    text = page.render(run_files.read([finished]))
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', text)
+    (sources,) = re.findall(r"script-src ([^;]*)", html.unescape(policy))
+    assert sources.split() == [scripts.source(script) for script in Outline(text).runs]
 
 
 def test_finished_beside_interrupted(finished, tmp_path):
@@ -209,12 +267,17 @@ def test_finished_beside_interrupted(finished, tmp_path):
     assert "Not finished" in text
 
 
+def size(text):
+    """Bytes of a page with Vega's script."""
+    return len(text.encode()) + len(VEGA().encode())
+
+
 def test_more_runs_than_can_be_told_apart(tmp_path):
     runs = run_files.read([example.finished(tmp_path / f"seed-{seed}", seed=seed) for seed in range(26)])
     text = page.render(runs)
     assert "2 more are in the tables" in text
-    assert "Traced steps of 18 more runs" in text
-    assert len(text) < 2_000_000
+    assert "Traced steps of 22 more runs" in text
+    assert size(text) < 2_000_000
 
 
 def test_shows_where_time_and_memory_of_a_step_went(finished):
@@ -252,7 +315,7 @@ def test_large_run_stays_below_two_megabytes(tmp_path):
     (folder / "live_memory_step8.tsv").write_text(live + changes)
     text = page.render(run_files.read([folder]))
     assert "200 MiB at the peak" in text
-    assert len(text.encode()) < 1_000_000
+    assert size(text) < 2_000_000
 
 
 def test_half_a_character_is_written(finished):

@@ -19,8 +19,19 @@ _NOTES = {
 
 def describe_model(model: ModelTable) -> Iterator[str]:
     """Yields the table of the model for people."""
-    total = model.total
-    rows = [
+    yield from table(("model", ""), model_rows(model), left=(0, 1))
+    yield note(model)
+    yield ""
+    yield from describe_groups("phase", model.by_phase, model.total)
+    yield ""
+    yield from describe_groups("type", model.by_type[:_TYPES], model.total)
+    if len(model.by_type) > _TYPES:
+        yield f"  ({len(model.by_type) - _TYPES} more types)"
+
+
+def model_rows(model: ModelTable) -> list[tuple[str, str]]:
+    """Returns the table of the model: what a row is about, and the row."""
+    return [
         ("steps traced", str(model.steps)),
         ("step", f"{_ms(model.step_us)} ms by the clock on the wall"),
         ("operations", _operations(model)),
@@ -34,14 +45,11 @@ def describe_model(model: ModelTable) -> Iterator[str]:
         ("Tensor Cores", _tensor_cores(model)),
         *((f"{device} idle", f"{_percent(share)} of a step") for device, share in model.gpu_idle.items()),
     ]
-    yield from table(("model", ""), rows, left=(0, 1))
-    yield f"{_NOTES[model.clock]} Shares are of the sum."
-    yield ""
-    yield from describe_groups("phase", model.by_phase, total)
-    yield ""
-    yield from describe_groups("type", model.by_type[:_TYPES], total)
-    if len(model.by_type) > _TYPES:
-        yield f"  ({len(model.by_type) - _TYPES} more types)"
+
+
+def note(model: ModelTable) -> str:
+    """Returns whose times they are."""
+    return f"{_NOTES[model.clock]} Shares are of the sum."
 
 
 def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> Iterator[str]:

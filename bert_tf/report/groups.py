@@ -1,0 +1,84 @@
+"""Which runs belong together: those of a series of seeds, which are one line of the charts, and whose mean says something."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from bert_tf.report.run_files import Run
+
+_SEED = "seed"
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A run, or the runs of a series.
+
+    Attributes:
+      name: what the page calls it.
+      runs: at least one.
+    """
+
+    name: str
+    runs: Sequence[Run]
+
+    @property
+    def task(self) -> str:
+        """Name of the task that all were trained on."""
+        return self.runs[0].task
+
+
+def of(runs: Sequence[Run]) -> list[Group]:
+    """Returns the runs in their order, those of a series together if they differ in nothing but the seed."""
+    by_series: dict[Path, list[Run]] = {}
+    for run in runs:
+        by_series.setdefault(run.series or run.folder, []).append(run)
+    return [group for same in by_series.values() for group in _groups(same)]
+
+
+def _groups(runs: Sequence[Run]) -> list[Group]:
+    if len(runs) > 1 and runs[0].training and len(set(map(_setting, runs))) == 1:
+        return [Group(_series_name(runs[0]), runs)]
+    return [Group(run.name, [run]) for run in runs]
+
+
+def _series_name(run: Run) -> str:
+    above, _, _ = run.name.rpartition("/")
+    return above or (run.series.name if run.series else run.name)
+
+
+@dataclasses.dataclass(frozen=True)
+class Sample:
+    """Runs with different seeds and else the same settings: what a mean can be taken of.
+
+    Attributes:
+      name: the names of the runs, or that of their series.
+      runs: names of two or more.
+    """
+
+    name: str
+    runs: Sequence[str]
+
+
+def samples(runs: Sequence[Run]) -> list[Sample]:
+    """Returns the samples among runs, whether they were trained as a series or one by one."""
+    same: dict[str, list[Run]] = {}
+    for run in runs:
+        if run.training:
+            same.setdefault(_setting(run), []).append(run)
+    return [Sample(_name(found), [run.name for run in found]) for found in same.values() if _seeds(found) == len(found) > 1]
+
+
+def _seeds(runs: Iterable[Run]) -> int:
+    return len({json.dumps(run.training.get(_SEED)) for run in runs})
+
+
+def _name(runs: Sequence[Run]) -> str:
+    (series, *others) = {run.series for run in runs}
+    return ", ".join(run.name for run in runs) if others or series is None else _series_name(runs[0])
+
+
+def _setting(run: Run) -> str:
+    return json.dumps({key: value for key, value in run.training.items() if key != _SEED}, sort_keys=True)

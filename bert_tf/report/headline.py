@@ -1,0 +1,86 @@
+"""The figures on top of a page: of a run what it reached, of a series of seeds the means and how far they spread."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from bert_tf.report import curves, outcome
+from bert_tf.report.groups import Group
+from bert_tf.report.outcome import Score
+from bert_tf.report.run_files import is_number
+from bert_tf.report.wording import duration, metric, number
+
+
+class Figure(NamedTuple):
+    """A figure with its name, and below it what else is to be known."""
+
+    name: str
+    value: str
+    note: str
+
+
+def figures(group: Group, *, costs: bool) -> list[Figure]:
+    """Returns the figures of a run or a series, on the task that it was trained on.
+
+    Args:
+      group: the run or the series.
+      costs: whether times, speeds and memory are wanted.
+    """
+    single = len(group.runs) == 1
+    return [
+        *_scores(group),
+        *_losses(group),
+        *([_last_step(group)] if single and group.runs[0].metrics else ()),
+        *(_speeds(group) if costs else ()),
+        *(_times(group) if costs else ()),
+    ]
+
+
+def _scores(group: Group) -> Iterator[Figure]:
+    for (task, split, name), rows in outcome.scores(group.runs).items():
+        if task == group.task:
+            values = [row.value for row in rows]
+            note = _interval(rows[0]) if len(group.runs) == 1 else _spread(values)
+            yield Figure(f"{metric(name)}, {split}", f"{statistics.fmean(values):.4f}", note)
+
+
+def _interval(row: Score) -> str:
+    return f"95 %: {row.interval[0]:.3f} to {row.interval[1]:.3f}" if row.interval else ""
+
+
+def _spread(values: Sequence[float]) -> str:
+    return f"mean of {len(values)}: {min(values):.4f} to {max(values):.4f}"
+
+
+def _losses(group: Group) -> Iterator[Figure]:
+    found: dict[str, list[float]] = {}
+    for run in group.runs:
+        for split, details in (run.own.splits if run.own else {}).items():
+            if is_number(details.get("loss")):
+                found.setdefault(split, []).append(details["loss"])
+    for split, values in found.items():
+        yield Figure(f"loss, {split}", f"{statistics.fmean(values):.4f}", "" if len(group.runs) == 1 else _spread(values))
+
+
+def _last_step(group: Group) -> Figure:
+    return Figure("last logged step", f"{group.runs[0].metrics[-1]['step']:g}", "")
+
+
+def _speeds(group: Group) -> Iterator[Figure]:
+    of_runs = [curves.figures(run) for run in group.runs]
+    for name in _names(of_runs):
+        values = [found[name][0] for found in of_runs if name in found]
+        unit = next(found[name][1] for found in of_runs if name in found)
+        yield Figure(name, number(statistics.fmean(values)), unit)
+
+
+def _names(found: Iterable[Iterable[str]]) -> dict[str, None]:
+    return dict.fromkeys(name for names in found for name in names)
+
+
+def _times(group: Group) -> Iterator[Figure]:
+    seconds = [found for run in group.runs if (found := curves.training_seconds(run))]
+    if seconds:
+        yield Figure("time in training steps", duration(statistics.fmean(seconds)), "" if len(group.runs) == 1 else "a seed")

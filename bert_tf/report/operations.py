@@ -1,0 +1,66 @@
+"""Which operations and scopes took the time of recorded steps: the tables of `python -m bert_tf profile`, shortened."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from pathlib import Path
+
+from bert_tf.errors import BertError
+from bert_tf.profiling.operations import operations_file, time_tables, time_text
+from bert_tf.profiling.operations.time_tables import GroupRow, OpRow
+
+FILE = f"profile/{operations_file.OPERATIONS_FILE}"
+
+_DEPTH = 3  # of a scope: bert/encoder/layer_0
+_MOST_SCOPES, _MOST_TYPES, _MOST_OPS = 60, 10, 15
+_SMALLEST_SHARE = 0.001  # of a scope
+_DAMAGED = (BertError, ArithmeticError, LookupError, TypeError, ValueError, AttributeError)
+
+
+@dataclasses.dataclass(frozen=True)
+class Operations:
+    """What recorded steps were made of.
+
+    Attributes:
+      model: the step as a whole, in words.
+      note: whose times they are.
+      phases: sums by phase of the step.
+      types: sums by type of operation, the longest first.
+      scopes: sums by scope, each followed by those within it.
+      longest: single operations.
+      count: how many operations there are.
+    """
+
+    model: Sequence[tuple[str, str]]
+    note: str
+    phases: Sequence[GroupRow]
+    types: Sequence[GroupRow]
+    scopes: Sequence[GroupRow]
+    longest: Sequence[OpRow]
+    count: int
+
+
+def of(folder: Path) -> Operations | None:
+    """Returns the tables of a run; None where no step was recorded, or the file is damaged."""
+    if not (folder / FILE).is_file():
+        return None
+    try:
+        return _tables(operations_file.read(folder / FILE))
+    except _DAMAGED:
+        return None
+
+
+def _tables(record: operations_file.Record) -> Operations:
+    rows = time_tables.op_table(record)
+    model = time_tables.model_table(record, rows)
+    scopes = [row for row in time_tables.group_table(rows, _DEPTH) if row.share >= _SMALLEST_SHARE]
+    return Operations(
+        time_text.model_rows(model),
+        time_text.note(model),
+        model.by_phase,
+        model.by_type[:_MOST_TYPES],
+        scopes[:_MOST_SCOPES],
+        [row for row in rows if not row.waits][:_MOST_OPS],
+        len(rows),
+    )

@@ -1,0 +1,62 @@
+"""The scripts of a page: Vega with Vega-Lite, as vl-convert packs them, and live.js.
+
+Packing takes a second and a half. What was packed is kept in the user's cache folder, with its digest in the first line.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import functools
+import hashlib
+import os
+from pathlib import Path
+
+from bert_tf import atomic
+from bert_tf.errors import BertError
+
+_LICENCE = "/* Vega, Vega-Lite, Vega-Embed and D3: vega.github.io and d3js.org, BSD-3-Clause and ISC licences */\n"
+_EXPORT = "window.vegaEmbed = vegaEmbed;"
+
+
+def live() -> str:
+    """Returns the page's own script."""
+    return (Path(__file__).parent / "live.js").read_text(encoding="utf-8")
+
+
+@functools.cache
+def vega() -> str:
+    """Returns the script that draws."""
+    import vl_convert
+
+    path = _cache_folder() / f"vega-{vl_convert.__version__}.js"
+    kept = _read(path)
+    if kept is not None:
+        return kept
+    packed = _LICENCE + vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
+    if path.is_absolute():  # a user without a home has no cache
+        with contextlib.suppress(BertError):  # packed again the next time
+            atomic.make_folder(path.parent)
+            atomic.write_text(path, f"{_digest(packed).hex()}\n{packed}")
+    return packed
+
+
+def source(script: str) -> str:
+    """Returns what the page's policy calls a script that may run."""
+    return f"'sha256-{base64.b64encode(_digest(script)).decode()}'"
+
+
+def _cache_folder() -> Path:
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")) / "bert_tf"
+
+
+def _read(path: Path) -> str | None:
+    try:
+        digest, _, packed = path.read_text(encoding="utf-8").partition("\n")
+    except (OSError, ValueError):
+        return None
+    return packed if digest == _digest(packed).hex() else None
+
+
+def _digest(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()

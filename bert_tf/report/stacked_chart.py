@@ -1,0 +1,74 @@
+"""A chart of layers that lie on each other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from bert_tf.report.charts import COLOURS, NOMINAL, OPACITY, Spec, following, sheet, short, told
+
+
+def stacked_chart(
+    x: Sequence[float],
+    layers: Mapping[str, Sequence[float]],
+    *,
+    x_title: str,
+    colours: Sequence[str] = COLOURS,
+    marked: tuple[float, float, str] | None = None,
+) -> Spec:
+    """Returns a chart of layers that lie on each other, the first at the bottom, from 0.
+
+    Args:
+      x: where the points are.
+      layers: MiB by name.
+      x_title: below the horizontal axis.
+      colours: of the layers in their order.
+      marked: x and y of a point, and the text beside it.
+    """
+    names = list(layers)
+    last = {value: place for place, value in enumerate(short(x))}  # of points at one place, which Vega would add up
+    rows = [
+        {"layer": name, "place": place, "x": list(last), "y": short([values[index] for index in last.values()])}
+        for place, (name, values) in enumerate(layers.items())
+    ]
+    y = {"field": "y", "type": "quantitative", "title": None}
+    areas = {
+        "mark": {"type": "area", "opacity": OPACITY},
+        "encoding": {
+            "y": {**y, "stack": "zero"},
+            "color": {**NOMINAL, "field": "layer", "scale": {"domain": names, "range": list(colours[: len(names)])}},
+            "order": {"field": "place", "type": "quantitative"},
+        },
+    }
+    return {
+        **sheet("x", x_title),
+        "data": {"values": rows},
+        "transform": [{"flatten": ["x", "y"]}],
+        "layer": [areas, *([_mark(x, *marked)] if marked else ()), _rule(names, x_title)],
+    }
+
+
+def _rule(names: Sequence[str], x_title: str) -> Spec:
+    """Returns a line across all layers that follows the pointer."""
+    part = {
+        "transform": [{"pivot": "layer", "value": "y", "groupby": ["x"]}],
+        "mark": {"type": "rule", "color": "var(--ink)"},
+        "encoding": {},
+    }
+    return following(part, [told("x", x_title), *(told(name, name) for name in reversed(names))], along=["x"])
+
+
+def _mark(xs: Sequence[float], x: float, y: float, text: str) -> Spec:
+    """Returns a point with a text, which is on the side that has room for it."""
+    to_left = x > (min(xs) + max(xs)) / 2
+    beside = {"align": "right" if to_left else "left", "dx": -8 if to_left else 8, "dy": -6}
+    return {
+        "data": {"values": [{"x": x, "y": y, "text": text}]},
+        "encoding": {"y": {"field": "y", "type": "quantitative"}},
+        "layer": [
+            {"mark": {"type": "point", "filled": True, "size": 40, "color": "var(--ink)", "opacity": 1}},
+            {
+                "mark": {"type": "text", **beside, "color": "var(--ink)", "fontSize": 13},
+                "encoding": {"text": {"field": "text"}},
+            },
+        ],
+    }

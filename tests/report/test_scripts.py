@@ -1,0 +1,72 @@
+"""The scripts of a page, and what is kept of them."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+
+import pytest
+
+from bert_tf.report import scripts
+
+PACKED = "window.vegaEmbed = 1; // </script>"
+
+
+@pytest.fixture
+def packed(monkeypatch, tmp_path):
+    """How often a script was packed, with a cache of its own."""
+    calls = []
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setattr("vl_convert.javascript_bundle", lambda export: calls.append(export) or PACKED)
+    return calls
+
+
+def fresh():
+    """The script as a new process gets it."""
+    return scripts.vega.__wrapped__()
+
+
+def kept(folder):
+    (path,) = (folder / "cache" / "bert_tf").iterdir()
+    return path
+
+
+def test_packed_once_on_a_machine(packed):
+    assert fresh() == fresh()
+    assert len(packed) == 1
+
+
+def test_nothing_in_it_ends_its_element(packed):  # noqa: ARG001
+    assert "</script" not in fresh()
+
+
+def test_packed_again_where_what_was_kept_is_damaged(packed, tmp_path):
+    whole = fresh()
+    for damage in (lambda text: text[:-1], lambda text: text.replace("= 1", "= 2"), lambda _: ""):
+        kept(tmp_path).write_text(damage(kept(tmp_path).read_text()))
+        assert fresh() == whole
+    assert len(packed) == 4
+
+
+def test_page_is_made_where_nothing_can_be_kept(packed, tmp_path):
+    (tmp_path / "cache").write_text("no folder")
+    assert fresh() == fresh()
+    assert len(packed) == 2
+
+
+def test_user_without_a_home_gets_no_folder_in_the_current_one(packed, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "~/.cache")  # as it is where no home is known
+    assert fresh() == fresh()
+    assert len(packed) == 2
+    assert not list(tmp_path.iterdir())
+
+
+def test_source_is_the_digest_of_the_script():
+    digest = base64.b64encode(hashlib.sha256("a\u00e9".encode()).digest()).decode()
+    assert scripts.source("a\u00e9") == f"'sha256-{digest}'"
+
+
+def test_own_script_is_in_the_package():
+    assert "vegaEmbed" in scripts.live()
+    assert "</script" not in scripts.live()
