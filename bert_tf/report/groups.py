@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from bert_tf import documents
 from bert_tf.report.run_files import Run
 
 _SEED = "seed"
@@ -72,7 +72,7 @@ def samples(runs: Sequence[Run]) -> list[Sample]:
 
 
 def _seeds(runs: Iterable[Run]) -> int:
-    return len({json.dumps(run.training.get(_SEED)) for run in runs})
+    return len({documents.to_json(run.training.get(_SEED)) for run in runs})
 
 
 def _name(runs: Sequence[Run]) -> str:
@@ -81,4 +81,4 @@ def _name(runs: Sequence[Run]) -> str:
 
 
 def _setting(run: Run) -> str:
-    return json.dumps({key: value for key, value in run.training.items() if key != _SEED}, sort_keys=True)
+    return documents.to_json({key: value for key, value in run.training.items() if key != _SEED}, sort_keys=True)
