@@ -55,7 +55,6 @@ def test_a_large_model_makes_a_run_device_bound(tmp_path):
     toy.train(tmp_path, **LARGE, training={"save_checkpoints_steps": 1000})
     found = timing(tmp_path)["diagnosis"]
     assert found["kind"] == DEVICE_BOUND, found["text"]
-    assert found["shares"]["idle"] < 0.2
 
 
 def test_a_short_run_says_so(tmp_path, caplog):
