@@ -22,7 +22,7 @@ def _streams_of_pytest(monkeypatch):
     monkeypatch.setattr(streams, "make_safe", lambda: None)
 
 
-@pytest.mark.parametrize("arguments", [[], ["classify"], ["--help"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"]])
 def test_names_the_commands_where_none_is_asked_for(arguments, capsys):
     assert front.main(["bert_tf", *arguments]) == 2
     captured = capsys.readouterr()
@@ -79,3 +79,8 @@ def test_run_classifier_is_the_classifier(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(ROOT / "run_classifier.py"), run_name="__main__")
     assert capsys.readouterr().err.startswith("error: --task_name is required")
+
+
+def test_a_misspelt_command_names_the_nearest(capsys):
+    assert front.main(["bert_tf", "classify"]) == 2
+    assert capsys.readouterr().err.startswith("error: unknown command 'classify'; did you mean classifier? (known: ")

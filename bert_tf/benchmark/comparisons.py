@@ -246,20 +246,16 @@ COMPARISONS = (
         )
         for batch_size in (12, 32)
     ),
-    Comparison(
-        name="command",
-        title="The whole command: three epochs of MRPC and its evaluation",
-        suite="command",
-        contenders=(_OURS, _BEST),
-        baselines=("transformers", "bert_tf"),
-    ),
-    Comparison(
-        name="command-sample",
-        title="The whole command: three epochs of the bundled sample and its evaluation",
-        suite="command",
-        contenders=(_OURS, _BEST),
-        baselines=("transformers", "bert_tf"),
-        workload={"sample": True},
+    *(
+        Comparison(
+            name=name,
+            title=f"The whole command: three epochs of {data} and its evaluation",
+            suite="command",
+            contenders=(_OURS, _BEST),
+            baselines=("transformers", "bert_tf"),
+            workload=workload,
+        )
+        for name, data, workload in (("command", "MRPC", {}), ("command-sample", "the bundled sample", {"sample": True}))
     ),
     Comparison(
         name="scaling-batch",

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from bert_tf import atomic, files
 from bert_tf.checkpoints import saved
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import UnreadableError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run_folder import RECORD
 
@@ -26,7 +26,7 @@ def of_run(output_dir: str | os.PathLike[str]) -> str | None:
     """Returns the checkpoint that stands for a run: the best where it kept one, else the newest; None where it has none.
 
     Raises:
-      CheckpointError: the operating system does not let us look.
+      UnreadableError: the operating system does not let us look.
     """
     _refuse_unreadable(Path(output_dir))
     return checkpoint(output_dir) or saved.newest(output_dir).prefix
@@ -37,7 +37,7 @@ def _refuse_unreadable(folder: Path) -> None:
     for path in (folder, folder / BEST):
         why = files.missing_folder(path) or files.missing(path / "checkpoint")
         if why not in (None, files.NO_FOLDER, files.NO_FILE):
-            raise CheckpointError(f"{path}: cannot read the checkpoints: {why}")
+            raise UnreadableError(f"{path}: cannot read the checkpoints: {why}")
 
 
 def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> None:

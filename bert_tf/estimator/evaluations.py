@@ -39,7 +39,7 @@ def _parsed(path: Path, number: int, text: bytes) -> Line:
         found = documents.json_value(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
             raise TypeError
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
     return found  # type: ignore[no-any-return]
 

@@ -16,8 +16,9 @@ import tensorflow as tf
 from absl import logging
 from tqdm import tqdm
 
-from bert_tf import atomic, documents, files
+from bert_tf import documents
 from bert_tf.errors import LostPeerError, OutputError
+from bert_tf.estimator import metrics_log
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
@@ -28,7 +29,6 @@ from bert_tf.runtime.peers import START_AGAIN, Watch
 
 tf1 = tf.compat.v1
 
-METRICS_FILE = "metrics.jsonl"
 
 _ROWS = "rows"
 _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up, and one at most ends early
@@ -83,7 +83,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         del coord
         step = self.step = int(session.run(tf1.train.get_global_step(session.graph)))
         if self._folder is not None:
-            self._lines = _opened_log(self._folder / METRICS_FILE, step)
+            self._lines = metrics_log.opened(self._folder, step)
         self._memory = MemoryUse()
         self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
@@ -380,41 +380,3 @@ def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
         if name in times:
             parts.append(f"{name} = {times[name] * 1e3:.2f} ms (p90 {times[f'{name}_p90'] * 1e3:.2f})")
     return "".join(f", {part}" for part in parts)
-
-
-def _opened_log(path: Path, step: int) -> TextIO | None:
-    """Returns the log of a run, for steps after one; None where something else is in its place: a log stops no run."""
-    try:
-        _keep_lines_up_to(path, step)
-    except OutputError as error:
-        logging.warning("%s; steps are not logged there", error)
-        return None
-    return path.open("a", encoding="utf-8")
-
-
-def _keep_lines_up_to(path: Path, step: int) -> None:
-    """Leaves out lines of later steps, and those that cannot be read: they are of the log alone.
-
-    Raises:
-      OutputError: it is a folder or a pipe, to be opened by nobody.
-    """
-    if not path.exists():
-        return
-    try:
-        with files.open_plain(path) as file:
-            text = file.read().decode(errors="replace")
-    except OSError as error:
-        raise OutputError(f"{path}: cannot write: {files.reason(error).partition(';')[0]}; move it away") from error
-    lines = text.split("\n")[:-1]  # what follows the last line end was cut off by a kill
-    steps = [_step_of(line) for line in lines]
-    atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))
-    if None in steps:
-        logging.warning("%s: lines that cannot be read are left out: %d", path, steps.count(None))
-
-
-def _step_of(line: str) -> int | None:
-    try:
-        step = documents.json_value(line)["step"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        return None
-    return step if isinstance(step, int) else None

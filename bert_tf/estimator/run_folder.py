@@ -109,7 +109,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
         return None
     except OSError as error:
         raise OutputError(f"{path}: cannot read the record of a run: {files.reason(error)}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable record of a run; {_REMEDY}") from error
     missing = [name for name in _TOGETHER if name not in values]
     if missing and "kind" in values:

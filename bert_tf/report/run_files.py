@@ -163,7 +163,7 @@ def read_object(path: Path) -> dict[str, Any] | None:
     """Returns the object in a JSON file; None where there is no such file, or something else in it."""
     try:
         found = documents.json_value(files.read_text(path))
-    except (OSError, ValueError, RecursionError):
+    except (OSError, ValueError):
         return None
     return found if isinstance(found, dict) else None
 
@@ -188,7 +188,7 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
     for text in filter(str.strip, texts[:-1]):  # what follows the last line end was cut off by a kill
         try:
             line = documents.json_value(text)
-        except (ValueError, RecursionError):
+        except ValueError:
             line = None
         if isinstance(line, dict):
             found.append(line)
