@@ -2,67 +2,58 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
+from collections.abc import Mapping
 
-from bert_tf.commands import classifier, data, devices, reproduce
+from bert_tf.errors import unknown_name
 
-
-def _benchmark(argv: list[str]) -> int:
-    from bert_tf.commands import benchmark  # its tables are of no use to the others
-
-    return benchmark.main(argv)
-
-
-def _evaluate(argv: list[str]) -> int:
-    from bert_tf.commands import evaluate
-
-    return evaluate.main(argv)
-
-
-def _memory(argv: list[str]) -> int:
-    from bert_tf.commands import memory
-
-    return memory.main(argv)
-
-
-def _predict(argv: list[str]) -> int:
-    from bert_tf.commands import predict
-
-    return predict.main(argv)
-
-
-def _profile(argv: list[str]) -> int:
-    from bert_tf.commands import profile
-
-    return profile.main(argv)
-
-
-def _report(argv: list[str]) -> int:
-    from bert_tf.commands import report
-
-    return report.main(argv)
-
-
-COMMANDS = {
-    "classifier": classifier.main,
-    "evaluate": _evaluate,
-    "predict": _predict,
-    "benchmark": _benchmark,
-    "devices": devices.main,
-    "memory": _memory,
-    "profile": _profile,
-    "reproduce": reproduce.main,
-    "report": _report,
-    "data": data.main,
+# By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Train, evaluate, predict": {
+        "classifier": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
+        "evaluate": "evaluates many checkpoints on many data sets, in one table",
+        "predict": "predicts files or pipes of any length with a trained model",
+    },
+    "Data and machine": {
+        "data": "fetches published data sets, and checks the rows of your own",
+        "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
+        "memory": "forecasts the memory of training (memory plan), and reads traces of it",
+    },
+    "Look at runs": {
+        "report": "makes the page of a run, or of several beside each other",
+        "profile": "tells where the time of recorded steps went",
+    },
+    "Compare": {
+        "reproduce": "repeats a published run, with its figures beside yours",
+        "benchmark": "measures speed and memory beside other libraries",
+    },
 }
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+_HELP = ("--help", "-h", "-help", "help")
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = ["usage: python -m bert_tf COMMAND [FLAGS]", ""]
+    for group, commands in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:<{width}}{line}" for name, line in commands.items()), ""]
+    return "\n".join([*lines, "python -m bert_tf COMMAND --help lists the flags of a command."]) + "\n"
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command named first; returns its exit status."""
-    if len(argv) < 2 or argv[1] not in COMMANDS:
-        print(f"usage: python -m bert_tf COMMAND [FLAGS]; commands: {', '.join(COMMANDS)}", file=sys.stderr)
+    """Runs the command named first; returns its exit status, 2 where none is named or it is unknown."""
+    name = argv[1] if len(argv) > 1 else None
+    if name in _HELP:
+        sys.stdout.write(help_text())
+        return 0
+    if name not in COMMANDS:
+        sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    return COMMANDS[argv[1]](argv[1:])
+    status: int = importlib.import_module(f"bert_tf.commands.{name}").main(argv[1:])
+    return status
 
 
 if __name__ == "__main__":

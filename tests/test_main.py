@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,17 +14,48 @@ from bert_tf import __main__ as front
 ROOT = Path(__file__).resolve().parents[1]
 
 
-@pytest.mark.parametrize("arguments", [[], ["classify"], ["--help"]])
-def test_names_the_commands_where_none_is_asked_for(arguments, capsys):
-    assert front.main(["bert_tf", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.err == f"usage: python -m bert_tf COMMAND [FLAGS]; commands: {', '.join(front.COMMANDS)}\n"
-    assert captured.out == ""
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_help_has_a_line_on_each_command(word, capsys):
+    assert front.main(["bert_tf", word]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert all(f"  {name} " in out and line in out for name, line in front.COMMANDS.items())
+    assert all(f"{group}:" in out.splitlines() for group in front.GROUPS)
+
+
+def test_without_a_command_the_help_is_an_error(capsys):
+    assert front.main(["bert_tf"]) == 2
+    assert capsys.readouterr() == ("", front.help_text())
+
+
+def test_a_misspelt_command_names_the_nearest_and_what_is_known(capsys):
+    assert front.main(["bert_tf", "evalute"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, classifier, data, ")
+    assert (out, len(err.splitlines())) == ("", 1)
+
+
+def test_every_command_is_a_module_and_none_is_left_out():
+    commands = {path.stem for path in (ROOT / "bert_tf" / "commands").glob("*.py") if "\ndef main(" in path.read_text()}
+    assert set(front.COMMANDS) == commands - {"memory_plan"}
+
+
+@pytest.mark.parametrize("command", ["data", "memory"])
+def test_a_misspelt_action_names_the_nearest(command, capsys):
+    action = {"data": "fecth", "memory": "reprot"}[command]
+    assert front.main(["bert_tf", command, action]) == 2
+    assert f"{command}: unknown action '{action}'; did you mean " in capsys.readouterr().err
 
 
 def test_hands_the_rest_of_the_line_to_the_command(monkeypatch):
-    monkeypatch.setitem(front.COMMANDS, "classifier", lambda argv: argv)
+    monkeypatch.setattr("bert_tf.commands.classifier.main", lambda argv: argv)
     assert front.main(["bert_tf", "classifier", "--task_name=MRPC"]) == ["classifier", "--task_name=MRPC"]
+
+
+def test_help_imports_no_tensorflow():
+    code = "import sys; from bert_tf.__main__ import main; main(['x', '--help']); print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
 
 
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--colour=blue", 2)])
