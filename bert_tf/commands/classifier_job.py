@@ -211,7 +211,8 @@ def _watchers(job: Job) -> list[run.Hook]:
     if job.settings.devices.log_device_placement:
         hooks.append(PlacementHook(job.output_dir))
     if asked.profile_steps:
-        hooks.append(ProfileHook(job.output_dir, StepRange.parse("profile_steps", asked.profile_steps)))
+        steps = StepRange.parse("profile_steps", asked.profile_steps)
+        hooks.append(ProfileHook(job.output_dir, steps, copies=_setting(job).gpu))
     if asked.memory_trace_step:
         hooks.append(MemoryTraceHook(job.output_dir, asked.memory_trace_step))
     return hooks

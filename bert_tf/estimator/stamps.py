@@ -17,7 +17,8 @@ from bert_tf.optimization import replicas
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
 BEGAN = "watch/time/began"
-BATCH = "watch/time/batch"  # the batch is there
+BATCH = "watch/time/batch"  # the batch is there, in the memory of the host
+COPIED = "watch/time/copied"  # it is where it is computed; only where `mark_copied` was called
 FORWARD = "watch/time/forward"  # the loss is there; not where micro-batches take turns
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # the gradients of this replica are there
@@ -48,6 +49,27 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
     with tf.device(_HOST):
         received = tf.identity(sent, name=name + RECEIVED)
     mark(name, [received])
+
+
+def mark_copied(graph: tf.Graph) -> None:
+    """Adds the moment when all parts of a batch are on the devices of the operations that read them.
+
+    A device gets a tensor once, whoever reads it there, so the readers that are added here have nothing copied again.
+
+    Args:
+      graph: of training, complete: what is added to it earlier would change the numbers of operations, and with them the seeds
+        of the weights that are drawn.
+    """
+    features = [tensor for op in graph.get_operation_by_name(BATCH).control_inputs for tensor in op.outputs]
+    arrived = []
+    for tensor in features:
+        readers = tensor.consumers()
+        if readers:
+            with tf.device(readers[0].device):  # an int32 that is passed on as it is would stay with the host
+                arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
+    with tf.device(_HOST):
+        received = tf.add_n(arrived, name=COPIED + RECEIVED)
+    mark(COPIED, [received])
 
 
 def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:
