@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -13,12 +15,12 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.commands import loss, memory_preflight, report, results, speed, submission
 from bert_tf.commands.classifier_flags import Settings
-from bert_tf.commands.evaluating import best_by
+from bert_tf.commands.evaluating import best_by, target
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
-from bert_tf.estimator import best, describe, preflight, run, run_folder
+from bert_tf.estimator import best, describe, preflight, run, run_folder, time_to_target
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
@@ -35,7 +37,8 @@ from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.step_range import StepRange
-from bert_tf.runtime import gpu_memory, placement
+from bert_tf.report import wording
+from bert_tf.runtime import gpu_memory, placement, process_age
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.machine import set_up
 from bert_tf.runtime.precision import PRECISIONS, misgiving
@@ -49,8 +52,13 @@ INTERRUPTED = 130
 _SAVES = 5
 
 
-def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
+def run_job(settings: Settings, *, environment: Mapping[str, str], began: float | None = None) -> int:
     """Trains, evaluates and predicts, as the settings ask.
+
+    Args:
+      settings: all flags.
+      environment: of the process.
+      began: `time.time()` when the process began with this job; None for when it was started.
 
     Returns:
       Exit status: 0 done, 130 stopped by a signal with the state kept.
@@ -58,6 +66,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     Raises:
       BertError: something that the user can mend.
     """
+    began = time.time() - process_age.seconds() if began is None else began
     speed.set_up(settings.speed)
     memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
     machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
@@ -68,7 +77,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     if job.settings.job.do_train:
         job = memory_preflight.fitted(job, memory)
     if job.settings.job.do_train:
-        outcome = _train(job, plan)
+        outcome = _train(job, plan, began)
         if outcome.stopped_by is not None:
             logging.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, outcome.step)
             if machine.is_chief:
@@ -94,7 +103,8 @@ def _check(job: Job) -> RestorePlan:
         job.config, job.vocabulary, lower_case=data.do_lower_case, max_seq_length=data.max_seq_length
     )
     if TRAIN in job.splits:
-        best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
+        best_by(job.settings.train, job.task)  # all refuse what they cannot understand before the folder is claimed
+        target(job.settings.train, job.task)
         loss.check(job.settings.train, job.task)
         problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
         problems += preflight.check_batch(
@@ -166,7 +176,7 @@ def _claim(job: Job) -> None:
     atomic.write_text(job.output_dir / "bert_config.json", job.config.to_json())
 
 
-def _train(job: Job, plan: RestorePlan) -> run.Outcome:
+def _train(job: Job, plan: RestorePlan, began: float) -> run.Outcome:
     train, schedule, machine = job.settings.train, job.schedule, job.machine
     if machine.is_chief:
         _claim(job)
@@ -198,6 +208,7 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         _batching(job),
         _evaluation_plan(job),
         _setting(job),
+        began,
     )
     estimator = run.make_estimator(model, job.output_dir, machine)
     watchers = _watchers(job) if machine.is_chief else []
@@ -289,7 +300,15 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
         return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
 
     make_forward = functools.partial(Forward, _model(job), job.machine)
-    return EvaluationPlan(train.eval_every_n_steps, make_forward, measure, metric, train.early_stopping_patience)
+    return EvaluationPlan(
+        every_n_steps=train.eval_every_n_steps,
+        make_forward=make_forward,
+        measure=measure,
+        metric=metric,
+        patience=train.early_stopping_patience,
+        target=target(train, job.task),
+        stop_at_target=train.stop_at_target,
+    )
 
 
 def _model(job: Job) -> Model:
@@ -307,9 +326,19 @@ def _evaluate(job: Job, estimator: run.Estimator) -> None:
         labels_of_split = features.label_ids[features.first_rows]
         wrong[split] = mistakes.most_confident(job.task.head, job.task.labels, job.examples[split], logits, labels_of_split)
     note = SAMPLE_NOTE if job.data.is_sample else ""
-    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note)
+    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note, more=_time_to_target(job))
     results.write_mistakes(job.results_dir, wrong)
     run.report_to_tensorboard(estimator, values, step)
+
+
+def _time_to_target(job: Job) -> dict[str, Any]:
+    """Returns what eval_results.json says of --target_metric, and logs it; nothing where it is not given."""
+    wanted = target(job.settings.train, job.task)
+    if wanted is None:
+        return {}
+    found = time_to_target.summary(job.output_dir, wanted, up_to=run.last_step(job.output_dir))
+    logging.info("%s", wording.time_to_target(found))
+    return {"time_to_target": found}
 
 
 def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evaluation:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import statistics
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -86,7 +87,7 @@ def train_each(settings: Settings, *, environment: Mapping[str, str]) -> int:
     for number, seed in enumerate(seeds, start=1):
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(settings, seed)
-        status = classifier_job.run_job(single, environment=environment)
+        status = classifier_job.run_job(single, environment=environment, began=time.time() if number > 1 else None)
         if status != 0:
             return status
         # Of a task that the models were not trained on there is a table of its own.

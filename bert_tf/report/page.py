@@ -67,6 +67,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "key": [_key(place, run) for place, run in enumerate(drawn)] if len(runs) > 1 else [],
         "not_drawn": len(runs) - len(drawn),
         "scores": scores,
+        "targets": [(run.name, found) for run in runs if (found := outcome.time_to_target(run))],
         "spreads": _spreads(scores),
         "losses": _losses(runs),
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
