@@ -130,11 +130,15 @@ def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
 
 
-def test_more_patience_is_the_same_run(trained, caplog):
+def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     caplog.set_level("INFO", logger="absl")
     folder, arguments = trained
     (folder / "eval_results.json").unlink()
-    assert run(*arguments, "--early_stopping_patience=9") == 0
+    reached = best(folder)
+    assert run(*arguments, "--early_stopping_patience=9", f"--target_metric=accuracy:{reached['eval_accuracy']}") == 0
     assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
-    assert results(folder)["global_step"] == best(folder)["step"]
+    assert results(folder)["global_step"] == reached["step"]
+    found = results(folder)["time_to_target"]
+    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", reached["step"], reached["eval_accuracy"])
+    assert 0 < found["training_seconds"] < found["seconds"]

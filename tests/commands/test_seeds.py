@@ -35,8 +35,9 @@ def jobs(monkeypatch):
     """Takes the place of training: every job leaves an evaluation by its seed."""
     done = []
 
-    def run_job(settings, *, environment):
+    def run_job(settings, *, environment, began):
         del environment
+        assert (began is None) == (not done)  # the first job began with the process, the others do when they do
         done.append(settings)
         folder = Path(settings.job.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
@@ -148,10 +149,10 @@ def test_one_seed_has_no_deviation(tmp_path, capsys):
 def test_what_is_finished_is_kept_where_a_later_seed_is_not(ends, jobs, tmp_path, monkeypatch, capsys):
     first = classifier_job.run_job
 
-    def run_job(settings, *, environment):
+    def run_job(settings, *, environment, began):
         if settings.train.seed == 2 and ends == "fails":
             raise TrainingError("the loss is no longer a number")
-        return 130 if settings.train.seed == 2 else first(settings, environment=environment)
+        return 130 if settings.train.seed == 2 else first(settings, environment=environment, began=began)
 
     monkeypatch.setattr(classifier_job, "run_job", run_job)
     if ends == "fails":
