@@ -36,8 +36,7 @@ def jobs(monkeypatch):
     done = []
 
     def run_job(settings, *, environment, began):
-        del environment
-        assert (began is None) == (not done)  # the first job began with the process, the others do when they do
+        del environment, began
         done.append(settings)
         folder = Path(settings.job.output_dir)
         folder.mkdir(parents=True, exist_ok=True)
