@@ -4,22 +4,55 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Mapping
 
 from bert_tf.errors import unknown_name
 
-COMMANDS = ("classifier", "evaluate", "predict", "benchmark", "devices", "memory", "profile", "reproduce", "report", "data")
+# By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "Train, evaluate, predict": {
+        "classifier": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
+        "evaluate": "evaluates many checkpoints on many data sets, in one table",
+        "predict": "predicts files or pipes of any length with a trained model",
+    },
+    "Data and machine": {
+        "data": "fetches published data sets, and checks the rows of your own",
+        "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
+        "memory": "forecasts the memory of training (memory plan), and reads traces of it",
+    },
+    "Look at runs": {
+        "report": "makes the page of a run, or of several beside each other",
+        "profile": "tells where the time of recorded steps went",
+    },
+    "Compare": {
+        "reproduce": "repeats a published run, with its figures beside yours",
+        "benchmark": "measures speed and memory beside other libraries",
+    },
+}
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+_HELP = ("--help", "-h", "-help", "help")
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    width = max(map(len, COMMANDS)) + 2
+    lines = ["usage: python -m bert_tf COMMAND [FLAGS]", ""]
+    for group, commands in GROUPS.items():
+        lines += [f"{group}:", *(f"  {name:<{width}}{line}" for name, line in commands.items()), ""]
+    return "\n".join([*lines, "python -m bert_tf COMMAND --help lists the flags of a command."]) + "\n"
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command named first; returns its exit status."""
-    if len(argv) < 2 or argv[1] in ("--help", "-h", "-help"):
-        print(f"usage: python -m bert_tf COMMAND [FLAGS]; commands: {', '.join(COMMANDS)}", file=sys.stderr)
+    """Runs the command named first; returns its exit status, 2 where none is named or it is unknown."""
+    name = argv[1] if len(argv) > 1 else None
+    if name in _HELP:
+        sys.stdout.write(help_text())
+        return 0
+    if name not in COMMANDS:
+        sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    if argv[1] not in COMMANDS:
-        print(f"error: {unknown_name('command', argv[1], COMMANDS)}", file=sys.stderr)
-        return 2
-    command = importlib.import_module(f"bert_tf.commands.{argv[1]}")
-    return int(command.main(argv[1:]))
+    return int(importlib.import_module(f"bert_tf.commands.{name}").main(argv[1:]))
 
 
 def run(argv: list[str]) -> int:

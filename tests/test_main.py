@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,12 +23,37 @@ def _streams_of_pytest(monkeypatch):
     monkeypatch.setattr(streams, "make_safe", lambda: None)
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"]])
-def test_names_the_commands_where_none_is_asked_for(arguments, capsys):
-    assert front.main(["bert_tf", *arguments]) == 2
-    captured = capsys.readouterr()
-    assert captured.err == f"usage: python -m bert_tf COMMAND [FLAGS]; commands: {', '.join(front.COMMANDS)}\n"
-    assert captured.out == ""
+@pytest.mark.parametrize("word", ["--help", "-h", "help"])
+def test_help_has_a_line_on_each_command(word, capsys):
+    assert front.main(["bert_tf", word]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    assert all(f"  {name} " in out and line in out for name, line in front.COMMANDS.items())
+    assert all(f"{group}:" in out.splitlines() for group in front.GROUPS)
+
+
+def test_without_a_command_the_help_is_an_error(capsys):
+    assert front.main(["bert_tf"]) == 2
+    assert capsys.readouterr() == ("", front.help_text())
+
+
+def test_a_misspelt_command_names_the_nearest_and_what_is_known(capsys):
+    assert front.main(["bert_tf", "evalute"]) == 2
+    out, err = capsys.readouterr()
+    assert err.startswith("error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, classifier, data, ")
+    assert (out, len(err.splitlines())) == ("", 1)
+
+
+def test_every_command_is_a_module_and_none_is_left_out():
+    commands = {path.stem for path in (ROOT / "bert_tf" / "commands").glob("*.py") if "\ndef main(" in path.read_text()}
+    assert set(front.COMMANDS) == commands - {"memory_plan"}
+
+
+@pytest.mark.parametrize("command", ["data", "memory"])
+def test_a_misspelt_action_names_the_nearest(command, capsys):
+    action = {"data": "fecth", "memory": "reprot"}[command]
+    assert front.main(["bert_tf", command, action]) == 2
+    assert f"{command}: unknown action '{action}'; did you mean " in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", front.COMMANDS)
@@ -65,6 +91,12 @@ def test_what_fails_at_an_import_is_one_line(error, status, line, monkeypatch, c
     assert said.count("\n") == 1
 
 
+def test_help_imports_no_tensorflow():
+    code = "import sys; from bert_tf.__main__ import main; main(['x', '--help']); print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
 @pytest.mark.parametrize(("argument", "status"), [("--help", 0), ("--colour=blue", 2)])
 @pytest.mark.parametrize("door", ["run_classifier.py", "bert_tf/__main__.py"])
 def test_both_doors_exit_with_the_status_of_the_command(door, argument, status, monkeypatch):
@@ -79,8 +111,3 @@ def test_run_classifier_is_the_classifier(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(ROOT / "run_classifier.py"), run_name="__main__")
     assert capsys.readouterr().err.startswith("error: --task_name is required")
-
-
-def test_a_misspelt_command_names_the_nearest(capsys):
-    assert front.main(["bert_tf", "classify"]) == 2
-    assert capsys.readouterr().err.startswith("error: unknown command 'classify'; did you mean classifier? (known: ")

@@ -7,6 +7,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -17,12 +18,12 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.commands import loss, memory_preflight, report, results, speed, submission
 from bert_tf.commands.classifier_flags import Settings
-from bert_tf.commands.evaluating import best_by
+from bert_tf.commands.evaluating import best_by, target
 from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, OutputError, PreflightError
-from bert_tf.estimator import best, describe, preflight, run, run_folder
+from bert_tf.estimator import best, describe, preflight, run, run_folder, time_to_target
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
@@ -40,6 +41,7 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis, timing_file
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.profiling.timing.wall_clock import DATA, DEVICES, EVALUATION, FEATURES, PAGE, PREDICTION, WALL
+from bert_tf.report import wording
 from bert_tf.runtime import gpu_memory, placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
@@ -57,6 +59,10 @@ _SAVES = 5
 @WALL.run()
 def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     """Trains, evaluates and predicts, as the settings ask.
+
+    Args:
+      settings: all flags.
+      environment: of the process.
 
     Returns:
       Exit status: 0 done, 130 stopped by a signal with the state kept.
@@ -131,7 +137,8 @@ def _check(job: Job) -> RestorePlan:
     if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.output_dir).get("do_lower_case"):
         problems += preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
     if TRAIN in job.splits:
-        best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
+        best_by(job.settings.train, job.task)  # all refuse what they cannot understand before the folder is claimed
+        target(job.settings.train, job.task)
         loss.check(job.settings.train, job.task)
         problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
         problems += preflight.check_batch(
@@ -257,7 +264,8 @@ def _watchers(job: Job) -> list[run.Hook]:
     if job.settings.devices.log_device_placement:
         hooks.append(PlacementHook(job.output_dir))
     if asked.profile_steps:
-        hooks.append(ProfileHook(job.output_dir, StepRange.parse("profile_steps", asked.profile_steps)))
+        steps = StepRange.parse("profile_steps", asked.profile_steps)
+        hooks.append(ProfileHook(job.output_dir, steps, copies=_setting(job).gpu))
     if asked.memory_trace_step:
         hooks.append(MemoryTraceHook(job.output_dir, asked.memory_trace_step))
     return hooks
@@ -334,7 +342,15 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
         return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
 
     make_forward = functools.partial(Forward, _model(job), job.machine)
-    return EvaluationPlan(train.eval_every_n_steps, make_forward, measure, metric, train.early_stopping_patience)
+    return EvaluationPlan(
+        every_n_steps=train.eval_every_n_steps,
+        make_forward=make_forward,
+        measure=measure,
+        metric=metric,
+        patience=train.early_stopping_patience,
+        target=target(train, job.task),
+        stop_at_target=train.stop_at_target,
+    )
 
 
 def _model(job: Job) -> Model:
@@ -353,9 +369,19 @@ def _evaluate(job: Job, estimator: run.Estimator) -> None:
         labels_of_split = features.label_ids[features.first_rows]
         wrong[split] = mistakes.most_confident(job.task.head, job.task.labels, job.examples[split], logits, labels_of_split)
     note = SAMPLE_NOTE if job.data.is_sample else ""
-    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note)
+    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note, more=_time_to_target(job))
     results.write_mistakes(job.results_dir, wrong)
     run.report_to_tensorboard(estimator, values, step)
+
+
+def _time_to_target(job: Job) -> dict[str, Any]:
+    """Returns what eval_results.json says of --target_metric, and logs it; nothing where it is not given."""
+    wanted = target(job.settings.train, job.task)
+    if wanted is None:
+        return {}
+    found = time_to_target.summary(job.output_dir, wanted, up_to=run.last_step(job.output_dir))
+    logging.info("%s", wording.time_to_target(found))
+    return {"time_to_target": found}
 
 
 def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evaluation:

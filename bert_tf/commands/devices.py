@@ -20,6 +20,7 @@ from bert_tf.text_table import table
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from bert_tf.runtime.diagnosis import Cause
     from bert_tf.runtime.inventory import Inventory
 
 FLAGS = (Flag("json", bool, False, "print one JSON object instead"),)
@@ -123,6 +124,7 @@ def describe(report: Report) -> str:
         ),
         "",
         *_unusable(inventory),
+        *_no_gpu(inventory),
         *_environment(report.environment),
         f"with these flags: strategy {choice.strategy}, {choice.replicas} replica{'' if choice.replicas == 1 else 's'}"
         f" on {', '.join(choice.devices)}",
@@ -143,7 +145,7 @@ def _run(settings: Settings) -> int:
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
     chosen = machine.plan(settings.devices, environment=os.environ)
     report = Report(
-        inventory=inventory.take(system, os.environ),
+        inventory=inventory.take(system, os.environ, left_out=_leaves_out(settings.devices)),
         environment={name: os.environ[name] for name in VARIABLES if name in os.environ},
         choice=Choice(chosen.strategy, chosen.devices, chosen.replicas),
     )
@@ -167,16 +169,34 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     return table(head, ([_NONE if value is None else str(value) for value in row] for row in rows), left=texts)
 
 
+def _leaves_out(settings: DeviceSettings) -> bool:
+    """Whether flags ask for no GPU at all."""
+    return settings.num_gpus == 0 or (settings.visible_gpus or "").strip().lower() == "none"
+
+
 def _unusable(inventory: Inventory) -> Iterator[str]:
     if not inventory.unusable_gpus:
         return
     yield "GPUs that TensorFlow does not use"
     for gpu in inventory.unusable_gpus:
         yield f"  {gpu.name}"
-        for cause in gpu.causes:
-            yield f"    {cause.reason}"
-            yield f"      -> {cause.remedy}"
+        yield from (f"    {line}" for line in _causes(gpu.causes))
     yield ""
+
+
+def _no_gpu(inventory: Inventory) -> Iterator[str]:
+    """Says why there is no GPU, where no GPU has been named that could be used."""
+    if not inventory.no_gpu or inventory.unusable_gpus:
+        return
+    yield "no GPU is used"
+    yield from (f"  {line}" for line in _causes(inventory.no_gpu))
+    yield ""
+
+
+def _causes(causes: Sequence[Cause]) -> Iterator[str]:
+    for cause in causes:
+        yield cause.reason
+        yield f"  -> {cause.remedy}"
 
 
 def _environment(variables: Mapping[str, str]) -> Iterator[str]:

@@ -1,9 +1,12 @@
-"""What --eval_every_n_steps, --best_metric and --early_stopping_patience mean to a task."""
+"""What --eval_every_n_steps, --best_metric, --target_metric and --early_stopping_patience mean to a task."""
 
 from __future__ import annotations
 
+import math
+
 from bert_tf.commands.classifier_flags import TrainSettings
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.estimator.time_to_target import Target
 from bert_tf.tasks.base import Task
 
 _LOSS = "loss"
@@ -16,7 +19,7 @@ def best_by(train: TrainSettings, task: Task) -> str | None:
       FlagError: flags contradict each other, or the task has no such metric.
     """
     if not train.eval_every_n_steps:
-        for flag in ("best_metric", "early_stopping_patience"):
+        for flag in ("best_metric", "early_stopping_patience", "target_metric"):
             if getattr(train, flag):
                 raise FlagError(f"--{flag}={getattr(train, flag)} needs evaluations: give --eval_every_n_steps as well")
         return None
@@ -24,3 +27,26 @@ def best_by(train: TrainSettings, task: Task) -> str | None:
     if name not in (*task.metrics, _LOSS):
         raise FlagError(f"--best_metric: {unknown_name('metric', name, (*task.metrics, _LOSS))}")
     return f"eval_{name}"
+
+
+def target(train: TrainSettings, task: Task) -> Target | None:
+    """Returns the result that --target_metric wants to be reached; None where it is not given.
+
+    Raises:
+      FlagError: it is written otherwise, the task has no such metric, or --stop_at_target is given without it.
+    """
+    text = train.target_metric
+    if text is None:
+        if train.stop_at_target:
+            raise FlagError("--stop_at_target: which target? give --target_metric as well, as accuracy:0.8")
+        return None
+    name, _, number = text.partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FlagError(f"--target_metric={text}: write a metric and a number, as accuracy:0.8 or loss:0.4")
+    if name not in (*task.metrics, _LOSS):
+        raise FlagError(f"--target_metric: {unknown_name('metric', name, (*task.metrics, _LOSS))}")
+    return Target(f"eval_{name}", value)

@@ -16,10 +16,13 @@ from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.optimization import parts
-from bert_tf.profiling.forecast import fitting
+from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
+from bert_tf.profiling.forecast.effort import Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
+from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
-from bert_tf.profiling.forecast.ways import Ways
+from bert_tf.text_table import table
 
 FITS, DOES_NOT_FIT = 0, 1
 
@@ -58,7 +61,7 @@ class Request(NamedTuple):
     tokens: int
     batch_size: int
     memory: int  # bytes
-    ways: Ways
+    options: ComputeOptions
 
 
 class Plan(NamedTuple):
@@ -69,6 +72,7 @@ class Plan(NamedTuple):
     fits: bool
     largest: Mapping[int, int]  # batch by length
     levers: Sequence[Bought]
+    combinations: Sequence[Combination]  # where it does not fit
 
 
 def main(argv: Sequence[str]) -> int:
@@ -84,19 +88,21 @@ def help_text() -> str:
 
 
 def make_plan(request: Request) -> Plan:
-    """Forecasts a step, the largest batches, and what each lever buys."""
-    config, tokens, batch_size, memory, ways = request
-    found = forecast(config, tokens=tokens, batch_size=batch_size, ways=ways)
+    """Forecasts a step, the largest batches, what each lever buys, and which combinations make it fit."""
+    config, tokens, batch_size, memory, options = request
+    found = forecast(config, tokens=tokens, batch_size=batch_size, options=options)
+    fits = fitting.fits(found, memory)
     lengths = [length for length in fitting.LENGTHS if length <= config.max_position_embeddings]
     return Plan(
         request,
         found,
-        fitting.fits(found, memory),
-        {length: fitting.largest_batch(config, tokens=length, memory=memory, ways=ways) for length in lengths},
+        fits,
+        {length: fitting.largest_batch(config, tokens=length, memory=memory, options=options) for length in lengths},
         [
             fitting.bought(config, lever, tokens=tokens, batch_size=batch_size, memory=memory)
-            for lever in fitting.levers(config, ways)
+            for lever in fitting.levers(config, options)
         ],
+        [] if fits else search.cheapest(config, Step(tokens, batch_size, options), memory=memory),
     )
 
 
@@ -113,9 +119,10 @@ def as_json(plan: Plan) -> str:
             "moment": plan.found.moment,
             "max_seq_length": request.tokens,
             "train_batch_size": request.batch_size,
-            "ways": {**dataclasses.asdict(request.ways), "frozen": sorted(map(str, request.ways.frozen))},
+            "options": {**dataclasses.asdict(request.options), "frozen": sorted(map(str, request.options.frozen))},
             "largest_batch": {str(length): batch for length, batch in plan.largest.items()},
             "levers": [bought._asdict() for bought in plan.levers],
+            "combinations": [combination._asdict() for combination in plan.combinations],
         },
         indent=2,
     )
@@ -150,6 +157,17 @@ def _lines(plan: Plan) -> Iterator[str]:
     for bought in plan.levers:
         saved = _mb(found.peak - bought.peak)
         yield f"{bought.flag:<{width}}{_mb(bought.peak):>11}{saved:>9}{bought.largest_batch:>15}"
+    if not plan.fits:
+        yield ""
+        yield from _combinations(plan.combinations)
+
+
+def _combinations(found: Sequence[Combination]) -> Iterator[str]:
+    if not found:
+        yield "no combination of flags makes it fit: take a smaller model"
+        return
+    rows = [(" ".join(c.flags), _mb(c.peak), f"{c.slowdown:.2f} x", "; ".join(c.changes) or "the same") for c in found]
+    yield from table(("what fits, the cheapest first", "peak, MiB", "time, estimate", "result"), rows, left=(0, 3))
 
 
 def _run(argv: Sequence[str]) -> int:
@@ -174,7 +192,7 @@ def _request(values: absl_flags.FlagValues) -> Request:
     pieces = values["gradient_accumulation_steps"].value
     if pieces * values["num_gpus"].value > batch_size:
         raise FlagError(f"--train_batch_size={batch_size}: fewer examples than parts on all devices")
-    ways = Ways(
+    options = ComputeOptions(
         micro_batches=pieces,
         frozen=frozen,
         replicas=values["num_gpus"].value,
@@ -182,12 +200,12 @@ def _request(values: absl_flags.FlagValues) -> Request:
         **_chosen(values, "recompute", "precision", "padding", "host_embeddings"),
         **_exact(values),
     )
-    return Request(config, tokens, batch_size, values["gpu_memory_mb"].value * MEBIBYTE, ways)
+    return Request(config, tokens, batch_size, values["gpu_memory_mb"].value * MEBIBYTE, options)
 
 
 def _exact(values: absl_flags.FlagValues) -> dict[str, Any]:
-    """Returns the ways that change no number; all are off in the published layout where they are not given."""
-    known = {field.name for field in dataclasses.fields(Ways)}
+    """Returns the options that change no number; all are off in the published layout where they are not given."""
+    known = {field.name for field in dataclasses.fields(ComputeOptions)}
     names = [name for name in EXACT if name in known]
     published = values["published_layout"].value
     return {name: values[name].value and not (published and not values[name].present) for name in names}

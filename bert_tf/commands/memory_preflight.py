@@ -15,10 +15,12 @@ from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
 from bert_tf.features import sentences
 from bert_tf.optimization import parts
-from bert_tf.profiling.forecast import fitting
+from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
+from bert_tf.profiling.forecast.effort import Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
+from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import forecast
-from bert_tf.profiling.forecast.ways import Ways
 from bert_tf.runtime import placement
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
 from bert_tf.tasks.base import SentenceExample
@@ -26,6 +28,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 # The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
 _ERROR = 0.15
+_NAMED = 2  # combinations that a refusal names
 _SAMPLE = 256  # examples whose lengths stand for those of all
 _LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
 
@@ -65,26 +68,26 @@ def fitted(job: Job, memory: int | None) -> Job:
     if run.last_step(job.output_dir) >= job.schedule.steps:  # nothing is left to train
         return job
     lengths = _lengths(job)
-    ways = _ways(job, lengths, hosted=bool(place))
+    options = _options(job, lengths, hosted=bool(place))
     if job.settings.job.fit_memory:
-        job, ways = _in_parts(job, ways, lengths, memory)
-    _check(job, ways, lengths, memory)
+        job, options = _in_parts(job, options, lengths, memory)
+    _check(job, options, lengths, memory)
     return job
 
 
 def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
-    """Whether the forecast knows where weights lie, and what computes them: XLA has its own ways."""
+    """Whether the forecast knows where weights lie, and what computes them: XLA keeps tensors of its own."""
     hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
     return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
 
 
 def _lengths(job: Job) -> Lengths:
     """Returns the mean of some examples, and the longest of those with the longest texts."""
-    examples, ways = job.examples[job.train_split], job.settings.speed
+    examples, options = job.examples[job.train_split], job.settings.speed
     some = _tokens(job, examples[:: max(1, len(examples) // _SAMPLE)])
     longest = _tokens(job, heapq.nlargest(_LONGEST, examples, key=_characters)).max()
-    tokens = speed.batching(ways, job.settings.data.max_seq_length).tokens(int(max(longest, some.max())))
-    if ways.group_by_length:  # the longest are in one batch
+    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(max(longest, some.max())))
+    if options.group_by_length:  # the longest are in one batch
         return Lengths(tokens, 0.0, 0.0)
     return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
 
@@ -105,9 +108,9 @@ def _characters(example: SentenceExample) -> int:
     return len(example.text_a) + len(example.text_b or "")
 
 
-def _ways(job: Job, lengths: Lengths, *, hosted: bool) -> Ways:
+def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
     train, chosen = job.settings.train, job.settings.speed
-    return Ways(
+    return ComputeOptions(
         micro_batches=train.gradient_accumulation_steps,
         recompute=chosen.recompute,
         precision=chosen.precision,
@@ -125,32 +128,36 @@ def _ways(job: Job, lengths: Lengths, *, hosted: bool) -> Ways:
     )
 
 
-def _in_parts(job: Job, ways: Ways, lengths: Lengths, memory: int) -> tuple[Job, Ways]:
+def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
     """Computes a batch in the fewest parts of which one fits; where none does, `_check` says so."""
     batch_size = job.settings.train.train_batch_size
-    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, ways=ways)
-    if found is None or found.micro_batches == ways.micro_batches:
-        return job, ways
+    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, options=options)
+    if found is None or found.micro_batches == options.micro_batches:
+        return job, options
     count = found.micro_batches
     logging.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
     settings = recipes.with_values(job.settings, {"gradient_accumulation_steps": count})
     return job._replace(settings=settings), found
 
 
-def _check(job: Job, ways: Ways, lengths: Lengths, memory: int) -> None:
+def _written(combination: Combination) -> str:
+    changes = f" ({'; '.join(combination.changes)})" if combination.changes else ""
+    return " ".join(combination.flags) + changes
+
+
+def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> None:
     batch_size = job.settings.train.train_batch_size
-    found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, ways=ways)
+    found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
     said = f"training takes about {found.peak // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU"
     if fitting.fits(found, memory):
         logging.info("%s (%s)", said, found.moment)
         return
-    largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, ways=ways)
-    helps = [f"--train_batch_size={largest}"] if largest else []
-    parts_that_fit = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, ways=ways)
-    if parts_that_fit is not None:
-        helps.append(f"--gradient_accumulation_steps={parts_that_fit.micro_batches}")
-    helps += [] if ways.recompute else ["--recompute"]
-    mend = f"try {', '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
+    asked = Step(lengths.tokens, batch_size, options)
+    helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
+    largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options)
+    named = any("--train_batch_size" in text for text in helps)
+    helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    mend = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.job.check_memory:
         logging.warning("%s, and may run out of it: %s", said, mend)
         return

@@ -64,7 +64,7 @@ def _determining(job: Job) -> dict[str, Any]:
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [examples_digest(job.examples[split]) for split in job.splits[DEV]]
     kept_and_said = ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "early_stopping_patience")
-    for name in (*kept_and_said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
+    for name in (*kept_and_said, "target_metric", "stop_at_target", *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
         # parts of a batch, as it does for replicas.
         del determining[name]

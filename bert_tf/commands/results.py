@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,12 @@ _CLASSES_SHOWN = 20
 
 
 def write_evaluation(
-    output_dir: str | os.PathLike[str], evaluations: Mapping[str, Evaluation], *, step: int, note: str = ""
+    output_dir: str | os.PathLike[str],
+    evaluations: Mapping[str, Evaluation],
+    *,
+    step: int,
+    note: str = "",
+    more: Mapping[str, Any] = types.MappingProxyType({}),
 ) -> dict[str, float]:
     """Writes eval_results.txt (key = value, as the published script) and eval_results.json, and logs them.
 
@@ -34,6 +40,7 @@ def write_evaluation(
       evaluations: by split.
       step: of the checkpoint.
       note: on the data, for those who compare the numbers.
+      more: what else the JSON file is to hold.
 
     Returns:
       The values by key.
@@ -47,7 +54,7 @@ def write_evaluation(
     folder = Path(output_dir)
     atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
     splits = {split: _details(evaluation) for split, evaluation in evaluations.items()}
-    content = {**results, **({"note": note} if note else {}), "splits": splits}
+    content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / "eval_results.json", documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
 

@@ -16,6 +16,7 @@ from bert_tf.checkpoints import saved
 from bert_tf.estimator import best, evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
+from bert_tf.estimator.time_to_target import Clock, Target
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
 
 tf1 = tf.compat.v1
@@ -33,6 +34,8 @@ class EvaluationPlan:
       measure: returns the results of the weights that are loaded, floats by name.
       metric: the result that tells the best checkpoint; of `evaluations.LOSS` the least, of others the most.
       patience: evaluations in a row without a better one, after which training ends; 0 for never.
+      target: a result to reach, of which is noted when it first was; None for none.
+      stop_at_target: whether training ends there.
     """
 
     every_n_steps: int
@@ -40,10 +43,24 @@ class EvaluationPlan:
     measure: Callable[[Forward], Mapping[str, float]]
     metric: str
     patience: int = 0
+    target: Target | None = None
+    stop_at_target: bool = False
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
         """Returns the step at which a run ended early; None where it goes on."""
-        return evaluations.stopped_at(evaluations.read(output_dir, up_to=up_to), self.metric, self.patience)
+        lines = evaluations.read(output_dir, up_to=up_to)
+        ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
+        return min((step for step in ends if step is not None), default=None)
+
+    def _reached_at(self, lines: Sequence[evaluations.Line]) -> int | None:
+        line = self.target.first(lines) if self.target and self.stop_at_target else None
+        return None if line is None else int(line["step"])
+
+    def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
+        """Returns why a run ended early at a step, see `stopped_at`."""
+        if self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
+            return f"{self.target.metric} reached {self.target.value:g}"
+        return f"{self.patience} evaluations in a row without a better {self.metric}"
 
 
 class EvaluationListener(tf1.train.CheckpointSaverListener):
@@ -54,7 +71,15 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     GPU's memory it takes their size. Of several machines the chief evaluates; the others wait for it in their next step.
     """
 
-    def __init__(self, output_dir: str, plan: EvaluationPlan, *, total_steps: int, stop: StopOnSignalHook) -> None:
+    def __init__(
+        self,
+        output_dir: str,
+        plan: EvaluationPlan,
+        *,
+        total_steps: int,
+        stop: StopOnSignalHook,
+        clock: Clock | None = None,
+    ) -> None:
         """Prepares the evaluations; nothing is built before the first.
 
         Args:
@@ -62,11 +87,13 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
           plan: what to do.
           total_steps: the last step.
           stop: is told where training ends early.
+          clock: writes how long the run took to each checkpoint.
         """
         self._folder = Path(output_dir)
         self._plan = plan
         self._total = total_steps
         self._stop = stop
+        self._clock = clock
 
     @functools.cached_property
     def _forward(self) -> Forward:
@@ -93,14 +120,22 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         del session
         step = int(global_step_value)
         if step % self._plan.every_n_steps and step != self._total:
+            self._note_time(step)
             return False
         self._forward.load(self._checkpoint(step))
         results = self._plan.measure(self._forward)
+        self._note_time(step)  # before the evaluation is on disk, so that none is without its time
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
+        if self._plan.target and self._plan.target.first(lines) is lines[-1]:
+            logging.info("%s of %g is reached at step %d", *self._plan.target, step)
         self._report(step, results, is_best=evaluations.best(lines, self._plan.metric) is lines[-1])
         self._keep_best(lines)
         return self._gives_up(step) and self._stop.end_early()
+
+    def _note_time(self, step: int) -> None:
+        if self._clock:
+            self._clock.write(step)
 
     def close(self) -> None:
         """Frees the second graph, where it was built."""

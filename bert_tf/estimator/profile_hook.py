@@ -29,7 +29,8 @@ tf1 = tf.compat.v1
 PROFILE_FOLDER = "profile"
 PHASES_FILE = "phases.json"
 
-_BATCH, _DATA, _FORWARD, _BACKWARD, _ALL_REDUCE, _OPTIMIZER = "batch", "data", "forward", "backward", "all-reduce", "optimizer"
+_BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "forward", "backward"
+_ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
 _BOTH = "forward and backward"  # of micro-batches, which take turns
 _TRACED = 10  # steps at the end of the range whose operations are written down: their records are held until it ends
 _UNDER_NSYS = "NSYS_PROFILING_SESSION_ID"  # Nsight Systems sets it; a GPU has one tracer only
@@ -42,17 +43,24 @@ class ProfileHook(tf1.train.SessionRunHook):
     """
 
     def __init__(
-        self, output_dir: str | os.PathLike[str], steps: StepRange, *, environment: Mapping[str, str] = os.environ
+        self,
+        output_dir: str | os.PathLike[str],
+        steps: StepRange,
+        *,
+        copies: bool = False,
+        environment: Mapping[str, str] = os.environ,
     ) -> None:
         """Prepares the hook.
 
         Args:
           output_dir: folder of `profile`.
           steps: which to record.
+          copies: whether batches are copied to a device that computes them; on the CPU they are there already.
           environment: of the process; under Nsight Systems TensorFlow's own profiler is left off.
         """
         self._folder = Path(output_dir) / PROFILE_FOLDER
         self._steps = steps
+        self._copies = copies
         self._with_tensorflow = _UNDER_NSYS not in environment
         self._ranges, self._cuda = Ranges(), CudaProfiler()
         if not self._with_tensorflow and not self._ranges.seen_by_nsight:
@@ -63,6 +71,8 @@ class ProfileHook(tf1.train.SessionRunHook):
     def begin(self) -> None:
         """Adds what says where a step is."""
         graph = tf1.get_default_graph()
+        if self._copies:
+            stamps.mark_copied(graph)
         names = {op.name for op in graph.get_operations()}
         phases = _phases(names)
         self._marks = []
@@ -71,7 +81,8 @@ class ProfileHook(tf1.train.SessionRunHook):
             with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
-            stamps.wait_at_gate(stamp, self._marks[-1])
+            if stamp != stamps.COPIED:  # added to the whole graph, so nothing is behind it; nor does a GPU wait at a gate
+                stamps.wait_at_gate(stamp, self._marks[-1])
         self._first_phase = phases[0][1]
         # What has to be fetched for a stamp to be true, see `stamps.mark_done`.
         self._marks += [graph.get_tensor_by_name(f"{s}{stamps.RECEIVED}:0") for s, _ in phases if s + stamps.RECEIVED in names]
@@ -182,6 +193,12 @@ def _phases(names: set[str]) -> list[tuple[str, str]]:
     Args:
       names: of the operations of the graph.
     """
-    whole = [(stamps.BATCH, _DATA), (stamps.FORWARD, _FORWARD), (stamps.GRADIENTS, _BACKWARD), (stamps.SUMS, _ALL_REDUCE)]
+    whole = [
+        (stamps.BATCH, _DATA),
+        (stamps.COPIED, _COPY),
+        (stamps.FORWARD, _FORWARD),
+        (stamps.GRADIENTS, _BACKWARD),
+        (stamps.SUMS, _ALL_REDUCE),
+    ]
     found = [(stamp, phase) for stamp, phase in whole if stamp in names]
     return [(s, _BOTH if phase == _BACKWARD and stamps.FORWARD not in names else phase) for s, phase in found]

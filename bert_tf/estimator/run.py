@@ -23,6 +23,7 @@ from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
 from bert_tf.estimator.model_fn import LOGITS, ROWS, Features, Model, ModelFn, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
+from bert_tf.estimator.time_to_target import Clock
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eval_input_fn, train_input_fn
@@ -126,7 +127,9 @@ def train(
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
     stop = StopOnSignalHook(together=watch is not None)
-    with _listeners(folder, training, start, stop) if writes else contextlib.nullcontext() as listeners:
+    timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
+    clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
+    with _listeners(folder, training, start, stop, clock) if writes else contextlib.nullcontext() as listeners:
         if start >= schedule.steps:
             logging.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
             return Outcome(start)
@@ -135,7 +138,6 @@ def train(
             return Outcome(start)
         if start:
             logging.info("continuing from step %d of %d", start, schedule.steps)
-        timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
         timing = StepTimingHook(timer, training.setting)
         progress = ProgressHook(
             folder if writes else None,
@@ -172,12 +174,14 @@ def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting)
 
 
 @contextlib.contextmanager
-def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHook) -> Iterator[list[EvaluationListener]]:
+def _listeners(
+    folder: str, training: Training, start: int, stop: StopOnSignalHook, clock: Clock
+) -> Iterator[list[EvaluationListener]]:
     """Yields what is told of checkpoints, up to date with the run at the step where it starts."""
     if training.evaluation is None:
         yield []
         return
-    listener = EvaluationListener(folder, training.evaluation, total_steps=training.schedule.steps, stop=stop)
+    listener = EvaluationListener(folder, training.evaluation, total_steps=training.schedule.steps, stop=stop, clock=clock)
     with contextlib.closing(listener):
         with readable_errors(folder):
             listener.catch_up(start)
@@ -190,8 +194,7 @@ def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
     step = plan and plan.stopped_at(folder, up_to=up_to)
     if step is None:
         return False
-    reason = f"{plan.patience} evaluations in a row without a better {plan.metric}"
-    logging.info("stopped early at step %d of %d: %s", step, training.schedule.steps, reason)
+    logging.info("stopped early at step %d of %d: %s", step, training.schedule.steps, plan.reason(folder, step))
     return True
 
 

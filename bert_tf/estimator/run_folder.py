@@ -238,7 +238,7 @@ def _delete_run(folder: Path) -> None:
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
         "vocab.txt", "bert_config.json", "device_placement.tsv", "report.html",
-        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json",
+        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()

@@ -17,7 +17,8 @@ from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import on_own_devices
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
-BATCH = "watch/time/batch"  # the batch is there; its reader says when, see `inputs.pipeline.READY`
+BATCH = "watch/time/batch"  # the batch is there, in the memory of the host; its reader says when, see `inputs.pipeline.READY`
+COPIED = "watch/time/copied"  # it is where it is computed; only where `mark_copied` was called
 FORWARD = "watch/time/forward"  # the loss is there; not where micro-batches take turns
 LAUNCHED = "watch/time/launched"  # the host has launched all gradients
 GRADIENTS = "watch/time/gradients"  # the gradients of this replica are there
@@ -68,6 +69,27 @@ def wait_at_gate(name: str, event: tf.Tensor, scope: str = "") -> None:
     opened = event.graph.get_operation_by_name(scope + name + _GATE)
     if "GPU" not in opened.device:
         opened._add_control_input(event.op)
+
+
+def mark_copied(graph: tf.Graph) -> None:
+    """Adds the moment when all parts of a batch are on the devices of the operations that read them.
+
+    A device gets a tensor once, whoever reads it there, so the readers that are added here have nothing copied again.
+
+    Args:
+      graph: of training, complete: what is added to it earlier would change the numbers of operations, and with them the seeds
+        of the weights that are drawn.
+    """
+    features = [tensor for op in graph.get_operation_by_name(BATCH + _GATE)._control_outputs for tensor in op.outputs]
+    arrived = []
+    for tensor in features:
+        readers = tensor.consumers()
+        if readers:
+            with tf.device(readers[0].device):  # an int32 that is passed on as it is would stay with the host
+                arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
+    with tf.device(_HOST):
+        received = tf.add_n(arrived, name=COPIED + RECEIVED)
+    mark(COPIED, [received])
 
 
 def fetched(*, gradients: bool) -> dict[str, list[tf.Tensor]]:

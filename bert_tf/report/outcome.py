@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.report import wording
 from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
 _MOST_LABELS = 12  # a table of more is wider than it is legible; then the most frequent confusions are listed
@@ -126,6 +127,15 @@ def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
     ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
     margin = 0.05 * (max(ends) - min(ends)) or 0.01
     return [dataclasses.replace(row, scale=(min(ends) - margin, max(ends) + margin)) for row in rows]
+
+
+def time_to_target(run: Run) -> str | None:
+    """Returns when a run reached what --target_metric wants; None where it was not asked for."""
+    found = mapping(run.own.results, "time_to_target") if run.own else {}
+    try:
+        return wording.time_to_target(found) if found else None
+    except (KeyError, TypeError, ValueError):  # of another program, or damaged
+        return None
 
 
 def confusion(details: Mapping[str, Any]) -> Confusion | None:

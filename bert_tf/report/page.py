@@ -138,6 +138,7 @@ def _contents(runs: Sequence[Run]) -> dict[str, Any]:
         "scores": scores,
         "spreads": {key: _spreads(rows, samples) for key, rows in scores.items()},
         "sampled": bool(samples),
+        "targets": [(run.name, reached) for run in runs if (reached := outcome.time_to_target(run))],
         "learning": [*curves.of_measures(curves.LEARNING, drawn), *curves.of_evaluations(drawn)],
         "speed": curves.of_measures((*curves.SPEED, *curves.MEMORY), drawn),
         "figures": figures,

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
 _FLAG = re.compile(r"--\w+(?:=\w+)?")
 
@@ -29,6 +31,18 @@ def duration(seconds: float) -> str:
 def metric(key: str) -> str:
     """Returns the name of a metric as people write it: macro_f1 is macro F1."""
     return " ".join("F1" if word == "f1" else word for word in key.split("_"))
+
+
+def time_to_target(found: Mapping[str, Any]) -> str:
+    """Returns what `estimator.time_to_target.summary` found, as a sentence."""
+    name = str(found["metric"]).removeprefix("eval_")
+    wanted = f"{metric(name)} of at {'most' if name == 'loss' else 'least'} {found['target']:g}"
+    if found["step"] is None:
+        return f"{wanted}: not reached"
+    reached = f"{wanted}: first reached at step {found['step']}"
+    if found.get("seconds") is None:
+        return reached
+    return f"{reached}, after {duration(found['seconds'])} ({duration(found['training_seconds'])} of it in training steps)"
 
 
 def flags(text: str) -> str:

@@ -30,14 +30,26 @@ _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibi
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Why, and what to do."""
+    """Why, and what to do.
 
+    Attributes:
+      code: the reason for programs; it stays the same when the sentence is reworded.
+      reason: the same for people.
+      remedy: what to do.
+    """
+
+    code: str
     reason: str
     remedy: str
 
 
-LEFT_OUT = Cause("left out by --visible_gpus or --num_gpus", "name it in --visible_gpus")
-_UNKNOWN = Cause("TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
+LEFT_OUT = Cause("hidden_by_flags", "left out by --visible_gpus or --num_gpus", "name it in --visible_gpus")
+_UNKNOWN = Cause("unknown", "TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
+_NOT_FOUND = Cause(
+    "no_gpu_found",
+    "neither nvidia-smi, the driver nor the PCI bus knows an NVIDIA GPU",
+    "if the host has one, start the container with --gpus all",
+)
 
 
 class Facts(NamedTuple):
@@ -63,6 +75,15 @@ def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
     return [those or (_UNKNOWN,) for those in found]
 
 
+def causes_of_none(facts: Facts) -> tuple[Cause, ...]:
+    """Returns why there is no GPU on a machine where the system knows none either.
+
+    Of what is missing on the machine only the first is named: without a driver it says little that there are no libraries.
+    """
+    hides_all = facts.hiding is not None and facts.hiding.strip().partition(",")[0] in ("", "-1")
+    return (*([_hidden_by(facts.hiding)] if hides_all else []), _NOT_FOUND, *_of_the_machine(facts)[:1])
+
+
 def _of_a_gpu(gpu: Gpu, facts: Facts) -> tuple[Cause, ...]:
     found = (_hidden(gpu, facts), _not_offered(gpu, facts), _too_old(gpu, facts), _forbidden())
     return tuple(cause for cause in found if cause)
@@ -72,13 +93,17 @@ def _hidden(gpu: Gpu, facts: Facts) -> Cause | None:
     shown = nvidia.listed(facts.system.offered or facts.system.gpus, facts.hiding)
     if gpu in shown or (facts.system.offered and gpu.number is None):
         return None
-    return Cause(f"hidden by {HIDING}={facts.hiding!r}", f"unset {HIDING}, or name the GPU in it")
+    return _hidden_by(facts.hiding)
+
+
+def _hidden_by(value: str | None) -> Cause:
+    return Cause("hidden_by_environment", f"hidden by {HIDING}={value!r}", f"unset {HIDING}, or name the GPU in it")
 
 
 def _not_offered(gpu: Gpu, facts: Facts) -> Cause | None:
     if gpu.number is not None or not facts.system.offered:
         return None
-    return Cause("nvidia-smi does not list it", "give it to this container, or bind it to NVIDIA's driver")
+    return Cause("not_offered", "nvidia-smi does not list it", "give it to this container, or bind it to NVIDIA's driver")
 
 
 def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
@@ -86,17 +111,20 @@ def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
     if gpu.compute_capability is None or tuple(map(int, gpu.compute_capability.split("."))) >= needed:
         return None
     wanted = "{}.{}".format(*needed)
-    return Cause(f"its compute capability is {gpu.compute_capability}, this TensorFlow needs {wanted}", "take a newer GPU")
+    reason = f"its compute capability is {gpu.compute_capability}, this TensorFlow needs {wanted}"
+    return Cause("gpu_too_old", reason, "take a newer GPU")
 
 
 def _forbidden() -> Cause | None:
     files = nvidia.forbidden_files()
-    return Cause(f"no permission to use {', '.join(files)}", "ask for read and write access to them") if files else None
+    if not files:
+        return None
+    return Cause("no_permission", f"no permission to use {', '.join(files)}", "ask for read and write access to them")
 
 
 def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
     if not facts.build.is_cuda_build:
-        return (Cause("this TensorFlow is built without CUDA", _install(facts)),)
+        return (Cause("no_cuda_build", "this TensorFlow is built without CUDA", _install(facts)),)
     found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _no_libraries(facts))
     return tuple(cause for cause in found if cause)
 
@@ -109,15 +137,17 @@ def _no_driver(facts: Facts) -> Cause | None:
     problems = nvidia.not_loaded([_DRIVER], facts.build.folder)
     if not problems:
         return None
-    return Cause(f"no NVIDIA driver: cannot load {problems[0]}", "install the driver, or start the container with --gpus all")
+    reason = f"no NVIDIA driver: cannot load {problems[0]}"
+    return Cause("no_driver", reason, "install the driver, or start the container with --gpus all")
 
 
 def _driver_down(facts: Facts) -> Cause | None:
     if facts.system.driver_problem:
-        return Cause(facts.system.driver_problem, "restart the machine, or install the driver again")
+        return Cause("driver_not_running", facts.system.driver_problem, "restart the machine, or install the driver again")
     if nvidia.has_device_files() or facts.system.offered:
         return None
-    return Cause("no /dev/nvidiactl", "load the driver's kernel module, or start the container with --gpus all")
+    remedy = "load the driver's kernel module, or start the container with --gpus all"
+    return Cause("driver_not_running", "no /dev/nvidiactl", remedy)
 
 
 def _old_driver(facts: Facts) -> Cause | None:
@@ -125,12 +155,11 @@ def _old_driver(facts: Facts) -> Cause | None:
     oldest, version = _OLDEST_DRIVER.get(cuda.partition(".")[0]), (facts.system.driver_version or "").partition(".")[0]
     if oldest is None or not version.isdecimal() or int(version) >= oldest:
         return None
-    return Cause(
-        f"the driver is {facts.system.driver_version}, CUDA {cuda} needs {oldest} or newer", f"install driver {oldest} or newer"
-    )
+    reason = f"the driver is {facts.system.driver_version}, CUDA {cuda} needs {oldest} or newer"
+    return Cause("driver_too_old", reason, f"install driver {oldest} or newer")
 
 
 def _no_libraries(facts: Facts) -> Cause | None:
     needed = _LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
     problems = nvidia.not_loaded(needed, facts.build.folder)
-    return Cause(f"cannot load {', '.join(problems)}", _install(facts)) if problems else None
+    return Cause("no_cuda_libraries", f"cannot load {', '.join(problems)}", _install(facts)) if problems else None

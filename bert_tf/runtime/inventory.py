@@ -62,7 +62,11 @@ class UnusableGpu:
 
 @dataclasses.dataclass(frozen=True)
 class Inventory:
-    """The machine."""
+    """The machine.
+
+    Attributes:
+      no_gpu: why nothing can be computed on a GPU; empty where TensorFlow uses one.
+    """
 
     tensorflow: Build
     driver_version: str | None
@@ -71,16 +75,19 @@ class Inventory:
     physical_devices: tuple[PhysicalDevice, ...]
     logical_devices: tuple[LogicalDevice, ...]
     unusable_gpus: tuple[UnusableGpu, ...]
+    no_gpu: tuple[Cause, ...] = ()
 
 
-def take(system: System, environment: Mapping[str, str]) -> Inventory:
+def take(system: System, environment: Mapping[str, str], *, left_out: bool = False) -> Inventory:
     """Returns what there is. Has TensorFlow create its devices: they are set up before.
 
     Args:
       system: from `nvidia.survey`, before TensorFlow takes the memory of the GPUs.
       environment: CUDA_VISIBLE_DEVICES.
+      left_out: whether flags ask for no GPU, which TensorFlow does not remember where there is none.
     """
     paired = _pair(system, environment)
+    unusable = _unusable(system, paired, environment)
     return Inventory(
         tensorflow=build.installed(),
         driver_version=system.driver_version,
@@ -88,7 +95,8 @@ def take(system: System, environment: Mapping[str, str]) -> Inventory:
         cpus_present=os.cpu_count() or 1,
         physical_devices=tuple(_physical(device, paired) for device in _list(tf.config.list_physical_devices)),
         logical_devices=_logical(),
-        unusable_gpus=_unusable(system, paired, environment),
+        unusable_gpus=unusable,
+        no_gpu=_no_gpu(system, unusable, environment, left_out=left_out),
     )
 
 
@@ -174,6 +182,19 @@ def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[st
             name = str(paired.get(device.name, Gpu(model=_details(device).get("device_name"))))
             found.append(UnusableGpu(name, (diagnosis.LEFT_OUT,)))
     return tuple(found)
+
+
+def _no_gpu(
+    system: System, unusable: Iterable[UnusableGpu], environment: Mapping[str, str], *, left_out: bool
+) -> tuple[Cause, ...]:
+    """Returns why no GPU is used, each cause once; nothing where one is."""
+    if _list(tf.config.get_visible_devices, "GPU"):
+        return ()
+    found = [cause for gpu in unusable for cause in gpu.causes]
+    if not found:
+        facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=False)
+        found = list(diagnosis.causes_of_none(facts))
+    return tuple(dict.fromkeys([*([diagnosis.LEFT_OUT] if left_out else []), *found]))
 
 
 def _cpu_model() -> str | None:

@@ -78,7 +78,7 @@ def survey() -> System:
     models = {**dict.fromkeys(_on_bus()), **dict(_of_driver())}
     known = {gpu.address for gpu in offered}
     others = (Gpu(address, models[address]) for address in sorted(models) if address not in known)
-    return System((*offered, *others), rows[0]["driver_version"] if rows else None, problem)
+    return System((*offered, *others), rows[0]["driver_version"] if rows else _driver_version(), problem)
 
 
 def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
@@ -178,6 +178,12 @@ def _of_driver() -> Iterator[tuple[str, str | None]]:
     for folder in _glob(_DRIVER, "*"):
         model = re.search(r"^Model:\s*(.+?)\s*$", _read(folder / "information"), re.MULTILINE)
         yield _address(folder.name), model and model.group(1)
+
+
+def _driver_version() -> str | None:
+    """Returns what the kernel module says of itself, where there is no nvidia-smi."""
+    found = re.search(r"^NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", _read(_DRIVER.parent / "version"), re.MULTILINE)
+    return found and found.group(1)
 
 
 def _problem(name: str, folders: Iterable[Path]) -> str | None:

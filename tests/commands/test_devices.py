@@ -30,7 +30,10 @@ LAPTOP = devices.Report(
         ),
         logical_devices=(LogicalDevice("/device:CPU:0"), LogicalDevice("/device:GPU:0", 2000)),
         unusable_gpus=(
-            UnusableGpu("NVIDIA T400 at 0000:02:00.0", (Cause("cannot load libcudnn.so.8", "pip install the wheels"),)),
+            UnusableGpu(
+                "NVIDIA T400 at 0000:02:00.0",
+                (Cause("no_cuda_libraries", "cannot load libcudnn.so.8", "pip install the wheels"),),
+            ),
         ),
     ),
     environment={"CUDA_VISIBLE_DEVICES": "0"},
@@ -72,6 +75,22 @@ def test_what_there_is_not_is_not_printed():
     assert "GPU" not in printed
     assert "environment" not in printed
     assert printed.endswith("strategy mirrored, 2 replicas on /device:CPU:0, /device:CPU:1\n")
+
+
+def test_a_machine_without_gpu_says_why():
+    causes = (Cause("no_driver", "no NVIDIA driver", "install it"), Cause("hidden_by_flags", "left out", "name it"))
+    bare = Inventory(Build("2.15.1", False), None, 1, 1, (), (), (), causes)
+    report = devices.Report(bare, {}, devices.Choice("one_device", ("/device:CPU:0",), 1))
+    assert "no GPU is used\n  no NVIDIA driver\n    -> install it\n  left out\n    -> name it\n" in devices.describe(report)
+    assert [cause["code"] for cause in json.loads(devices.as_json(report))["no_gpu"]] == ["no_driver", "hidden_by_flags"]
+
+
+@pytest.mark.parametrize(
+    ("flags", "none"),
+    [(["--visible_gpus=none"], True), (["--num_gpus=0"], True), (["--visible_gpus=0"], False), ([], False)],
+)
+def test_flags_that_leave_every_gpu_out(flags, none):
+    assert devices._leaves_out(devices.parse(["devices", *flags]).devices) == none
 
 
 def test_json_says_the_same():

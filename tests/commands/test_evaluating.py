@@ -7,8 +7,9 @@ import json
 import pytest
 
 from bert_tf.commands import classifier, classifier_flags, sources
-from bert_tf.commands.evaluating import best_by
+from bert_tf.commands.evaluating import best_by, target
 from bert_tf.errors import FlagError
+from bert_tf.estimator.time_to_target import Target
 from bert_tf.tasks.glue import TASKS
 from tests.tiny import write_project
 
@@ -30,11 +31,42 @@ def test_the_best_is_by_the_first_metric_or_the_one_that_is_named(task, argument
     assert by("--eval_every_n_steps=5", *arguments, task=task) == metric
 
 
+def wanted(*arguments):
+    return target(classifier_flags.parse(["x", "--task_name=MRPC", *arguments]).train, TASKS["MRPC"])
+
+
+@pytest.mark.parametrize(
+    ("text", "found"), [("accuracy:0.80", ("eval_accuracy", 0.8)), ("f1:1", ("eval_f1", 1.0)), ("loss:0.4", ("eval_loss", 0.4))]
+)
+def test_a_target_is_a_metric_and_a_number(text, found):
+    assert wanted(f"--target_metric={text}") == Target(*found)
+
+
+def test_there_is_no_target_unless_asked():
+    assert wanted() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["--target_metric=accuracy"], "--target_metric=accuracy: write a metric and a number"),
+        (["--target_metric=accuracy:high"], "write a metric and a number"),
+        (["--target_metric=accuracy:nan"], "write a metric and a number"),
+        (["--target_metric=0.8"], "write a metric and a number"),
+        (["--target_metric=acuracy:0.8"], "did you mean accuracy"),
+        (["--stop_at_target"], "--stop_at_target: which target?"),
+    ],
+)
+def test_a_target_that_is_none_is_refused(arguments, problem):
+    with pytest.raises(FlagError, match=problem):
+        wanted(*arguments)
+
+
 def test_nothing_is_evaluated_unless_asked():
     assert by() is None
 
 
-@pytest.mark.parametrize("flag", ["--best_metric=f1", "--early_stopping_patience=2"])
+@pytest.mark.parametrize("flag", ["--best_metric=f1", "--early_stopping_patience=2", "--target_metric=accuracy:0.8"])
 def test_a_flag_that_does_nothing_without_evaluations_is_refused(flag):
     with pytest.raises(FlagError, match=f"^{flag} needs evaluations: give --eval_every_n_steps as well$"):
         by(flag)
@@ -98,11 +130,15 @@ def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
 
 
-def test_more_patience_is_the_same_run(trained, caplog):
+def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     caplog.set_level("INFO", logger="absl")
     folder, arguments = trained
     (folder / "eval_results.json").unlink()
-    assert run(*arguments, "--early_stopping_patience=9") == 0
+    reached = best(folder)
+    assert run(*arguments, "--early_stopping_patience=9", f"--target_metric=accuracy:{reached['eval_accuracy']}") == 0
     assert "already trained to step 10 of 10: nothing left to train" in caplog.messages
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
-    assert results(folder)["global_step"] == best(folder)["step"]
+    assert results(folder)["global_step"] == reached["step"]
+    found = results(folder)["time_to_target"]
+    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", reached["step"], reached["eval_accuracy"])
+    assert 0 < found["training_seconds"] < found["seconds"]

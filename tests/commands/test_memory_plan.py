@@ -68,17 +68,22 @@ def test_flags_of_training_reach_the_forecast(capsys, config_file):
         "num_gpus": 2,
         "eval_every_n_steps": 100,
     }
-    ways = plan(capsys, config_file, **given)[1]["ways"]
-    assert (ways["micro_batches"], ways["replicas"], ways["recompute"], ways["precision"]) == (2, 2, True, "bfloat16")
-    assert ways["frozen"] == ["0", "1", "2", "3", "embeddings"]
-    assert ways["padding"] == 0.25
-    assert ways["evaluates"]
+    options = plan(capsys, config_file, **given)[1]["options"]
+    assert (options["micro_batches"], options["replicas"], options["recompute"], options["precision"]) == (
+        2,
+        2,
+        True,
+        "bfloat16",
+    )
+    assert options["frozen"] == ["0", "1", "2", "3", "embeddings"]
+    assert options["padding"] == 0.25
+    assert options["evaluates"]
 
 
 def test_the_published_layout_is_all_off_but_what_is_given(capsys, config_file):
-    ways = plan(capsys, config_file, published_layout=True, fused_adam=True)[1]["ways"]
-    assert not any(ways[name] for name in ("pack_tokens", "skip_unread", "lean_gradients", "defer_embeddings"))
-    assert ways["fused_adam"]
+    options = plan(capsys, config_file, published_layout=True, fused_adam=True)[1]["options"]
+    assert not any(options[name] for name in ("pack_tokens", "skip_unread", "lean_gradients", "defer_embeddings"))
+    assert options["fused_adam"]
 
 
 def test_says_it_in_words(capsys, config_file):
@@ -90,6 +95,26 @@ def test_says_it_in_words(capsys, config_file):
     assert any(line.startswith("does not fit: ") for line in lines)
     assert any(line.startswith("--recompute ") for line in lines)
     assert run(capsys, *flags, "--gpu_memory_mb=50000")[1].count("fits, ") == 1
+
+
+def test_names_the_cheapest_combinations_where_it_does_not_fit(capsys, config_file):
+    given = {"train_batch_size": 64, "max_seq_length": 128}
+    first, second = plan(capsys, config_file, **given)[1]["combinations"]
+    assert first["flags"][0].startswith("--gradient_accumulation_steps=")
+    assert (second["flags"], second["changes"]) == (["--recompute"], [])
+    assert first["peak"] <= 5175 * 2**20
+    assert first["slowdown"] < second["slowdown"]
+    flags = [f"--bert_config_file={config_file}", "--max_seq_length=128", "--train_batch_size=64", "--gpu_memory_mb=5175"]
+    head, row, *_ = run(capsys, *flags)[1].partition("what fits, ")[2].splitlines()
+    assert head.startswith("the cheapest first")
+    assert row.startswith(first["flags"][0])
+    assert row.endswith(f"{first['slowdown']:.2f} x  the same")
+
+
+def test_names_no_combination_where_none_is_needed_or_none_helps(capsys, config_file):
+    assert plan(capsys, config_file)[1]["combinations"] == []
+    out = run(capsys, f"--bert_config_file={config_file}", "--gpu_memory_mb=100")[1]
+    assert out.endswith("no combination of flags makes it fit: take a smaller model\n")
 
 
 def test_a_short_model_has_no_long_lengths(capsys, tmp_path):

@@ -31,12 +31,12 @@ def prepared(project, machine=GPU, **extra):
     return job.prepare(classifier_flags.parse(arguments), machine, environment={})
 
 
-def peak(prepared_job, **ways):
+def peak(prepared_job, **options):
     """The forecast of a job's step, as the preflight makes it."""
     lengths = memory_preflight._lengths(prepared_job)
-    found = dataclasses.replace(memory_preflight._ways(prepared_job, lengths, hosted=False), **ways)
+    found = dataclasses.replace(memory_preflight._options(prepared_job, lengths, hosted=False), **options)
     batch_size = prepared_job.settings.train.train_batch_size
-    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, ways=found).peak
+    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, options=found).peak
 
 
 def room(size):
@@ -55,8 +55,20 @@ def test_what_cannot_fit_is_refused_with_what_would_help(project):
     with pytest.raises(PreflightError) as error:
         memory_preflight.fitted(given, room(peak(given, micro_batches=8)))
     assert len(error.value.problems) == 1
-    for part in ("--train_batch_size=32: training takes", "--gradient_accumulation_steps=", "--recompute", "--nocheck_memory"):
+    for part in (
+        "--train_batch_size=32: training takes",
+        "try --gradient_accumulation_steps=8 or --train_batch_size=",
+        "--nocheck_memory",
+    ):
         assert part in str(error.value)
+
+
+def test_a_refusal_names_the_cheapest_combination_and_what_it_changes(project):
+    given = prepared(project, train_batch_size=32, defer_embeddings=False)
+    memory = room(peak(given, micro_batches=32, recompute=True, frozen=frozenset({"embeddings"})))
+    assert memory < peak(given, micro_batches=32, recompute=True)
+    with pytest.raises(PreflightError, match=r"try --freeze=embeddings .*\(frozen parts keep their weights\)"):
+        memory_preflight.fitted(given, memory)
 
 
 def test_what_may_fit_is_warned_of(project, caplog):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import tensorflow as tf
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator import best, evaluations, hooks, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
+from bert_tf.estimator.time_to_target import CLOCK_FILE, Target
 from tests.estimator import toy
 
 TOTAL = 10
@@ -248,8 +250,8 @@ def measure(forward):
     return toy.measure(forward, DEV)
 
 
-def train(folder, pretrained, *, save_every=6, measure=measure, metric="eval_loss", patience=0, every=6):
-    plan = EvaluationPlan(every, toy.make_forward, measure, metric, patience) if every else None
+def train(folder, pretrained, *, save_every=6, measure=measure, metric="eval_loss", patience=0, every=6, target=None):
+    plan = EvaluationPlan(every, toy.make_forward, measure, metric, patience, target, bool(target)) if every else None
     return toy.train(folder, restore=pretrained, training={"save_checkpoints_steps": save_every, "evaluation": plan})
 
 
@@ -263,6 +265,24 @@ def evaluated(tmp_path_factory, pretrained):
     folder = tmp_path_factory.mktemp("evaluated")
     train(folder, pretrained)
     return folder
+
+
+def test_the_clock_has_the_time_of_each_checkpoint(evaluated):
+    lines = [json.loads(line) for line in (evaluated / CLOCK_FILE).read_text().splitlines()]
+    assert [line["step"] for line in lines] == [6, 12, 18]
+    assert 0 < lines[0]["training_seconds"] < lines[1]["training_seconds"] < lines[2]["training_seconds"]
+    assert all(line["training_seconds"] < line["seconds"] for line in lines)
+
+
+def test_a_run_ends_at_its_target(tmp_path, pretrained, caplog):
+    caplog.set_level("INFO", logger="absl")
+    reached = iter((0.5, 0.9))
+    outcome = train(
+        tmp_path, pretrained, measure=lambda _: {"eval_loss": next(reached)}, every=4, target=Target("eval_loss", 0.5)
+    )
+    assert outcome.step == 4
+    assert "eval_loss of 0.5 is reached at step 4" in caplog.text
+    assert "stopped early at step 4 of 18: eval_loss reached 0.5" in caplog.text
 
 
 def test_results_are_those_of_an_evaluation_afterwards(evaluated, tmp_path):

@@ -41,8 +41,8 @@ def texts_of_one_length():
     return dataclasses.replace(features, token_ids=ids, lengths=np.full(24, TOKENS, np.int32))
 
 
-def record(folder, steps, *, environment=None, schedule=SCHEDULE, data=None, save_every=1000, **model):
-    hook = ProfileHook(folder, StepRange(*steps), environment=environment or {})
+def record(folder, steps, *, environment=None, schedule=SCHEDULE, data=None, save_every=1000, copies=False, **model):
+    hook = ProfileHook(folder, StepRange(*steps), copies=copies, environment=environment or {})
     estimator = toy.make_estimator(folder, schedule=schedule, **model)
     training = run.Training(schedule, save_checkpoints_steps=save_every, log_every_n_steps=1)
     run.train(estimator, data or toy.features(24), training, seed=toy.SEED, watchers=[hook])
@@ -109,6 +109,32 @@ def test_the_times_of_recorded_steps_say_nothing_of_the_others(recorded):
 def test_micro_batches_take_turns_in_one_phase(tmp_path):
     phases = json.loads((record(tmp_path, (3, 3), micro_batches=2) / "phases.json").read_text())
     assert list(phases) == ["steps", "data", "forward and backward", "optimizer", "batch"]
+
+
+def test_a_batch_that_goes_to_a_device_has_a_phase_for_it(tmp_path, recorded):
+    """No GPU is at hand: the stamp is added as for one, and the losses stay those of a run without it."""
+    phases = json.loads((record(tmp_path, (4, 6), copies=True) / profile_hook.PHASES_FILE).read_text())
+    parts = ["data", "copy to device", "forward", "backward", "optimizer"]
+    assert list(phases) == ["steps", *parts, "batch"]
+    assert 0 < sum(phases[name] for name in parts) <= phases["batch"]
+    copied, plain = ([line["loss"] for line in toy.metrics_lines(folder)] for folder in (tmp_path, recorded.parent))
+    assert copied == pytest.approx(plain, rel=1e-5)
+
+
+def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
+    with tf.Graph().as_default() as graph:
+        with tf.device("/device:CPU:0"):
+            ids, mask, unread = (tf1.placeholder(tf.int32, name=name) for name in ("ids", "mask", "unread"))
+        ids, mask, unread = stamps.gate(stamps.BATCH, [ids, mask, unread])
+        with tf.device("/device:GPU:1"):
+            tf.identity(ids)
+        with tf.device("/device:GPU:0"):
+            tf.identity(mask)
+        assert unread.consumers() == []
+        stamps.mark_copied(graph)
+        sums = graph.get_operation_by_name(stamps.COPIED + stamps.RECEIVED).inputs
+        assert [tensor.device for tensor in sums] == ["/device:GPU:1", "/device:GPU:0"]
+        assert graph.get_operation_by_name(stamps.COPIED).device == "/device:CPU:0"
 
 
 def test_under_nsight_systems_tensorflow_s_profiler_is_left_off(tmp_path):

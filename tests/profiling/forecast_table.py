@@ -7,13 +7,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
-from bert_tf.profiling.forecast.ways import PUBLISHED, Ways
 from tests.profiling import steps
 
 
 class Cell(NamedTuple):
-    """A step: sizes of the model and of the batch, and what differs from the default ways of computing."""
+    """A step: sizes of the model and of the batch, and what differs from the default options."""
 
     hidden: int
     layers: int
@@ -24,9 +24,9 @@ class Cell(NamedTuple):
     def compare(self, **sizes: Any) -> tuple[Forecast, int, int]:
         """Returns the forecast, the bytes of all variables, and the live peak of what the step itself allocates."""
         model = steps.config(self.hidden, self.layers, **sizes)
-        ways = Ways(**{**self.changes, "on_gpu": False})
-        memory, state = steps.memory_of(model, self.tokens, self.batch_size, ways)
-        return forecast(model, tokens=self.tokens, batch_size=self.batch_size, ways=ways), state, memory.peak
+        options = ComputeOptions(**{**self.changes, "on_gpu": False})
+        memory, state = steps.memory_of(model, self.tokens, self.batch_size, options)
+        return forecast(model, tokens=self.tokens, batch_size=self.batch_size, options=options), state, memory.peak
 
     @property
     def said(self) -> str:
@@ -70,7 +70,7 @@ WIDER = (
 
 def lines() -> Iterator[str]:
     """Yields a Markdown table."""
-    yield "| hidden | layers | tokens | batch | ways | live peak, MB | forecast | forecast / live | without variables |"
+    yield "| hidden | layers | tokens | batch | options | live peak, MB | forecast | forecast / live | without variables |"
     yield "|---" * 9 + "|"
     for cell in (*GRID, *WIDER):
         found, state, live = cell.compare()

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.activations import Shape, layer_blocks
+from bert_tf.profiling.forecast.compute_options import PUBLISHED
 from bert_tf.profiling.forecast.step_peak import forecast
-from bert_tf.profiling.forecast.ways import PUBLISHED
 from bert_tf.profiling.memory import implied_sizes, trace_file
 
 # The operation of google-research/bert's modeling.py (TensorFlow 1.x) that puts out each tensor, below its layer.
@@ -71,7 +71,7 @@ def lines(path: str) -> Iterator[str]:
     together = sum(expected for *_, expected in same)
     yield f"{len(same)} of {len(same) + len(other)} activations have the size of the forecast, {together:,} bytes"
     yield from (f"{name}: {found} bytes, the forecast has {expected}" for name, found, expected in other)
-    found = forecast(config, tokens=sizes["sequence_length"], batch_size=sizes["batch"], ways=PUBLISHED)
+    found = forecast(config, tokens=sizes["sequence_length"], batch_size=sizes["batch"], options=PUBLISHED)
     slots = sum(size for name, size in requested.items() if name.endswith(("/adam_m", "/adam_v")))
     yield f"slots of Adam: {slots:,} bytes, the forecast with a classifier's head has {found.slots:,}"
 

@@ -14,7 +14,7 @@ from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.profiling.forecast.ways import Ways
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
 from bert_tf.runtime.devices import session_config
 from bert_tf.tasks.base import HeadSpec
@@ -36,31 +36,33 @@ def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
     )
 
 
-def traced(model: BertConfig, tokens: int, batch_size: int, ways: Ways, *, count: int = 1) -> tuple[list[Any], int]:
+def traced(
+    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, *, count: int = 1
+) -> tuple[list[Any], int]:
     """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
 
-    Of all sequences but the longest a share of `ways.padding` is padding.
+    Of all sequences but the longest a share of `options.padding` is padding.
     """
     execution = Execution(
-        pack_tokens=ways.pack_tokens,
-        skip_unread=ways.skip_unread,
-        lean_gradients=ways.lean_gradients,
-        recompute=ways.recompute,
-        dtype=tf.as_dtype(ways.precision),
+        pack_tokens=options.pack_tokens,
+        skip_unread=options.skip_unread,
+        lean_gradients=options.lean_gradients,
+        recompute=options.recompute,
+        dtype=tf.as_dtype(options.precision),
     )
     optimization = Optimization(
         learning_rate=1e-4,
         warmup_steps=10,
         total_steps=300,
-        micro_batches=ways.micro_batches,
-        frozen=ways.frozen,
-        defer_embeddings=ways.defer_embeddings,
-        loss_scaling=ways.precision == "float16",
-        adamw=AdamWConfig(fused=ways.fused_adam),
+        micro_batches=options.micro_batches,
+        frozen=options.frozen,
+        defer_embeddings=options.defer_embeddings,
+        loss_scaling=options.precision == "float16",
+        adamw=AdamWConfig(fused=options.fused_adam),
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
         pipeline = train_input_fn(
-            _features(model, tokens, batch_size, ways.padding), Schedule(batch_size, batch_size, 9), seed=1
+            _features(model, tokens, batch_size, options.padding), Schedule(batch_size, batch_size, 9), seed=1
         )
         batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
         spec = make_model_fn(Model(model, HeadSpec(2), execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
@@ -74,12 +76,12 @@ def traced(model: BertConfig, tokens: int, batch_size: int, ways: Ways, *, count
         return recorded, sum(int(np.prod(variable.shape)) * variable.dtype.size for variable in variables)
 
 
-def memory_of(model: BertConfig, tokens: int, batch_size: int, ways: Ways) -> tuple[LiveMemory, int]:
+def memory_of(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> tuple[LiveMemory, int]:
     """Returns the memory of a step of training, and the bytes of all variables.
 
     Of three steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
     """
-    recorded, state = traced(model, tokens, batch_size, ways, count=3)
+    recorded, state = traced(model, tokens, batch_size, options, count=3)
     return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
 
 

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.report import outcome, run_files
+from bert_tf.report import outcome, page, run_files
 from tests.report import example
 
 KEY = ("RTE", "dev", "accuracy")
@@ -18,6 +18,32 @@ def runs(tmp_path, *accuracies):
 
 def details(labels, counts):
     return {"labels": labels, "confusion": counts}
+
+
+FOUND = {"metric": "eval_accuracy", "target": 0.8, "step": 120, "value": 0.81, "seconds": 93.0, "training_seconds": 80.0}
+
+
+@pytest.mark.parametrize(
+    ("found", "text"),
+    [
+        (FOUND, "accuracy of at least 0.8: first reached at step 120, after 1 min 33 s (1 min 20 s of it in training steps)"),
+        ({**FOUND, "seconds": None}, "accuracy of at least 0.8: first reached at step 120"),
+        ({"metric": "eval_loss", "target": 0.4, "step": None}, "loss of at most 0.4: not reached"),
+        ({"metric": "eval_loss"}, None),
+        ("soon", None),
+        (None, None),
+    ],
+)
+def test_time_to_a_target(tmp_path, found, text):
+    (run,) = runs(tmp_path, 0.75)
+    run.own.results["time_to_target"] = found
+    assert outcome.time_to_target(run) == text
+
+
+def test_time_to_a_target_is_on_the_page(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    run.own.results["time_to_target"] = FOUND
+    assert '<p class="target">accuracy of at least 0.8: first reached at step 120' in page.render([run])
 
 
 def test_score_with_its_interval(tmp_path):

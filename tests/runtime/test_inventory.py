@@ -239,7 +239,52 @@ def test_a_driver_that_breaks_tensorflow(monkeypatch):
 @pytest.mark.usefixtures("laptop")
 def test_an_inventory_is_plain_data():
     found = dataclasses.asdict(take())
-    assert found["unusable_gpus"][0]["causes"][0] == {"reason": "cannot load libcudnn.so.8", "remedy": ADVICE}
+    cause = {"code": "no_cuda_libraries", "reason": "cannot load libcudnn.so.8", "remedy": ADVICE}
+    assert found["unusable_gpus"][0]["causes"] == (cause,)
+    assert found["no_gpu"] == (cause,)  # once, though two GPUs have it
+
+
+def codes(**given) -> list[str]:
+    return [cause.code for cause in inventory.take(nvidia.survey(), os.environ, **given).no_gpu]
+
+
+def test_no_gpu_and_no_driver(machine):
+    assert codes() == ["no_gpu_found", "no_driver"]
+    machine.loads([DRIVER])
+    assert codes() == ["no_gpu_found", "driver_not_running"]
+    machine.write("dev/nvidiactl", "")
+    assert codes() == ["no_gpu_found", "no_cuda_libraries"]
+    machine.loads([DRIVER, *CUDA_12])
+    assert codes() == ["no_gpu_found"]
+
+
+@pytest.mark.parametrize(("value", "hides"), [("", True), ("-1", True), (" -1,0", True), ("0", False), ("GPU-aa", False)])
+@pytest.mark.usefixtures("machine")
+def test_a_variable_that_hides_every_gpu_is_named_where_none_is_known(monkeypatch, value, hides):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", value)
+    assert ("hidden_by_environment" in codes()) == hides
+
+
+@pytest.mark.usefixtures("machine")
+def test_flags_that_ask_for_no_gpu_are_named_first():
+    assert codes(left_out=True)[0] == "hidden_by_flags"
+
+
+def test_flags_that_leave_out_the_gpus_that_are_there(laptop):
+    laptop.tensorflow_sees({}, {}, visible=[])
+    assert codes(left_out=True) == ["hidden_by_flags"]
+
+
+def test_a_gpu_that_is_used_needs_no_reason(laptop):
+    laptop.tensorflow_sees({"device_name": RTX})
+    assert codes() == []
+
+
+def test_an_old_driver_without_nvidia_smi(machine):
+    machine.driver("0000:01:00.0", RTX)
+    machine.write("version", "NVRM version: NVIDIA UNIX x86_64 Kernel Module  470.82.01  Wed Oct 27 21:21:55 UTC 2021\n")
+    machine.loads([DRIVER, *CUDA_12])
+    assert codes() == ["driver_too_old"]
 
 
 def test_the_build_that_runs():

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.activations import FLOAT
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
-from bert_tf.profiling.forecast.ways import BYTES, EMBEDDINGS, POOLER, Part, Ways
 
 LENGTHS = (64, 128, 256, 320, 384, 512)
 MEBIBYTE = 1 << 20
@@ -24,11 +24,11 @@ class Lever(NamedTuple):
 
     Attributes:
       flag: of the training command.
-      ways: with it.
+      options: with it.
     """
 
     flag: str
-    ways: Ways
+    options: ComputeOptions
 
 
 class Bought(NamedTuple):
@@ -49,59 +49,76 @@ def fits(found: Forecast, memory: int) -> bool:
     return found.peak <= usable(memory)
 
 
-def largest_batch(config: BertConfig, *, tokens: int, memory: int, ways: Ways = Ways()) -> int:  # noqa: B008
+def largest_batch(config: BertConfig, *, tokens: int, memory: int, options: ComputeOptions = ComputeOptions()) -> int:  # noqa: B008
     """Returns how many examples fit into so many bytes; 0 where one does not.
 
     Args:
       config: sizes of the model.
       tokens: length of the sequences.
       memory: of the device, in bytes.
-      ways: how it is computed.
+      options: how it is computed.
     """
     low, high = 0, 1
-    while high <= _LARGEST_BATCH and fits(forecast(config, tokens=tokens, batch_size=high, ways=ways), memory):
+    while high <= _LARGEST_BATCH and fits(forecast(config, tokens=tokens, batch_size=high, options=options), memory):
         low, high = high, 2 * high
     high = min(high, _LARGEST_BATCH + 1)
     while high - low > 1:
         middle = (low + high) // 2
-        fit = fits(forecast(config, tokens=tokens, batch_size=middle, ways=ways), memory)
+        fit = fits(forecast(config, tokens=tokens, batch_size=middle, options=options), memory)
         low, high = (middle, high) if fit else (low, middle)
     return low
 
 
-def fewest_parts(config: BertConfig, *, tokens: int, batch_size: int, memory: int, ways: Ways) -> Ways | None:
-    """Returns the ways with the fewest micro-batches, no fewer than they have, with which a batch fits; None where none does.
+def fewest_parts(
+    config: BertConfig, *, tokens: int, batch_size: int, memory: int, options: ComputeOptions
+) -> ComputeOptions | None:
+    """Returns the options with the fewest micro-batches, no fewer than they have, that fit; None where none do.
 
     Arguments as for `forecast` and `largest_batch`.
     """
-    most = max(1, batch_size // ways.replicas)  # so that every part of every replica has an example
-    for count in range(ways.micro_batches, most + 1):
-        changed = dataclasses.replace(ways, micro_batches=count)
-        if fits(forecast(config, tokens=tokens, batch_size=batch_size, ways=changed), memory):
-            return changed
-    return None
+
+    def fit(count: int) -> bool:
+        changed = dataclasses.replace(options, micro_batches=count)
+        return fits(forecast(config, tokens=tokens, batch_size=batch_size, options=changed), memory)
+
+    least, most = options.micro_batches, batch_size // options.replicas  # so that every part of every replica has an example
+    if least > max(1, most):
+        return None
+    # One part needs no sums of gradients; from two on, more parts never need more.
+    count = least if fit(least) else first(least + 1, most, fit)
+    return None if count is None else dataclasses.replace(options, micro_batches=count)
 
 
-def levers(config: BertConfig, ways: Ways) -> list[Lever]:
+def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
+    """Returns the least number from `low` to `high` for which something holds that holds for all larger ones; None for none."""
+    if low > high or not holds(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(middle) else (middle + 1, high)
+    return high
+
+
+def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
     """Returns what could still be done to need less, each alone."""
-    half_frozen = ways.frozen | {EMBEDDINGS, *range(config.num_hidden_layers // 2)}
+    half_frozen = options.frozen | {EMBEDDINGS, *range(config.num_hidden_layers // 2)}
     changes = (
-        (f"--gradient_accumulation_steps={2 * ways.micro_batches}", {"micro_batches": 2 * ways.micro_batches}),
-        (f"--gradient_accumulation_steps={4 * ways.micro_batches}", {"micro_batches": 4 * ways.micro_batches}),
+        (f"--gradient_accumulation_steps={2 * options.micro_batches}", {"micro_batches": 2 * options.micro_batches}),
+        (f"--gradient_accumulation_steps={4 * options.micro_batches}", {"micro_batches": 4 * options.micro_batches}),
         ("--recompute", {"recompute": True}),
-        ("--precision=bfloat16", {"precision": "bfloat16" if BYTES[ways.precision] == FLOAT else ways.precision}),
-        (f"--freeze={_written(half_frozen)}", {"frozen": half_frozen}),
+        ("--precision=bfloat16", {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision}),
+        (f"--freeze={written(half_frozen)}", {"frozen": half_frozen}),
         ("--place=embeddings:/CPU:0", {"host_embeddings": True}),
         ("--pack_tokens", {"pack_tokens": True}),
         ("--lean_gradients", {"lean_gradients": True}),
         ("--skip_unread", {"skip_unread": True}),
         ("--fused_adam", {"fused_adam": True}),
     )
-    changed = (Lever(flag, dataclasses.replace(ways, **change)) for flag, change in changes)
-    return [lever for lever in changed if lever.ways != ways]
+    changed = (Lever(flag, dataclasses.replace(options, **change)) for flag, change in changes)
+    return [lever for lever in changed if lever.options != options]
 
 
-def _written(frozen: Collection[Part]) -> str:
+def written(frozen: Collection[Part]) -> str:
     """Returns parts as --freeze reads them: embeddings,0-5,pooler."""
     layers = sorted(part for part in frozen if isinstance(part, int))
     first = [layer for layer in layers if layer - 1 not in layers]
@@ -112,5 +129,5 @@ def _written(frozen: Collection[Part]) -> str:
 
 def bought(config: BertConfig, lever: Lever, *, tokens: int, batch_size: int, memory: int) -> Bought:
     """Returns peak and largest batch with a lever; arguments as for `largest_batch`."""
-    peak = forecast(config, tokens=tokens, batch_size=batch_size, ways=lever.ways).peak
-    return Bought(lever.flag, peak, largest_batch(config, tokens=tokens, memory=memory, ways=lever.ways))
+    peak = forecast(config, tokens=tokens, batch_size=batch_size, options=lever.options).peak
+    return Bought(lever.flag, peak, largest_batch(config, tokens=tokens, memory=memory, options=lever.options))

@@ -9,13 +9,14 @@ on the batch: large ones end the forward pass with the most, with small ones gra
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
-from bert_tf.profiling.forecast.ways import BYTES, EMBEDDINGS, POOLER, Part, Ways
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part
 
 _ROW_HISTORY = 198  # missed steps that the update of a word is made up from, see `optimization.deferred`
 _LABELS = 2
@@ -75,16 +76,16 @@ class _Stage(NamedTuple):
     again: tuple[tuple[int, int], ...] = ()  # of a layer that is computed again: what is then kept, and what beside that
 
 
-def forecast(config: BertConfig, *, tokens: int, batch_size: int, ways: Ways = Ways()) -> Forecast:  # noqa: B008 (it is frozen)
+def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: ComputeOptions = ComputeOptions()) -> Forecast:  # noqa: B008 (it is frozen)
     """Returns the peak of a step of training.
 
     Args:
       config: sizes of the model.
       tokens: length of the sequences.
       batch_size: examples of a step, over all replicas and micro-batches.
-      ways: how it is computed.
+      options: how it is computed.
     """
-    step = _Step(config, tokens, batch_size, ways)
+    step = _Step(config, tokens, batch_size, options)
     peak = max(step.moments(), key=lambda live: live.total)
     return Forecast(step.weights, step.slots, peak.gradients, peak.activations, peak.workspace, peak.moment)
 
@@ -123,31 +124,31 @@ def _variables(config: BertConfig) -> dict[Part | None, _Variables]:
 class _Step:
     """A step of training, walked through."""
 
-    def __init__(self, config: BertConfig, tokens: int, batch_size: int, ways: Ways) -> None:
-        self._config, self._ways = config, ways
-        own = -(-batch_size // ways.replicas)
-        examples = -(-own // ways.micro_batches)
-        rows = max(examples, round(examples * tokens * self._real(examples))) if ways.pack_tokens else examples * tokens
-        self._shape = Shape(examples, tokens, rows, BYTES[ways.precision])
+    def __init__(self, config: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> None:
+        self._config, self._options = config, options
+        own = -(-batch_size // options.replicas)
+        examples = -(-own // options.micro_batches)
+        rows = max(examples, round(examples * tokens * self._real(examples))) if options.pack_tokens else examples * tokens
+        self._shape = Shape(examples, tokens, rows, BYTES[options.precision])
         self._words = config.vocab_size * config.hidden_size
-        read = max(1, round(own * tokens * (self._real(own) if ways.pack_tokens else 1.0)))
+        read = max(1, round(own * tokens * (self._real(own) if options.pack_tokens else 1.0)))
         # As if words were drawn evenly from all: text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
         held = _variables(config)
-        self._held = {part: numbers for part, numbers in held.items() if not (ways.host_embeddings and part == EMBEDDINGS)}
-        self._has_words = not ways.host_embeddings
-        self._trained = {part: numbers for part, numbers in self._held.items() if part not in ways.frozen}
-        self._trains_words = self._has_words and EMBEDDINGS not in ways.frozen
-        self._defers = ways.defers and self._has_words
+        self._held = {part: numbers for part, numbers in held.items() if not (options.host_embeddings and part == EMBEDDINGS)}
+        self._has_words = not options.host_embeddings
+        self._trained = {part: numbers for part, numbers in self._held.items() if part not in options.frozen}
+        self._trains_words = self._has_words and EMBEDDINGS not in options.frozen
+        self._defers = options.defers and self._has_words
 
     def _real(self, examples: int) -> float:
         """Returns the share of real tokens in the fullest of many batches."""
-        return min(1.0, 1.0 - self._ways.padding + _FULLEST * self._ways.spread / math.sqrt(examples))
+        return min(1.0, 1.0 - self._options.padding + _FULLEST * self._options.spread / math.sqrt(examples))
 
     @property
     def weights(self) -> int:
-        sessions = 2 if self._ways.evaluates else 1
+        sessions = 2 if self._options.evaluates else 1
         return FLOAT * sessions * (sum(numbers.total for numbers in self._held.values()) + self._words * self._has_words)
 
     @property
@@ -160,13 +161,13 @@ class _Step:
         """Yields what is there whenever it may be the most."""
         yield from self._making_current()
         yield from self._passes()
-        gradients = self._all_gradients() * (2 if self._ways.replicas > 1 else 1)  # beside their sums over replicas
+        gradients = self._all_gradients() * (2 if self._options.replicas > 1 else 1)  # beside their sums over replicas
         yield _Live("update", gradients, 0, self._always() + self._update())
 
     def _passes(self) -> Iterator[_Live]:
         always = self._always() + self._half_kernels()
-        stages, needed = self._stages(), self._first_trained()
-        sums = self._all_gradients() if self._ways.micro_batches > 1 else 0
+        stages, needed = self._stages, self._first_trained()
+        sums = self._all_gradients() if self._options.micro_batches > 1 else 0
         kept = 0
         for place, stage in enumerate(stages):
             kept += stage.block.total if place >= needed else 0
@@ -181,17 +182,18 @@ class _Step:
 
     def _first_trained(self) -> int:
         """Returns the place of the lowest stage that keeps anything."""
-        if EMBEDDINGS not in self._ways.frozen:  # wherever they lie, their gradient comes down through all layers
+        if EMBEDDINGS not in self._options.frozen:  # wherever they lie, their gradient comes down through all layers
             return 0
-        layers = (n for n in range(self._config.num_hidden_layers) if n not in self._ways.frozen)
+        layers = (n for n in range(self._config.num_hidden_layers) if n not in self._options.frozen)
         lowest = next(layers, self._config.num_hidden_layers)
-        return 1 + (lowest if self._ways.recompute else 2 * lowest)
+        return 1 + (lowest if self._options.recompute else 2 * lowest)
 
     def _all_gradients(self) -> int:
-        return sum(stage.gradient for stage in self._stages())
+        return sum(stage.gradient for stage in self._stages)
 
+    @functools.cached_property
     def _stages(self) -> list[_Stage]:
-        config, ways, shape = self._config, self._ways, self._shape
+        config, options, shape = self._config, self._options, self._shape
         d, f = config.hidden_size, FLOAT
         rows = shape.rows * d
         words = 0
@@ -204,22 +206,18 @@ class _Step:
         stages = [
             _Stage("embeddings", Block(embedded, 2 * rows * f, 3 * rows * f), f * (words + self._gradient_of(EMBEDDINGS)))
         ]
+        blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
-            attention, feed_forward = layer_blocks(
-                shape,
-                config,
-                lean=ways.lean_gradients,
-                first_only=last and ways.skip_unread,
-                trained=number not in ways.frozen,
-            )
+            first_only, trained = last and options.skip_unread, number not in options.frozen
+            attention, feed_forward = blocks(shape, config, lean=options.lean_gradients, first_only=first_only, trained=trained)
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
-            if ways.recompute and not last:
+            if options.recompute and not last:
                 # The forward pass lets go of a block's tensors as soon as the next has read them.
                 beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
                 # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
-                beside_gelu = (sum if ways.lean_gradients else max)((feed_forward.forward, feed_forward.backward))
+                beside_gelu = (sum if options.lean_gradients else max)((feed_forward.forward, feed_forward.backward))
                 again = (
                     (attention.total + feed_forward.total, beside_gelu),
                     (attention.total, attention.backward),
@@ -249,7 +247,7 @@ class _Step:
 
     def _early_products(self) -> int:
         """Returns numbers of moments and weights times their factors: where Adam is not fused, they wait for no gradient."""
-        if self._ways.fused_adam:
+        if self._options.fused_adam:
             return 0
         whole = self._words if self._trains_words and not self._defers else 0
         return sum(2 * n.total + n.kernels for n in self._trained.values()) + 3 * whole
@@ -263,6 +261,6 @@ class _Step:
     def _update(self) -> int:
         """Returns what the update needs beside gradients: shares of the weights that decay."""
         words = self._words if self._trains_words and not self._defers else 0
-        if self._ways.on_gpu:
+        if self._options.on_gpu:
             return FLOAT * (sum(numbers.kernels for numbers in self._trained.values()) + words)
         return FLOAT * max(words, *(2 * numbers.largest for numbers in self._trained.values()))

@@ -88,6 +88,7 @@ class StepTimer:
 
     Attributes:
       tokens: real tokens of all steps so far, the first ones included.
+      seconds: what all steps so far took, the first ones included.
     """
 
     def __init__(self, *, batch_size: int, replicas: int = 1, warm_up_steps: int = WARM_UP_STEPS) -> None:
@@ -105,10 +106,12 @@ class StepTimer:
         self._kept = {field.name: array("d") for field in dataclasses.fields(StepTimes)}
         self._reported, self._traced = 0, 0
         self.tokens = 0
+        self.seconds = 0.0
 
     def add(self, times: StepTimes, *, traced: bool = False) -> None:
         """Takes one step; the time of one that was traced says nothing of the others."""
         self.tokens += times.tokens
+        self.seconds += times.batch
         if len(self._first) < self._warm_up:
             self._first.append(times.batch)
         elif traced:

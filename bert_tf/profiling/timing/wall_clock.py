@@ -122,10 +122,14 @@ class WallClock:
         finally:
             self._begin(elapsed=0.0)
 
+    def elapsed(self) -> float:
+        """Returns the seconds since the process started, or since the run before in the same process."""
+        return time.perf_counter() - self._began
+
     def account(self) -> Account:
         """Returns where the time went so far; spans stay open."""
         self._book(then=self._open[-1])
-        seconds = time.perf_counter() - self._began
+        seconds = self.elapsed()
         parts = {name: self._seconds[name] for name in PARTS if name in self._seconds and name != UNACCOUNTED}
         return Account(seconds, {**parts, UNACCOUNTED: seconds - sum(parts.values())})
 

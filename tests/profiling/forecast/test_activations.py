@@ -13,8 +13,8 @@ SHAPE = Shape(examples=2, tokens=5, rows=7)
 ROWS, PADDED, WIDE, SCORES = 7 * 8 * 4, 10 * 8 * 4, 7 * 16 * 4, 2 * 2 * 5 * 5 * 4
 
 
-def blocks(config=CONFIG, shape=SHAPE, **ways):
-    return layer_blocks(shape, config, **{"lean": True, "first_only": False, **ways})
+def blocks(config=CONFIG, shape=SHAPE, **options):
+    return layer_blocks(shape, config, **{"lean": True, "first_only": False, **options})
 
 
 def test_attention_keeps_padded_tensors_and_rows():

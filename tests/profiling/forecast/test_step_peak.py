@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.forecast.step_peak import forecast
-from bert_tf.profiling.forecast.ways import PUBLISHED, Ways
 from tests.profiling import steps
 from tests.profiling.forecast_table import GRID, WIDER, Cell
 
@@ -24,7 +24,7 @@ def test_needs_no_tensorflow():
 
 def test_weights_and_slots_are_those_of_the_model():
     # BERT-Base has 109,482,240 numbers (Devlin et al., 2018: 110 M); the head for two labels 2 * 768 + 2 more.
-    found = forecast(BASE, tokens=128, batch_size=1, ways=PUBLISHED)
+    found = forecast(BASE, tokens=128, batch_size=1, options=PUBLISHED)
     assert found.weights == 4 * (109_482_240 + 2 * 768 + 2)
     assert found.slots == 2 * found.weights
     # Deferred updates remember a step of 8 bytes for each word.
@@ -37,7 +37,7 @@ def test_a_step_counted_by_hand():
     In numbers: a layer has 600 (512 in matrices), embeddings 800 (784), pooler 72 (64), head 18 (16); 2090 (1888) in all. A row
     of hidden states of all tokens is 80, a wide one 160, the scores of all heads 100.
     """
-    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, ways=PUBLISHED)
+    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=PUBLISHED)
     assert found.moment == "backward pass, layer 1, feed-forward"
     attention = 3 * 80 + 3 * 100 + 5 * 80 + 10  # query, key, value; weights, mask, dropped; rows; a scale for each
     feed_forward = 5 * 160 + 4 * 80 + 10
@@ -50,7 +50,7 @@ def test_a_step_counted_by_hand():
 
 def test_below_the_lowest_part_that_is_trained_nothing_is_kept():
     frozen = frozenset({"embeddings", "pooler", 0, 1})
-    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, ways=dataclasses.replace(PUBLISHED, frozen=frozen))
+    found = forecast(BertConfig.tiny(), tokens=5, batch_size=2, options=dataclasses.replace(PUBLISHED, frozen=frozen))
     assert found.slots == 4 * 2 * 18
     assert found.activations == found.gradients == 0
     assert found.moment.startswith("forward pass")
@@ -66,27 +66,29 @@ def test_small_batches_peak_in_the_update_and_large_ones_between_the_passes():
 
 
 def test_embeddings_of_the_host_send_their_gradient_through_frozen_layers():
-    ways = Ways(host_embeddings=True, frozen=frozenset(range(6)))
-    through = forecast(BASE, tokens=128, batch_size=32, ways=ways)
-    ended = forecast(BASE, tokens=128, batch_size=32, ways=dataclasses.replace(ways, frozen=ways.frozen | {"embeddings"}))
+    options = ComputeOptions(host_embeddings=True, frozen=frozenset(range(6)))
+    through = forecast(BASE, tokens=128, batch_size=32, options=options)
+    ended = forecast(
+        BASE, tokens=128, batch_size=32, options=dataclasses.replace(options, frozen=options.frozen | {"embeddings"})
+    )
     assert through.activations > 1.5 * ended.activations
 
 
 def test_a_session_that_evaluates_has_weights_and_no_slots():
-    alone, both = (forecast(BASE, tokens=64, batch_size=8, ways=Ways(evaluates=on)) for on in (False, True))
+    alone, both = (forecast(BASE, tokens=64, batch_size=8, options=ComputeOptions(evaluates=on)) for on in (False, True))
     assert (both.weights, both.slots, both.of_step) == (2 * alone.weights, alone.slots, alone.of_step)
 
 
 def test_the_fullest_of_many_batches_counts():
     # 0.1 from one sequence to the next is 0.1 / 3 from one batch of 9 to the next, and 0.1 the third of those.
-    full = forecast(BASE, tokens=100, batch_size=9, ways=Ways(padding=0.5, spread=0.1))
-    assert full == forecast(BASE, tokens=100, batch_size=9, ways=Ways(padding=0.4))
+    full = forecast(BASE, tokens=100, batch_size=9, options=ComputeOptions(padding=0.5, spread=0.1))
+    assert full == forecast(BASE, tokens=100, batch_size=9, options=ComputeOptions(padding=0.4))
     # No batch is fuller than without padding, and padding that is computed is in all of them.
-    fullest = forecast(BASE, tokens=100, batch_size=1, ways=Ways(padding=0.1, spread=0.2))
+    fullest = forecast(BASE, tokens=100, batch_size=1, options=ComputeOptions(padding=0.1, spread=0.2))
     assert fullest == forecast(BASE, tokens=100, batch_size=1)
-    padded = Ways(pack_tokens=False, padding=0.5)
+    padded = ComputeOptions(pack_tokens=False, padding=0.5)
     uneven = dataclasses.replace(padded, spread=0.1)
-    assert forecast(BASE, tokens=100, batch_size=9, ways=uneven) == forecast(BASE, tokens=100, batch_size=9, ways=padded)
+    assert forecast(BASE, tokens=100, batch_size=9, options=uneven) == forecast(BASE, tokens=100, batch_size=9, options=padded)
 
 
 def test_activations_grow_with_the_batch():
@@ -98,7 +100,8 @@ def test_activations_grow_with_the_batch():
 def grows(**change):
     """Peak of a change in terms of the peak without it."""
     with_it, without = (
-        forecast(BASE, tokens=128, batch_size=32, ways=dataclasses.replace(Ways(), **part)).peak for part in (change, {})
+        forecast(BASE, tokens=128, batch_size=32, options=dataclasses.replace(ComputeOptions(), **part)).peak
+        for part in (change, {})
     )
     return with_it / without
 
@@ -124,24 +127,24 @@ def test_each_way_moves_the_peak(change, least, most):
 
 
 def test_replicas_share_the_batch_and_add_up_gradients():
-    alone = forecast(BASE, tokens=128, batch_size=16, ways=Ways(defer_embeddings=False))
-    assert forecast(BASE, tokens=128, batch_size=32, ways=Ways(replicas=2)).activations == alone.activations
-    small = forecast(BASE, tokens=8, batch_size=2, ways=Ways(replicas=2))
+    alone = forecast(BASE, tokens=128, batch_size=16, options=ComputeOptions(defer_embeddings=False))
+    assert forecast(BASE, tokens=128, batch_size=32, options=ComputeOptions(replicas=2)).activations == alone.activations
+    small = forecast(BASE, tokens=8, batch_size=2, options=ComputeOptions(replicas=2))
     assert small.gradients == 2 * 4 * (109_482_240 + 2 * 768 + 2)
 
 
 @pytest.mark.parametrize(
-    ("ways", "defers"),
+    ("options", "defers"),
     [
-        (Ways(), True),
-        (Ways(defer_embeddings=False), False),
-        (Ways(precision="float16"), False),
-        (Ways(replicas=2), False),
-        (Ways(frozen=frozenset({"embeddings"})), False),
+        (ComputeOptions(), True),
+        (ComputeOptions(defer_embeddings=False), False),
+        (ComputeOptions(precision="float16"), False),
+        (ComputeOptions(replicas=2), False),
+        (ComputeOptions(frozen=frozenset({"embeddings"})), False),
     ],
 )
-def test_words_wait_for_updates_where_training_lets_them(ways, defers):
-    assert ways.defers is defers
+def test_words_wait_for_updates_where_training_lets_them(options, defers):
+    assert options.defers is defers
 
 
 def check(cell, **sizes):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.profiling.forecast.ways import PUBLISHED, Ways
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.memory.live_memory import held, live_memory, whole_step
 from tests.profiling import steps
 
@@ -98,9 +98,9 @@ def test_variables_are_held_where_their_handles_are():
     }
 
 
-@pytest.mark.parametrize("ways", [Ways(), PUBLISHED], ids=["default", "published"])
-def test_a_real_step_agrees_with_its_allocator(ways):
-    recorded, state = steps.traced(steps.config(128, 2), 128, 8, ways, count=7)
+@pytest.mark.parametrize("options", [ComputeOptions(), PUBLISHED], ids=["default", "published"])
+def test_a_real_step_agrees_with_its_allocator(options):
+    recorded, state = steps.traced(steps.config(128, 2), 128, 8, options, count=7)
     memories = [max(live_memory(metadata).values(), key=lambda memory: memory.peak) for metadata in recorded]
     assert min(memory.peak for memory in memories) > 5e6
     assert state > 1e6

@@ -13,7 +13,7 @@ BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
 
 
 @dataclasses.dataclass(frozen=True)
-class Ways:
+class ComputeOptions:
     """How a step is computed, by the names of the training command's flags.
 
     Attributes:
@@ -58,5 +58,5 @@ class Ways:
         return self.defer_embeddings and able
 
 
-# The published script (google-research/bert) on one GPU, which knows none of these ways.
-PUBLISHED = Ways(pack_tokens=False, skip_unread=False, lean_gradients=False, fused_adam=False, defer_embeddings=False)
+# The published script (google-research/bert) on one GPU, which has none of these options.
+PUBLISHED = ComputeOptions(pack_tokens=False, skip_unread=False, lean_gradients=False, fused_adam=False, defer_embeddings=False)

@@ -1,0 +1,109 @@
+"""How long a run took to a result that it is to reach: by the clock of its processes, added up.
+
+clock.jsonl has a line for each checkpoint that was saved by a run which is evaluated while it trains. What a process that was
+killed did after its last checkpoint is lost, and its time is not counted either.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from bert_tf import atomic, documents
+from bert_tf.estimator import evaluations
+
+CLOCK_FILE = "clock.jsonl"
+
+
+class Target(NamedTuple):
+    """A result to reach.
+
+    Attributes:
+      metric: name of the result; of `evaluations.LOSS` at most the value, of others at least.
+      value: to be reached.
+    """
+
+    metric: str
+    value: float
+
+    def is_reached(self, results: Mapping[str, float | None]) -> bool:
+        """Whether an evaluation is as good as that."""
+        found = results.get(self.metric)
+        if found is None:
+            return False
+        return found <= self.value if self.metric == evaluations.LOSS else found >= self.value
+
+    def first(self, lines: Sequence[evaluations.Line]) -> evaluations.Line | None:
+        """Returns the first evaluation that reaches it."""
+        return next((line for line in lines if self.is_reached(line)), None)
+
+
+class Clock:
+    """Writes how long a run took to each step that is saved."""
+
+    def __init__(
+        self, output_dir: str | os.PathLike[str], start: int, *, elapsed: Callable[[], float], in_steps: Callable[[], float]
+    ) -> None:
+        """Goes on from the step at which the run continues, and forgets later ones.
+
+        Args:
+          output_dir: of the run.
+          start: step at which it continues.
+          elapsed: returns the seconds since this process began with it.
+          in_steps: returns the seconds that this process has spent in training steps.
+        """
+        self._path = Path(output_dir) / CLOCK_FILE
+        self._lines = _read(self._path, up_to=start)
+        self._earlier = self._lines[-1] if self._lines else {"seconds": 0.0, "training_seconds": 0.0}
+        self._elapsed, self._in_steps = elapsed, in_steps
+
+    def write(self, step: int) -> None:
+        """Adds the time of a step, or replaces it.
+
+        Raises:
+          OutputError: the file cannot be written.
+        """
+        line = {
+            "step": step,
+            "seconds": round(self._earlier["seconds"] + self._elapsed(), 3),
+            "training_seconds": round(self._earlier["training_seconds"] + self._in_steps(), 3),
+        }
+        self._lines = [*(earlier for earlier in self._lines if earlier["step"] < step), line]
+        atomic.write_text(self._path, "".join(documents.to_json(line) + "\n" for line in self._lines))
+
+
+def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -> dict[str, Any]:
+    """Returns when a run first reached a target: step, value, seconds of all its processes, and those in training steps.
+
+    Args:
+      output_dir: of the run.
+      target: what to reach.
+      up_to: the last step of the run.
+
+    Returns:
+      `metric` and `target`, and the others where it was reached; the seconds are None where they are not known.
+
+    Raises:
+      OutputError: evaluations.jsonl is damaged.
+    """
+    asked = {"metric": target.metric, "target": target.value}
+    line = target.first(evaluations.read(output_dir, up_to=up_to))
+    if line is None:
+        return {**asked, "step": None}
+    read = {clock["step"]: clock for clock in _read(Path(output_dir) / CLOCK_FILE, up_to=up_to)}
+    clock = read.get(line["step"], {})
+    times = {name: clock.get(name) for name in ("seconds", "training_seconds")}
+    return {**asked, "step": line["step"], "value": line[target.metric], **times}
+
+
+def _read(path: Path, *, up_to: int) -> list[dict[str, float]]:
+    """Returns the times up to a step; none where the file is damaged, for they are no part of what is learned."""
+    try:
+        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        whole = [{name: line[name] for name in ("step", "seconds", "training_seconds")} for line in lines]
+        return [line for line in whole if line["step"] <= up_to]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []

@@ -1,0 +1,217 @@
+"""The cheapest combinations of flags with which a step of training fits into the memory of a device.
+
+What costs least comes first: combinations that leave the result as it is (but for rounding, and for dropout, which draws anew
+for each part of a batch), else those that change it in the fewest respects; of these the one that takes the least time. Imports
+no TensorFlow.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast import fitting
+from bert_tf.profiling.forecast.activations import FLOAT
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS
+from bert_tf.profiling.forecast.effort import Step, slowdown
+from bert_tf.profiling.forecast.step_peak import forecast
+
+_LAYOUT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam")  # faster and smaller, and the same result
+_LENGTHS_APART = 32
+_SHARES = 32  # steps of the way from the mildest changes to the harshest
+
+
+class Combination(NamedTuple):
+    """A way to make a step fit.
+
+    Attributes:
+      flags: of the training command, in addition to those that were given or in their place.
+      changes: what they change of the result; nothing where it is the same.
+      peak: forecast, in bytes.
+      slowdown: estimated time of an example, in terms of the step that was asked for.
+    """
+
+    flags: tuple[str, ...]
+    changes: tuple[str, ...]
+    peak: int
+    slowdown: float
+
+
+class _Level(NamedTuple):
+    """A change of the result, so far as it goes."""
+
+    flag: str
+    apply: Callable[[Step], Step]
+
+
+class _Change(NamedTuple):
+    """A kind of change of the result.
+
+    Attributes:
+      name: what it does to the result.
+      levels: from the mildest to the harshest.
+    """
+
+    name: str
+    levels: Sequence[_Level]
+
+
+def cheapest(config: BertConfig, asked: Step, *, memory: int) -> list[Combination]:
+    """Returns combinations that fit, the cheapest first; none of them has a flag that it could do without.
+
+    Args:
+      config: sizes of the model.
+      asked: the step that does not fit.
+      memory: of the device, in bytes.
+    """
+    search = _Search(config, asked, memory)
+    return search.exact() or search.changed()
+
+
+class _Search:
+    def __init__(self, config: BertConfig, asked: Step, memory: int) -> None:
+        self._config, self._asked, self._memory = config, asked, memory
+
+    def exact(self) -> list[Combination]:
+        """Returns what leaves the result as it is; of two combinations of which one has more kinds of flags, the other."""
+        found: list[Combination] = []
+        for combination in sorted(self._exact_for(self._asked, ()), key=lambda it: len(it.flags)):
+            if not any(_kinds(other) < _kinds(combination) for other in found):
+                found.append(combination)
+        return sorted(found, key=_cost)
+
+    def changed(self) -> list[Combination]:
+        """Returns the cheapest combination for each set of changes that has no smaller set which fits."""
+        kinds = _changes(self._config, self._asked)
+        found: dict[frozenset[str], Combination] = {}
+        for count in range(1, len(kinds) + 1):
+            for some in itertools.combinations(kinds, count):
+                names = frozenset(kind.name for kind in some)
+                levels = None if any(known < names for known in found) else self._mildest(some)
+                if levels is not None:
+                    step = _apply(self._asked, levels)
+                    changed = tuple(level.flag for level in levels)
+                    best = min(self._exact_for(step, changed), key=_cost)
+                    found[names] = best._replace(changes=tuple(kind.name for kind in some))
+        return list(found.values())
+
+    def _exact_for(self, step: Step, flags: tuple[str, ...]) -> Iterator[Combination]:
+        """Yields for each way to compute a step the fewest parts with which it fits."""
+        off = {name: True for name in _LAYOUT if not getattr(step.options, name)}
+        layouts = [{}, off] if off else [{}]
+        recomputes = [{}, {"recompute": True}] if not step.options.recompute else [{}]
+        for layout, recompute in itertools.product(layouts, recomputes):
+            changed = {**layout, **recompute}
+            options = dataclasses.replace(step.options, **changed)
+            options = fitting.fewest_parts(
+                self._config, tokens=step.tokens, batch_size=step.batch_size, memory=self._memory, options=options
+            )
+            if options is not None:
+                parts = options.micro_batches
+                again = [f"--gradient_accumulation_steps={parts}"] if parts != self._asked.options.micro_batches else []
+                done = Step(step.tokens, step.batch_size, options)
+                yield Combination(
+                    (*flags, *(f"--{name}" for name in changed), *again),
+                    (),
+                    self._peak(done),
+                    slowdown(self._config, self._asked, done),
+                )
+
+    def _mildest(self, kinds: Sequence[_Change]) -> list[_Level] | None:
+        """Returns the mildest levels of all of these changes with which a step fits; None where the harshest do not."""
+        if not all(kind.levels for kind in kinds):
+            return None
+
+        def at(share: int) -> list[int]:
+            return [(len(kind.levels) - 1) * share // _SHARES for kind in kinds]
+
+        share = fitting.first(0, _SHARES, lambda share: self._can_fit(kinds, at(share)))
+        if share is None:
+            return None
+        places = at(share)
+        for number in reversed(range(len(kinds))):  # what still can be milder, by itself; the last kind is the harshest
+
+            def milder(place: int, number: int = number, places: list[int] = places) -> list[int]:
+                return [*places[:number], place, *places[number + 1 :]]
+
+            found = fitting.first(0, places[number], lambda place, milder=milder: self._can_fit(kinds, milder(place)))
+            places = milder(found or 0)
+        return [kind.levels[place] for kind, place in zip(kinds, places)]
+
+    def _can_fit(self, kinds: Sequence[_Change], places: Sequence[int]) -> bool:
+        """Whether a step with some changes fits if all else is done: recomputed, and in one part or in as many as there are."""
+        step = _apply(self._asked, [kind.levels[place] for kind, place in zip(kinds, places)])
+        options = dataclasses.replace(step.options, recompute=True, **dict.fromkeys(_LAYOUT, True))
+        most = max(1, step.batch_size // options.replicas)
+        tried = (dataclasses.replace(options, micro_batches=parts) for parts in {options.micro_batches, most})
+        return any(self._peak(step._replace(options=one)) <= fitting.usable(self._memory) for one in tried)
+
+    def _peak(self, step: Step) -> int:
+        return forecast(self._config, tokens=step.tokens, batch_size=step.batch_size, options=step.options).peak
+
+
+def _changes(config: BertConfig, asked: Step) -> list[_Change]:
+    """Returns the kinds of changes, the mildest first: the same model, all of it trained on whole texts, goes before others."""
+    return [
+        _Change("activations are rounded to half precision", list(_precisions(asked))),
+        _Change("smaller batches, so more steps an epoch", list(_batches(asked))),
+        _Change("frozen parts keep their weights", list(_frozen(config, asked))),
+        _Change("longer texts are cut off", list(_lengths(asked))),
+    ]
+
+
+def _precisions(asked: Step) -> Iterator[_Level]:
+    if BYTES[asked.options.precision] == FLOAT:
+        yield _Level("--precision=bfloat16", lambda step: _with(step, precision="bfloat16"))
+
+
+def _batches(asked: Step) -> Iterator[_Level]:
+    size = asked.batch_size // 2
+    while size >= asked.options.replicas:
+        yield _Level(f"--train_batch_size={size}", lambda step, size=size: _smaller(step, size))
+        size //= 2
+
+
+def _frozen(config: BertConfig, asked: Step) -> Iterator[_Level]:
+    given = asked.options.frozen
+    for count in range(config.num_hidden_layers + 1):
+        parts = given | {EMBEDDINGS, *range(count)}
+        if parts != given:
+            yield _Level(f"--freeze={fitting.written(parts)}", lambda step, parts=parts: _with(step, frozen=parts))
+
+
+def _lengths(asked: Step) -> Iterator[_Level]:
+    for tokens in range((asked.tokens - 1) // _LENGTHS_APART * _LENGTHS_APART, 0, -_LENGTHS_APART):
+        yield _Level(f"--max_seq_length={tokens}", lambda step, tokens=tokens: _cut(step, tokens))
+
+
+def _with(step: Step, **changes: object) -> Step:
+    return step._replace(options=dataclasses.replace(step.options, **changes))  # type: ignore[arg-type]
+
+
+def _smaller(step: Step, batch_size: int) -> Step:
+    parts = min(step.options.micro_batches, max(1, batch_size // step.options.replicas))
+    return _with(step, micro_batches=parts)._replace(batch_size=batch_size)
+
+
+def _cut(step: Step, tokens: int) -> Step:
+    """Returns a step with shorter sequences; they hold no less of real tokens, so far as these fit."""
+    real = step.tokens * (1.0 - step.options.padding)
+    return _with(step, padding=max(0.0, 1.0 - real / tokens))._replace(tokens=tokens)
+
+
+def _apply(step: Step, levels: Sequence[_Level]) -> Step:
+    for level in levels:
+        step = level.apply(step)
+    return step
+
+
+def _kinds(combination: Combination) -> frozenset[str]:
+    return frozenset(flag.partition("=")[0] for flag in combination.flags)
+
+
+def _cost(combination: Combination) -> tuple[float, int]:
+    return combination.slowdown, len(combination.flags)
