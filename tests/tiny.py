@@ -44,12 +44,12 @@ class TinyProject:
         return [f"--{name}={str(value).lower() if isinstance(value, bool) else value}" for name, value in values.items()]
 
 
-def write_project(folder: Path) -> TinyProject:
+def write_project(folder: Path, *, layers: int = 2) -> TinyProject:
     """Writes all files; the same ones on every call."""
     model, data = folder / "model", folder / "data"
     model.mkdir(parents=True)
     data.mkdir()
-    config = BertConfig.tiny(vocab_size=len(TOKENS))
+    config = dataclasses.replace(BertConfig.tiny(vocab_size=len(TOKENS)), num_hidden_layers=layers)
     (model / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
     (model / "bert_config.json").write_text(config.to_json(), encoding="utf-8")
     write_checkpoint(model / "bert_model.ckpt", random_weights(config))

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+from absl import logging
 
 from bert_tf import atomic, documents, files, lock
 from bert_tf.config import BertConfig
@@ -198,9 +201,9 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
       OutputError: the chief does not come, has other settings, or writes to a folder that this machine does not see.
     """
     limit = time.monotonic() + patience_s
-    while True:
+    wanted = documents.json_value(documents.to_json(record[DETERMINING]))
+    for tries in itertools.count(1):
         earlier = load_record(output_dir)
-        wanted = documents.json_value(documents.to_json(record[DETERMINING]))
         if earlier is not None and not _differences(earlier[DETERMINING], wanted):
             return
         if time.monotonic() > limit:
@@ -209,6 +212,8 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
                 f"{output_dir}: holds {found}, and the chief has not begun this one within {patience_s:.0f} s;"
                 " give all machines the same flags and a folder that they share"
             )
+        if tries == 2:
+            logging.info("waiting until the chief has begun this run in %s", output_dir)
         time.sleep(0.2)
 
 

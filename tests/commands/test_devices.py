@@ -17,6 +17,7 @@ from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause
 from bert_tf.runtime.inventory import Inventory, LogicalDevice, PhysicalDevice, UnusableGpu
 from bert_tf.runtime.settings import DeviceSettings
+from tests import processes
 
 LAPTOP = devices.Report(
     Inventory(
@@ -150,8 +151,9 @@ def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]
     """Runs the command without GPUs, so that there is a CPU to split."""
     kept = {name: value for name, value in os.environ.items() if name not in ("TF_CONFIG", "TF_CPP_MIN_LOG_LEVEL")}
     environment = {**kept, "CUDA_VISIBLE_DEVICES": "-1", **environment}
-    command = [sys.executable, "-m", "bert_tf", "devices", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=120)
+    done = processes.run(["-m", "bert_tf", "devices", *arguments], environment=environment)
+    done.check_returncode()
+    return done
 
 
 def test_this_machine_with_two_virtual_devices():

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import tensorflow as tf
 
 from bert_tf.estimator.placement_log import PLACEMENT_FILE, Moved, Placed, PlacementHook, placed_operations, summary
+from tests import processes
 from tests.estimator.placement_check import VARIANTS
 
 tf1 = tf.compat.v1
@@ -30,9 +29,7 @@ FORWARD, BACKWARD = 8, 20
 @pytest.fixture(scope="module")
 def report():
     """What tests/estimator/placement_check.py reports; in a process of its own, since devices are set up only once."""
-    script = Path(__file__).with_name("placement_check.py")
-    command = [sys.executable, "-m", f"tests.estimator.{script.stem}"]
-    result = subprocess.run(command, cwd=script.parents[2], capture_output=True, text=True, timeout=300, check=False)
+    result = processes.run(["-m", "tests.estimator.placement_check"])
     assert result.returncode == 0, result.stderr[-2000:]
     return json.loads(result.stdout)
 

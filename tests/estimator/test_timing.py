@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 import time
-from pathlib import Path
 
 import pytest
 import tensorflow as tf
@@ -16,6 +13,7 @@ from bert_tf.estimator.hooks import CheckpointHook
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
+from tests import processes
 from tests.estimator import toy
 from tests.estimator.timing_check import LARGE, SHORT, SLOW, slow_features
 
@@ -124,9 +122,7 @@ def test_micro_batches_are_one_step(tmp_path):
 @pytest.fixture(scope="module")
 def one_core():
     """What tests/estimator/timing_check.py reports; in a process of its own, since devices are set up only once."""
-    command = [sys.executable, "-m", "tests.estimator.timing_check"]
-    root = Path(__file__).parents[2]
-    result = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
+    result = processes.run(["-m", "tests.estimator.timing_check"])
     assert result.returncode == 0, result.stderr[-2000:]
     return json.loads(result.stdout)
 

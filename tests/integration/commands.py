@@ -1,53 +1,50 @@
-"""Runs the whole command as a user does, in a process of its own."""
+"""Runs the whole command as a user does, in a process of its own; forked, see `processes`."""
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
-import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.report import drawing
+from tests import processes
 
 PROJECT = Path(__file__).resolve().parents[2]
 _LIMIT = 120  # seconds
 
 
-def start(arguments: list[str], *, variables: dict[str, str] | None = None, **settings) -> subprocess.Popen:
-    """Starts run_classifier.py with its output in pipes, and with further variables of the environment."""
+def start(
+    arguments: list[str], *, variables: dict[str, str] | None = None, before: Callable[[], Any] | None = None
+) -> processes.Forked:
+    """Starts run_classifier.py, with further variables of the environment; the charts of its page are left out."""
     environment = {k: v for k, v in os.environ.items() if k not in ("GLUE_DIR", "BERT_BASE_DIR", "TF_CPP_MIN_LOG_LEVEL")}
-    environment.update(variables or {})
-    return subprocess.Popen(
-        [sys.executable, PROJECT / "run_classifier.py", *map(str, arguments)],
-        cwd=PROJECT,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        **settings,
-    )
+    command = [PROJECT / "run_classifier.py", *map(str, arguments)]
+    begin = functools.partial(_begin, before)
+    return processes.start(command, environment={**environment, **(variables or {})}, before=begin)
 
 
-def finish(process: subprocess.Popen) -> subprocess.CompletedProcess:
-    """Waits for the end; a process that hangs fails the test."""
-    with process:
-        try:
-            output, errors = process.communicate(timeout=_LIMIT)
-        except BaseException:
-            process.kill()
-            raise
-    return subprocess.CompletedProcess(process.args, process.returncode, output, errors)
+def _begin(before: Callable[[], Any] | None) -> None:
+    drawing.svg = lambda _: ""
+    if before is not None:
+        before()
 
 
-def run(arguments: list[str], **settings) -> subprocess.CompletedProcess:
+finish = processes.finish
+
+
+def run(arguments: list[str], **settings: Any) -> subprocess.CompletedProcess[str]:
     """Runs a command line to its end."""
     return finish(start(arguments, **settings))
 
 
-def wait_for_step(folder: Path, step: int, process: subprocess.Popen) -> None:
+def wait_for_step(folder: Path, step: int, process: processes.Forked) -> None:
     """Returns when metrics.jsonl has the line of a step."""
     metrics, limit = folder / "metrics.jsonl", time.monotonic() + _LIMIT
     while not metrics.exists() or metrics.read_text().count("\n") < step:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import shutil
+import subprocess
+import sys
 
 import pytest
 
@@ -28,7 +30,8 @@ def train_flags(project):
 def finished(tmp_path_factory, train_flags):
     """The folder of a run that was trained, evaluated and used, and what the command said."""
     folder = tmp_path_factory.mktemp("finished") / "out"
-    result = commands.run(train_flags(folder, do_eval=True, do_predict=True))
+    command = [sys.executable, "run_classifier.py", *train_flags(folder, do_eval=True, do_predict=True)]  # not forked
+    result = subprocess.run(command, cwd=commands.PROJECT, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     return folder, result
 

@@ -121,13 +121,14 @@ def test_a_full_disk_is_one_line_for_the_user(tmp_path, train_flags):
     assert left == []
 
 
+def limit_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
+
+
 def test_a_limit_on_file_sizes_is_one_line_for_the_user(tmp_path, train_flags):
     # The first file beyond the limit is a checkpoint or the event file, which a thread writes.
-    def limit():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (9_000, 9_000))
-
-    result = commands.run(train_flags(tmp_path / "out", log_every_n_steps=60), preexec_fn=limit)
+    result = commands.run(train_flags(tmp_path / "out", log_every_n_steps=60, verbosity=-1), before=limit_files)
     assert result.returncode == 2, result.stderr
     (error,) = commands.errors(result)
     assert error.startswith(f"error: {tmp_path}/out: cannot write: ")

@@ -16,6 +16,7 @@ from bert_tf.errors import LostPeerError
 from bert_tf.estimator import run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
+from tests.tiny import write_project
 
 STEPS = 160
 WITHIN = 60.0  # seconds until a job knows that a worker is gone
@@ -49,11 +50,13 @@ def finish(workers):
 
 
 @pytest.fixture(scope="module")
-def flags_of(train_flags):
-    """Flags of a run that is long enough to be interrupted."""
+def flags_of(tmp_path_factory):
+    """Flags of a run that is long enough to be interrupted, of a model that is quickly built."""
+    project = write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
     def flags(folder, **extra):
-        return train_flags(folder, num_train_epochs=32, save_checkpoints_steps=20, **extra)
+        settings = {"num_train_steps": STEPS, "learning_rate": 0.003, "save_checkpoints_steps": 20, "log_every_n_steps": 1}
+        return project.flags(folder, do_train=True, **{**settings, **extra})
 
     return flags
 
@@ -99,10 +102,9 @@ def test_each_says_how_the_batch_is_shared(two_processes):
         assert "Batch size = 8 over 2 replicas, 4 each" in result.stderr
 
 
-@pytest.mark.parametrize("victim", [pytest.param(0, id="chief", marks=pytest.mark.slow), pytest.param(1, id="worker")])
-def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_path, flags_of, one_process, victim):
-    folder = tmp_path / "out"
-    workers = start_workers(flags_of(folder))
+def kill(victim, folder, flags):
+    """Starts two machines, kills one of them on the way, and returns what the other says."""
+    workers = start_workers(flags)
     try:
         commands.wait_for_step(folder, 30, workers[victim])
         workers[victim].send_signal(signal.SIGKILL)
@@ -112,45 +114,58 @@ def test_a_job_whose_worker_is_killed_stops_and_goes_on_when_started_again(tmp_p
         for worker in workers:
             worker.kill()
     assert time.monotonic() - killed < WITHIN
+    return survivor
+
+
+def tell(told, folder, flags):
+    """Starts two machines, and sends a signal to one of them on the way; returns what both say, and the last step."""
+    before = len(metrics_lines(folder)) if folder.exists() else 0
+    workers = start_workers(flags)
+    commands.wait_for_step(folder, before + 10, workers[0])
+    workers[told].send_signal(signal.SIGTERM)
+    return finish(workers), metrics_lines(folder)[-1]["step"]
+
+
+@pytest.mark.parametrize(
+    ("victim", "told"),
+    [
+        pytest.param(1, 0, id="worker killed, chief told"),
+        pytest.param(0, 1, id="chief killed, worker told", marks=pytest.mark.slow),
+    ],
+)
+def test_what_happens_to_one_happens_to_all_and_the_run_goes_on(tmp_path, flags_of, one_process, victim, told):
+    """A machine is killed, started again and told to stop; then one machine with two devices ends what they began."""
+    folder = tmp_path / "out"
+    survivor = kill(victim, folder, flags_of(folder))
     assert survivor.returncode == LostPeerError.status == 75
     (line,) = commands.errors(survivor)
     assert line.startswith(f"error: worker {victim} (localhost:")
     assert line.endswith("start all workers again with the same command: training continues from the last checkpoint")
     assert "Traceback" not in survivor.stderr
 
-    # The same machines again, or one with two devices: checkpoints are at home everywhere.
-    again = start_workers(flags_of(folder)) if victim else [commands.start(flags_of(folder, virtual_devices=2))]
-    results = finish(again)
-    assert {result.returncode for result in results} == {0}, results[0].stderr[-3000:]
+    results, step = tell(told, folder, flags_of(folder))
     assert "continuing from step " in results[0].stderr
-    losses = [line["loss"] for line in metrics_lines(folder)]
-    np.testing.assert_allclose(losses, [line["loss"] for line in metrics_lines(one_process)], rtol=1e-4)
-
-
-@pytest.mark.parametrize("told", [pytest.param(0, id="chief"), pytest.param(1, id="worker", marks=pytest.mark.slow)])
-def test_a_signal_to_one_stops_all_after_the_same_step_with_a_checkpoint(tmp_path, flags_of, told):
-    folder = tmp_path / "out"
-    workers = start_workers(flags_of(folder))
-    commands.wait_for_step(folder, 30, workers[0])
-    workers[told].send_signal(signal.SIGTERM)
-    results = finish(workers)
     assert [result.returncode for result in results] == [130, 130], results[0].stderr[-2000:]
-    step = metrics_lines(folder)[-1]["step"]
     assert step < STEPS
     for result in results:
         assert f"stopped by SIGTERM at step {step}; the same command continues there" in result.stderr
+
+    ended = commands.run(flags_of(folder, virtual_devices=2))  # checkpoints are at home everywhere
+    assert f"continuing from step {step} of {STEPS}" in ended.stderr
+    losses = [line["loss"] for line in metrics_lines(folder)]
+    np.testing.assert_allclose(losses, [line["loss"] for line in metrics_lines(one_process)], rtol=1e-4)
 
 
 def test_a_worker_waits_until_the_chief_has_deleted_another_run(tmp_path, two_processes, flags_of):
     """The folder holds a finished run; were it taken for this one, the worker would have nothing left to train."""
     folder = shutil.copytree(two_processes[0], tmp_path / "copy")
-    flags = flags_of(folder, seed=7, overwrite_output_dir=True)
+    flags = flags_of(folder, seed=7, num_train_steps=4, overwrite_output_dir=True)
     configurations = cluster_of(2)
     worker = commands.start(flags, variables=configurations[1])
-    time.sleep(8)  # the chief is late
+    worker.wait_for("waiting until the chief has begun this run")
     results = finish([commands.start(flags, variables=configurations[0]), worker])
     assert [result.returncode for result in results] == [0, 0], results[1].stderr[-2000:]
-    assert len(metrics_lines(folder)) == STEPS
+    assert len(metrics_lines(folder)) == 4
 
 
 def test_what_one_machine_saves_no_other_deletes(tmp_path):
