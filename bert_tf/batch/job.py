@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from bert_tf import documents, files
-from bert_tf.documents import DocumentError
+from bert_tf.documents import LARGEST_SETTING, DocumentError
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tables import FORMATS
 
 Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
 T = TypeVar("T")
-
-_LARGEST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -178,8 +176,8 @@ def _switch(value: Any) -> bool:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("a whole number from 1 on")
-    if value > _LARGEST:
-        raise ValueError(f"a number up to {_LARGEST}")
+    if value > LARGEST_SETTING:
+        raise ValueError(f"a number up to {LARGEST_SETTING}")
     return value
 
 

@@ -150,8 +150,8 @@ def _check(job: Job, ways: Ways, lengths: Lengths, memory: int) -> None:
     if parts_that_fit is not None:
         helps.append(f"--gradient_accumulation_steps={parts_that_fit.micro_batches}")
     helps += [] if ways.recompute else ["--recompute"]
-    mend = f"try {', '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
+    remedy = f"try {', '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.job.check_memory:
-        logging.warning("%s, and may run out of it: %s", said, mend)
+        logging.warning("%s, and may run out of it: %s", said, remedy)
         return
-    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {mend}, --nocheck_memory trains all the same"])
+    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

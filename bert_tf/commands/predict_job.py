@@ -34,7 +34,7 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
       environment: of the process.
 
     Raises:
-      BertError: something that the user can mend.
+      BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
     job = dataclasses.replace(job, files=tuple(map(_with_pipes, job.files)))
