@@ -17,7 +17,8 @@ from bert_tf.batch import computer, trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.computer import Computer, Ways
 from bert_tf.batch.job import Given
-from bert_tf.batch.results_table import ResultsTable, Row
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.spec import SentenceFeatures
@@ -162,9 +163,11 @@ def _row(
         task=task.name,
         split=dataset.split,
         metrics=dict(measured.metrics),
+        intervals_95={name: list(ends) for name, ends in measured.intervals.items()},
         loss=measured.loss,
         examples=len(logits),
         examples_per_second=len(logits) / seconds,
+        collapsed=measured.collapsed,
         settings=settings,
     )
 
@@ -183,4 +186,6 @@ def _put(table: ResultsTable, row: Row) -> Row:
     else:
         values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
         logging.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
+    if row.warning:
+        logging.warning("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.warning)
     return row

@@ -12,7 +12,8 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.flags import LARGEST, Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
@@ -144,7 +145,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
-        Flag("best_metric", str, None, "what the best checkpoint has most of: a metric, or loss for the least; else the first"),
+        Flag("best_metric", str, None, "what tells the best checkpoint (of equals loss does): metric or loss; else the first"),
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
@@ -364,8 +365,8 @@ def seed_numbers(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= LARGEST:
-            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write numbers up to {LARGEST} with commas, or 1-5")
+        if not first <= last <= LARGEST_SETTING:
+            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write numbers to {LARGEST_SETTING} with commas, or 1-5")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

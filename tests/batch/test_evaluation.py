@@ -19,6 +19,7 @@ from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.tasks.base import HeadSpec
+from bert_tf.tasks.evaluation import evaluate_logits
 from bert_tf.tasks.registry import get_task
 from tests.batch.runs import changed, torn, ways, write_run
 
@@ -85,6 +86,17 @@ def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
     assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
 
 
+def test_intervals_and_the_warning_are_those_of_the_classifier(tmp_path, run, dev, caplog):
+    evaluate(tmp_path, [str(run / "model.ckpt-100")], [dev])
+    (found,) = ResultsTable(tmp_path, []).rows
+    logits = np.eye(2, dtype=np.float32)[np.zeros(len(dev.examples), int)]  # the tiny model takes all for the first class
+    expected = evaluate_logits(dev.task.head, dev.task.labels, dev.task.metrics, logits, dev.label_ids)
+    assert found.metrics == expected.metrics
+    assert found.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
+    assert found.collapsed == expected.collapsed == "all predictions are 0"
+    assert "MRPC dev: nothing was learned: all predictions are 0" in caplog.text
+
+
 def test_one_graph_and_one_set_of_features_for_all(tmp_path, run, dev, train, built):
     assert evaluate(tmp_path, [f"{run}:all"], [dev, train]) == 0
     assert built == {"graphs": 1, "features": 2, "logits": 6}
@@ -139,11 +151,11 @@ def test_a_broken_checkpoint_is_a_row_and_stops_no_other(tmp_path, project, run,
     assert good.step == 20
 
 
-def test_a_mended_checkpoint_is_tried_again(tmp_path, run, dev):
-    mended = torn(tmp_path / "mended", run, 40)
-    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 1
-    shutil.copytree(run, mended, dirs_exist_ok=True)
-    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 0
+def test_a_repaired_checkpoint_is_tried_again(tmp_path, run, dev):
+    repaired = torn(tmp_path / "repaired", run, 40)
+    assert evaluate(tmp_path, [str(repaired / "model.ckpt-40")], [dev]) == 1
+    shutil.copytree(run, repaired, dirs_exist_ok=True)
+    assert evaluate(tmp_path, [str(repaired / "model.ckpt-40")], [dev]) == 0
 
 
 def test_weights_in_half_precision_are_measured(tmp_path, run, dev):
