@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from bert_tf.errors import OutputError
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
+_DIGITS = 16  # of the names of claims
 _BEST = "best"  # what the file says of a row beside its fields
 
 
@@ -41,10 +44,19 @@ class ResultsTable:
         """All rows in their order."""
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
-    def has(self, checkpoint: str, task: str, split: str, settings: Mapping[str, Any]) -> bool:
-        """Whether a row is there, without an error and with these settings."""
-        row = self._rows.get((checkpoint, task, split))
-        return row is not None and row.error is None and row.settings == settings
+    def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
+        """Claims a row among the jobs that write to the folder, see `lock.claiming`."""
+        name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+        return lock.claiming(self._folder / f"row-{name}", wait=wait)
+
+    def stored(self, key: Key) -> Row | None:
+        """Returns a row as it is on disk by now; None where there is none.
+
+        Raises:
+          OutputError: the table is damaged.
+        """
+        self._rows = self._stored()
+        return self._rows.get(key)
 
     def put(self, row: Row) -> bool:
         """Adds a row, or replaces its like; both files are whole at any moment.

@@ -48,6 +48,10 @@ class Row:
         """What a row is the only one of."""
         return self.checkpoint, self.task, self.split
 
+    def is_of(self, settings: Mapping[str, Any]) -> bool:
+        """Whether it has numbers, and these settings decided on them."""
+        return self.error is None and self.settings == settings
+
     @property
     def warning(self) -> str | None:
         """What to say of a model that has learned nothing."""

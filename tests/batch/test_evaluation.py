@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,6 +15,7 @@ from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Row
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run as estimator_run
@@ -190,6 +193,33 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path, run, dev, train
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     again = ResultsTable(tmp_path / "killed", []).rows
     assert [row for row in again if row in kept and row.error is None] == [row for row in kept if row.error is None]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Measures nothing, but holds each job in its first row until the other is in one too; counts the rows."""
+    measured, meeting = [], threading.Barrier(2, timeout=60)
+
+    def row(due, *_):
+        measured.append(due.key)
+        if len(measured) <= meeting.parties:
+            meeting.wait()
+        if due.checkpoint.step == 100:
+            return evaluation._failed(due.checkpoint, due.dataset, CheckpointError("torn"))
+        return Row(due.checkpoint.prefix, 1, "MRPC", due.dataset.split, {"accuracy": 0.5}, 1.0, 2, 3.0, settings=due.settings)
+
+    monkeypatch.setattr(evaluation, "_row", row)
+    return measured
+
+
+def test_two_jobs_on_one_folder_measure_each_row_once_and_both_know_all(tmp_path, run, dev, train, at_once):
+    found, datasets = named([f"{run}:all"]), [dev, train]
+    tables = [ResultsTable(tmp_path, []) for _ in range(2)]
+    with ThreadPoolExecutor() as jobs:
+        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, Given(), ways()) for table in tables]
+    assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in found for data in datasets)
+    assert [{row.key for row in table.rows} for table in tables] == [set(at_once)] * 2
+    assert [sorted(row.split for row in end.result()) for end in ends] == [["dev", "train"]] * 2  # what failed is known to both
 
 
 def test_other_data_or_weights_are_measured_again(tmp_path, run, dev, built):

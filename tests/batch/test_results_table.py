@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import threading
 
 import pytest
@@ -68,12 +69,25 @@ def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path
     assert table(tmp_path, rows=reversed(ROWS)).rows == [earlier, *ROWS]
 
 
-def test_a_row_is_there_only_with_the_same_settings_and_without_an_error(tmp_path):
-    made = table(tmp_path)
-    assert made.has(*FIRST.key, SETTINGS)
-    assert not made.has(*FIRST.key, {**SETTINGS, "max_seq_length": 64})
-    assert not made.has("run/a-9", "MRPC", "dev", SETTINGS)
-    assert not made.has(*BROKEN.key, {})
+def test_a_row_is_of_its_settings_alone_and_of_none_with_an_error():
+    assert FIRST.is_of(SETTINGS)
+    assert not FIRST.is_of({**SETTINGS, "max_seq_length": 64})
+    assert not BROKEN.is_of({})
+
+
+def test_what_another_job_has_written_is_there(tmp_path):
+    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
+    assert first.stored(FIRST.key) is None
+    second.put(FIRST)
+    assert first.stored(FIRST.key) == FIRST
+
+
+def test_a_row_is_claimed_by_one_job(tmp_path):
+    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
+    with first.claiming(FIRST.key) as alone, second.claiming(FIRST.key) as other, second.claiming(BETTER.key) as another_row:
+        assert (alone, another_row) == (None, None)
+        assert other.startswith(f"process {os.getpid()} on ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_row_takes_the_place_of_its_like(tmp_path):

@@ -158,6 +158,22 @@ def test_a_damaged_record_does_not_stop_the_other_checkpoints(project, tmp_path)
     assert whole["examples"] == 3
 
 
+@pytest.mark.slow
+def test_two_processes_divide_the_rows_and_take_over_those_of_a_killed_one(project, tmp_path):
+    run = write_run(tmp_path / "run", project, steps=range(1, 9))
+    flags = {"task_name": "MRPC", "data_dir": project.data_dir, "checkpoints": f"{run}:all", "output_dir": tmp_path / "e"}
+    command = [sys.executable, "-m", "bert_tf", "evaluate", *(f"--{name}={value}" for name, value in flags.items())]
+    first, second = (subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2))
+    with first, second:
+        said = "".join(iter(lambda: "" if " examples/s)" in (line := first.stderr.readline()) else line, ""))
+        first.kill()
+        _, errors = second.communicate(timeout=120)
+    assert second.returncode == 0, said
+    assert [row["step"] for row in rows(tmp_path / "e")] == list(range(1, 9))
+    assert errors.count(" examples/s)") + errors.count("another job has done it") + errors.count("is in the table already") == 8
+    assert [path.name for path in (tmp_path / "e").iterdir() if "claim" in path.name] == []
+
+
 def test_splits_and_files_of_a_job(project, run, tmp_path):
     shutil.copy(project.data_dir / "train.tsv", tmp_path / "more.tsv")
     tasks = [
