@@ -78,21 +78,23 @@ class EvaluateJob:
 
 @dataclasses.dataclass(frozen=True)
 class FilePair:
-    """A file to predict, and where the predictions go; `-` is a pipe."""
+    """A file to predict, and where the predictions go; `-` is a pipe. For formats see `output_form.of`."""
 
     input: str
     output: str
+    output_format: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class PredictJob:
-    """Files by one checkpoint; `task_name` is for weights without a record of their training."""
+    """Files by one checkpoint; `task_name` is for weights without a record of their training, formats for files without one."""
 
     model: Given
     columns: Columns
     checkpoint: str
     files: tuple[FilePair, ...]
     task_name: str | None = None
+    output_format: str | None = None
     predict_batch_size: int | None = None
     skip_bad_rows: bool = False
 
@@ -217,7 +219,7 @@ _READERS: dict[str, Read] = {
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
     **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),
-    "file_format": _one_of(*FORMATS),
+    **dict.fromkeys(("file_format", "output_format"), _one_of(*FORMATS)),
     "long_text": _one_of(*CUTS),
     "checkpoints": _several(_text),
     "tasks": _several(_task),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import gzip
+from pathlib import Path
 
 import pytest
 
@@ -49,6 +51,16 @@ def test_the_output_is_that_of_a_local_job_byte_for_byte(prefix, files, tmp_path
         with open(pair.output, "rb") as file:
             assert file.read() == (tmp_path / "local.tsv").read_bytes()
     predictor.close()
+
+
+def test_the_output_is_what_its_name_says(prefix, files, tmp_path):
+    reads, predictor = reader(trained.load(prefix, Given())), load(prefix)
+    by_beam, local = (FilePair(files[0].input, str(tmp_path / name)) for name in ("beam.csv.gz", "local.csv.gz"))
+    beam.predict([by_beam], reads, functools.partial(load, prefix), RUNNER)
+    stream.predict(local, reads, predictor, {})
+    predictor.close()
+    assert Path(by_beam.output).read_bytes() == Path(local.output).read_bytes()
+    assert gzip.decompress(Path(local.output).read_bytes()).startswith(b"id,label,")
 
 
 def test_nothing_but_the_output_is_left(files, prefix, tmp_path):

@@ -106,6 +106,19 @@ def test_several_files_with_one_graph(project, run, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "more.tsv").read_bytes().startswith(HEADER + b"test-1\t")
 
 
+def test_each_file_is_written_as_its_name_or_the_job_says(project, run, tmp_path):
+    source = str(project.data_dir / "test.tsv")
+    files = [
+        {"input": source, "output": str(tmp_path / "a.tsv")},
+        {"input": source, "output": str(tmp_path / "b"), "output_format": "csv"},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files, "output_format": "jsonl"}))
+    assert main(job=tmp_path / "job.json") == 0
+    assert [(tmp_path / name).read_text()[:4] for name in "a.tsv b".split()] == ['{"id', "id,l"]
+    assert main(job=tmp_path / "job.json", output_format="tsv") == 0
+    assert (tmp_path / "a.tsv").read_bytes().startswith(HEADER)
+
+
 def test_the_newest_checkpoint_of_a_folder_predicts(project, run, tmp_path):
     for name, checkpoint in (("newest", run), ("step_40", run / "model.ckpt-40"), ("step_20", run / "model.ckpt-20")):
         assert main(checkpoint=checkpoint, input=project.data_dir / "test.tsv", output=tmp_path / name) == 0
@@ -130,6 +143,7 @@ def test_other_flags_make_another_output(project, run, tmp_path):
         ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
         ("{run}", [("-", "b"), ("-", "c")], "the standard input can be read once"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
+        ("{run}", [("a", "b.parquet")], "b.parquet: cannot write that; name it .tsv, .csv, .jsonl"),
         ("{run}", [("a", "b/")], "b/: is a folder; name a file to write"),
         ("{run}", [("a", "{run}")], "run: is a folder; name a file to write"),
     ],
