@@ -8,10 +8,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from bert_tf import documents
 from bert_tf.tasks import scores
 from bert_tf.tasks.base import REGRESSION, HeadSpec
 from bert_tf.tasks.tables import JSONL, TSV
@@ -70,7 +70,7 @@ class Layout:
     def _objects(self, rows: Iterable[tuple[str, Any, list[str]]]) -> str:
         is_number = self.head.kind == REGRESSION
         values = ([id_, float(label) if is_number else label, *map(float, numbers)] for id_, label, numbers in rows)
-        return "".join(json.dumps(dict(zip(self.columns, row)), ensure_ascii=False) + "\n" for row in values)
+        return "".join(documents.to_json(dict(zip(self.columns, row)), ensure_ascii=False) + "\n" for row in values)
 
 
 def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:

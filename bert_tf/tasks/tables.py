@@ -10,6 +10,7 @@ import contextlib
 import csv
 import dataclasses
 import gzip
+import io
 import itertools
 import os
 import stat
@@ -195,12 +196,21 @@ def form_of(name: str) -> str | None:
 
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source) == STANDARD_INPUT:
-        return contextlib.nullcontext(sys.stdin.buffer)
+        return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
         files.check_plain(source)
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _standard_input() -> BinaryIO:
+    """Returns the standard input with a buffer of its own.
+
+    Python takes the lock of its own buffer as it ends, and crashes where a thread that waits for a line has it.
+    """
+    buffer = sys.stdin.buffer
+    return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
 
 
 def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:

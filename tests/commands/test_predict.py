@@ -208,23 +208,23 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
     assert capsys.readouterr().err == ("error: --beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'\n")
 
 
-def test_a_reader_that_leaves_ends_it_without_a_word(project, run, tmp_path):
-    header, *rows = (project.data_dir / "test.tsv").read_text().splitlines(keepends=True)
-    (tmp_path / "long.tsv").write_text(header + "".join(rows) * 1000)
-    command = [
-        sys.executable,
-        "-m",
-        "bert_tf",
-        "predict",
+def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):
+    flags = [
         f"--checkpoint={run}",
-        f"--input={tmp_path / 'long.tsv'}",
+        "--input=-",
         "--output=-",
+        "--text_a=1",
+        "--text_b=2",
+        "--file_format=tsv",
+        "--verbosity=-1",
     ]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    with subprocess.Popen(
-        [*command, "--verbosity=-1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    ) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    command = [sys.executable, "-m", "bert_tf", "predict", *flags]
+    with subprocess.Popen(command, env=environment, bufsize=0, **pipes) as process:
+        process.stdin.write(b"rain .\n")
         assert process.stdout.readline() == HEADER
         process.stdout.close()
+        process.stdin.write(b"bread .\n")
+        assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
-    assert process.returncode == 141
