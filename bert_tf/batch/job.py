@@ -166,7 +166,11 @@ def _text(value: Any) -> str:
 
 
 def _column(value: Any) -> str:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise ValueError("a column, by name or by number; of texts several with commas: title,body")
+    return value
 
 
 def _switch(value: Any) -> bool:

@@ -75,8 +75,14 @@ CUSTOM = (
     Flag("train_file", str, None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow"),
     Flag("dev_file", str, None, "the same for evaluation"),
     Flag("test_file", str, None, "the same for prediction; needs no labels"),
-    Flag("text_a", str, None, "column: a name, or a number from 1; else text, sentence, text_a + text_b or sentence1 + 2"),
-    Flag("text_b", str, None, "column of the second text, where --text_a is given and there are two"),
+    Flag(
+        "text_a",
+        str,
+        None,
+        "column, a name or a number from 1, or several with commas (title,body), joined by a space; else text, sentence,"
+        " text_a + text_b or sentence1 + 2",
+    ),
+    Flag("text_b", str, None, "the same of the second text, where --text_a is given and there are two"),
     Flag("label_column", str, "label", "column of the label"),
     Flag("id_column", str, None, "column of the ids that predictions carry; else split and line"),
     Flag("file_format", str, None, "tsv, csv or jsonl, where the suffix does not say it", None, FORMATS),
