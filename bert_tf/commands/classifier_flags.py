@@ -79,8 +79,7 @@ CUSTOM = (
         "text_a",
         str,
         None,
-        "column, a name or a number from 1, or several with commas (title,body), joined by a space; else text, sentence,"
-        " text_a + text_b or sentence1 + 2",
+        "column, or several joined by a space: title,body or 1,3; else text, sentence, text_a + b, sentence1 + 2",
     ),
     Flag("text_b", str, None, "the same of the second text, where --text_a is given and there are two"),
     Flag("label_column", str, "label", "column of the label"),
