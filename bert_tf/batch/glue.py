@@ -29,7 +29,7 @@ class Glue(NamedTuple):
 def of(rows: Iterable[Row]) -> Glue | None:
     """Returns the score of the best checkpoint for each task; None where fewer than two have all their dev splits.
 
-    Of checkpoints that are equal the one with the least loss counts.
+    Ties go to the checkpoint with less loss.
     """
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:

@@ -12,7 +12,7 @@ from bert_tf.text_table import table
 _FIRST = ("checkpoint", "step", "task", "split")
 _AFTER_METRICS = ("loss", "examples", "examples_per_second")
 _TEXTS = ("best", "checkpoint", "task", "split")
-_INTERVAL = " 95 %"
+_INTERVAL = " 95 %"  # ends the names of columns of the screen, of which only this is shown
 _SHORT = {"best": "", "examples_per_second": "examples/s"}
 _BEST = "*"
 
@@ -20,15 +20,8 @@ _BEST = "*"
 def as_tsv(rows: Sequence[Row]) -> str:
     """Returns a header and the rows; a metric that a task has not is an empty cell."""
     marked, metrics = best(rows), _metrics(rows)
-    names = [
-        *_FIRST,
-        *metrics,
-        *_AFTER_METRICS,
-        *(end for name in metrics for end in _ends(name)),
-        "collapsed",
-        "best",
-        "error",
-    ]
+    ends = [end for metric in metrics for end in _ends(metric)]
+    names = [*_FIRST, *metrics, *_AFTER_METRICS, *ends, "collapsed", "best", "error"]
     return "".join("\t".join(line) + "\n" for line in _cells(names, [_values(row, marked) for row in rows], _exact))
 
 

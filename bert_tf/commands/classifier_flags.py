@@ -150,7 +150,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
-        Flag("best_metric", str, None, "what tells the best checkpoint (of equals loss does): metric or loss; else the first"),
+        Flag("best_metric", str, None, "what tells the best checkpoint: a metric (ties: less loss) or loss; else the first"),
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
@@ -371,7 +371,8 @@ def seed_numbers(text: str) -> tuple[int, ...]:
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
         if not first <= last <= LARGEST_SETTING:
-            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write numbers to {LARGEST_SETTING} with commas, or 1-5")
+            known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
+            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

@@ -62,7 +62,7 @@ def line(step: int, results: Mapping[str, float]) -> Line:
 
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
-    """Returns the best evaluation by a result, of equals the one with the least loss; None where there is none."""
+    """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none."""
     return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS)), default=None)
 
 

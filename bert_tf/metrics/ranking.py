@@ -6,7 +6,7 @@ import math
 
 
 def rank(value: float, loss: float | None) -> tuple[float, float]:
-    """Returns what results are sorted by, the best last: the more of a metric, and of equals the less loss.
+    """Returns what results are sorted by, the best last: by a metric, and where that is equal by less loss.
 
     Args:
       value: of the metric.
