@@ -8,6 +8,7 @@ import glob
 import os
 import re
 import shutil
+import stat
 import sys
 import tempfile
 import zlib
@@ -18,7 +19,8 @@ from bert_tf import files
 from bert_tf.errors import OutputError
 
 # Names of what the process has open: a file that they lead to is not theirs to replace.
-_OPEN = re.compile(r"/dev/stdout|/dev/stderr|(?:/dev/fd|/proc/self/fd)/(\d+)")
+_NUMBERED = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
+_OPEN = re.compile(rf"/dev/stdout|/dev/stderr|{_NUMBERED.pattern}")
 _SHOWN = 48  # characters of a name in a temporary one, which may have 255 bytes
 TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may leave
 
@@ -35,7 +37,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """
     named = Path(path)
     with readable_errors(named):
-        if _OPEN.fullmatch(os.fspath(path)):
+        if _OPEN.fullmatch(os.fspath(path)) and not _is_other_pipe(os.fspath(path)):
             with _into_open(os.fspath(path)) as temporary:
                 yield temporary
             return
@@ -58,6 +60,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         else:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def _is_other_pipe(name: str) -> bool:
+    """Whether a name is that of an open pipe, as of `>(command)`, which is the same when it is opened anew."""
+    return bool(_NUMBERED.fullmatch(name)) and stat.S_ISFIFO(os.stat(name).st_mode)
 
 
 @contextlib.contextmanager

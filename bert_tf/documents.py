@@ -17,6 +17,8 @@ from typing import Any
 
 from bert_tf import files
 
+LARGEST_SETTING = 2**31 - 1  # of the whole numbers of flags and jobs; the seeds of replicas lie 2**32 apart
+
 _LARGEST = 1 << 24  # bytes of a document that a person or a tool writes; /dev/zero has no end
 _DEEPEST = 64  # brackets in brackets
 _LARGEST_YAML = 1 << 20  # characters; its reader takes six seconds for so many

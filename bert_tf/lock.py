@@ -67,6 +67,22 @@ def writing_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 
 @contextlib.contextmanager
+def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[str | None]:
+    """Claims something for the block; yields None, or who else has claimed it.
+
+    Args:
+      path: in a folder that exists; the name stands for what is claimed, and no such file is needed.
+      wait: until nobody else has it.
+
+    Raises:
+      OutputError: the folder cannot be written to.
+    """
+    target = Path(path)
+    with _noted(target.with_name(f".{target.name}.claim"), target.parent, wait=wait) as other:
+        yield other
+
+
+@contextlib.contextmanager
 def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
     """Waits until no other process is in such a block of the folder, which exists.
 
@@ -80,17 +96,27 @@ def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
-    """Holds a lock in whose way nobody waits, and says who does; `base` is the name of both files without their endings."""
+    """Holds a lock that nobody waits for; says who has it, where another process does."""
+    with _noted(base, place) as other:
+        if other is not None:
+            raise OutputError(f"{place}: {other}; wait until it ends, or {instead}")
+        yield
+
+
+@contextlib.contextmanager
+def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | None]:
+    """Holds a lock and notes who does; yields None, or who else has it. `base` names both files without their endings."""
     holder = base.with_name(f"{base.name}.json")
-    with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=False) as is_held:
+    with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=wait) as is_held:
         if not is_held:
-            raise OutputError(f"{place}: {_who(holder)}; wait until it ends, or {instead}")
+            yield _who(holder)
+            return
         since = time.strftime("%Y-%m-%d %H:%M:%S")
         said = documents.to_json({"host": socket.gethostname(), "pid": os.getpid(), "since": since})
         with atomic.readable_errors(place):
             holder.write_text(said, encoding="utf-8")
         try:
-            yield
+            yield None
         finally:
             with contextlib.suppress(OSError, UnicodeDecodeError):  # the folder may be gone, or made anew by another
                 if holder.read_text(encoding="utf-8") == said:

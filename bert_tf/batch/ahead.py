@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import queue
 import threading
+import time
 from collections.abc import Iterable, Iterator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -17,17 +20,7 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
     The thread does not keep the process from its end, wherever it waits: a pipe may never say more.
     """
-    made: queue.Queue[tuple[object, BaseException | None]] = queue.Queue(maxsize=1)
-
-    def make() -> None:
-        try:
-            for item in items:
-                made.put((item, None))
-            made.put((_END, None))
-        except BaseException as error:
-            made.put((_END, error))
-
-    threading.Thread(target=make, name="read ahead", daemon=True).start()
+    made = _made(items, 1)
     while True:
         item, error = made.get()
         if error is not None:
@@ -35,3 +28,45 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
         if item is _END:
             return
         yield item
+
+
+def gathered(items: Iterable[T], most: int, patience_s: float) -> Iterator[list[T]]:
+    """Yields lists of items as they come, in another thread as `ahead`; what is there when one fails comes before the failure.
+
+    Args:
+      items: that may take their time.
+      most: how many are in a list.
+      patience_s: how long the first item of a list waits for others, in seconds.
+    """
+    made = _made(items, most)
+    item, error = None, None
+    while item is not _END and error is None:
+        batch: list[T] = []
+        until = math.inf
+        with contextlib.suppress(queue.Empty):
+            while len(batch) < most:
+                item, error = made.get(timeout=max(0.0, until - time.monotonic()) if batch else None)
+                if item is _END or error is not None:
+                    break
+                until = until if batch else time.monotonic() + patience_s
+                batch.append(item)
+        if batch:
+            yield batch
+    if error is not None:
+        raise error
+
+
+def _made(items: Iterable[T], size: int) -> queue.Queue[tuple[Any, BaseException | None]]:
+    """Returns where a thread puts items, at last the end or an error, as far as there is room for them."""
+    made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=size)
+
+    def make() -> None:
+        try:
+            for item in items:
+                made.put((item, None))
+            made.put((_END, None))
+        except BaseException as error:
+            made.put((None, error))
+
+    threading.Thread(target=make, name="read ahead", daemon=True).start()
+    return made

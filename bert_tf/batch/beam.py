@@ -22,9 +22,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from bert_tf import atomic
-from bert_tf.batch import resumable
+from bert_tf.batch import output_form, resumable
 from bert_tf.batch.inputs import Inputs
 from bert_tf.batch.job import FilePair
+from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import BertError, FlagError
 from bert_tf.tasks.base import SentenceExample
@@ -37,6 +38,7 @@ class Chunk(NamedTuple):
     """Some of the examples of a file."""
 
     output: str  # where the predictions of the file go
+    form: OutputForm  # of that file
     number: int
     examples: list[SentenceExample]
 
@@ -120,7 +122,7 @@ def _readable_errors() -> Iterator[None]:
 
 def _chunks(pair: FilePair, inputs: Inputs) -> Iterator[Chunk]:
     for number, examples in enumerate(inputs.chunks(pair.input)):
-        yield Chunk(pair.output, number, examples)
+        yield Chunk(pair.output, output_form.of(pair.output, pair.output_format), number, examples)
 
 
 class _Predict(apache_beam.DoFn):
@@ -136,7 +138,8 @@ class _Predict(apache_beam.DoFn):
     def process(self, chunk: Chunk) -> Iterator[tuple[str, Part]]:
         path = _folder(chunk.output) / f"{chunk.number:08}-{uuid.uuid4().hex}"
         with atomic.replacing(path) as temporary:
-            temporary.write_bytes(self._predictor.lines(chunk.number, chunk.examples, self._predictor.read(chunk.examples)))
+            features = self._predictor.read(chunk.examples)
+            temporary.write_bytes(self._predictor.lines(chunk.number, chunk.examples, features, chunk.form))
         yield chunk.output, Part(chunk.number, str(path))
 
 

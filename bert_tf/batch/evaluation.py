@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from absl import logging
 from bert_tf.batch import computer, trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.division import divided
 from bert_tf.batch.job import Given
-from bert_tf.batch.results_table import ResultsTable, Row
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Key, Row
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.spec import SentenceFeatures
@@ -83,7 +85,8 @@ def evaluate(
 ) -> list[Row]:
     """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
 
-    Checkpoints of one architecture follow each other, so that each graph is built once.
+    Checkpoints of one architecture follow each other, so that each graph is built once. Jobs that fill one table at a time
+    divide the rows, and each ends when all of its own are there.
 
     Args:
       checkpoints: what to measure.
@@ -108,19 +111,59 @@ def evaluate(
             raise
         except BertError as error:
             unusable.append((checkpoint, error))
+    before = {row.key: row for row in table.rows}
     done = [_put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
-    first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
+    left = [due for due in _due(usable, datasets, ways) if not _is_there(due, before)]
     features = _Features()
-    decided = {"eval_batch_size": ways.batch_size, "precision": ways.precision}
-    with contextlib.closing(Computer(ways)) as computes:
-        for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
-            for dataset in datasets:
-                settings = {**model.settings, **decided, "data_sha256": dataset.digest}
-                if table.has(checkpoint.prefix, dataset.task.name, dataset.split, settings):
-                    logging.info("%s, %s %s: is in the table already", checkpoint.prefix, dataset.task.name, dataset.split)
-                else:
-                    done.append(_put(table, _row(checkpoint, model, dataset, computes, features, settings)))
+    ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
+    with contextlib.closing(Computer(ways)) as computes, contextlib.closing(ours):
+        for due in ours:
+            found = table.stored(due.key)
+            if found is not None and _is_settled(due, found, before):
+                logging.info("%s: another job has done it", due)
+                done.append(found)
+            else:
+                done.append(_put(table, _row(due, computes, features)))
     return [row for row in done if row.error]
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class _Due:
+    """A row to be measured, and what decides on its numbers."""
+
+    checkpoint: Named
+    model: Trained
+    dataset: Dataset
+    settings: dict[str, Any]
+
+    def __str__(self) -> str:
+        return f"{self.checkpoint.prefix}, {self.dataset.task.name} {self.dataset.split}"
+
+    @property
+    def key(self) -> Key:
+        return self.checkpoint.prefix, self.dataset.task.name, self.dataset.split
+
+
+def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], ways: Ways) -> Iterator[_Due]:
+    """Yields the rows; checkpoints of one architecture follow each other."""
+    first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
+    decided = {"eval_batch_size": ways.batch_size, "precision": ways.precision}
+    for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
+        for dataset in datasets:
+            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, "data_sha256": dataset.digest})
+
+
+def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
+    there = due.key in before and before[due.key].is_of(due.settings)
+    if there:
+        logging.info("%s: is in the table already", due)
+    return there
+
+
+def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
+    """Whether another job has measured a row since this one began, or has found that it cannot be measured."""
+    failed = found.error is not None and found.settings.items() <= due.settings.items() and found != before.get(due.key)
+    return failed or found.is_of(due.settings)
 
 
 def _described(checkpoint: Named, given: Given) -> Trained:
@@ -142,10 +185,8 @@ class _Features:
         return self._built[key]
 
 
-def _row(
-    checkpoint: Named, model: Trained, dataset: Dataset, computes: Computer, features: _Features, settings: dict[str, Any]
-) -> Row:
-    task = dataset.task
+def _row(due: _Due, computes: Computer, features: _Features) -> Row:
+    checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
     try:
         model.refuse(task.head, task.labels)
         step = computes.load(model)
@@ -162,10 +203,12 @@ def _row(
         task=task.name,
         split=dataset.split,
         metrics=dict(measured.metrics),
+        intervals_95={name: list(ends) for name, ends in measured.intervals.items()},
         loss=measured.loss,
         examples=len(logits),
         examples_per_second=len(logits) / seconds,
-        settings=settings,
+        collapsed=measured.collapsed,
+        settings=due.settings,
     )
 
 
@@ -183,4 +226,6 @@ def _put(table: ResultsTable, row: Row) -> Row:
     else:
         values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
         logging.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
+    if row.warning:
+        logging.warning("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.warning)
     return row

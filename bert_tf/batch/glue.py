@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.batch.results_table import Row
+from bert_tf.batch.rows import Row
+from bert_tf.metrics import ranking
 from bert_tf.metrics.glue import GLUE_METRICS, glue_score
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.glue import TASKS
@@ -26,7 +27,10 @@ class Glue(NamedTuple):
 
 
 def of(rows: Iterable[Row]) -> Glue | None:
-    """Returns the score of the best checkpoint for each task; None where fewer than two have all their dev splits."""
+    """Returns the score of the best checkpoint for each task; None where fewer than two have all their dev splits.
+
+    Ties go to the checkpoint with less loss.
+    """
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:
@@ -37,10 +41,15 @@ def of(rows: Iterable[Row]) -> Glue | None:
         results = {checkpoint: {task: _mean(task, splits)} for checkpoint, splits in whole.items()}
         if not results:
             continue
-        checkpoints[task] = max(results, key=lambda checkpoint: glue_score(results[checkpoint]))
+        checkpoints[task] = max(results, key=lambda name: ranking.rank(glue_score(results[name]), _loss(whole[name])))
         best.update(results[checkpoints[task]])
     return Glue(glue_score(best), checkpoints) if len(best) > 1 else None
 
 
 def _mean(task: str, splits: list[Row]) -> dict[str, float]:
     return {name: float(np.mean([row.metrics[name] for row in splits])) for name in GLUE_METRICS[task]}
+
+
+def _loss(splits: list[Row]) -> float | None:
+    losses = [row.loss for row in splits if row.loss is not None]
+    return float(np.mean(losses)) if losses else None

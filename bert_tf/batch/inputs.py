@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from bert_tf.batch import own_data
+from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
@@ -46,11 +47,12 @@ class Inputs:
     columns: Columns
     skip_bad_rows: bool
 
-    def chunks(self, source: str) -> Iterator[list[SentenceExample]]:
+    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[SentenceExample]]:
         """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
 
         Args:
           source: a path, or `-` for the standard input.
+          patience_s: seconds after which a chunk is yielded that is not full, since more may come late; None waits.
 
         Raises:
           DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
@@ -58,12 +60,10 @@ class Inputs:
         task = self.own if self.published is None or self._is_own(source) else self.published
         report = _LeftOut() if self.skip_bad_rows else tables.refuse
         examples = task.stream(tables.Once(source), task.splits("", TEST)[0], report)
-        chunk = list(itertools.islice(examples, CHUNK))
-        yield chunk
-        while len(chunk) == CHUNK:
-            chunk = list(itertools.islice(examples, CHUNK))
-            if chunk:
-                yield chunk
+        full = iter(lambda: list(itertools.islice(examples, CHUNK)), [])
+        chunks = full if patience_s is None else gathered(examples, CHUNK, patience_s)
+        yield next(chunks, [])
+        yield from chunks
         if isinstance(report, _LeftOut):
             report.say(source)
 

@@ -11,15 +11,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from bert_tf import documents, files
-from bert_tf.documents import DocumentError
+from bert_tf.documents import LARGEST_SETTING, DocumentError
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tables import FORMATS
 
 Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
 T = TypeVar("T")
-
-_LARGEST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,21 +78,23 @@ class EvaluateJob:
 
 @dataclasses.dataclass(frozen=True)
 class FilePair:
-    """A file to predict, and where the predictions go; `-` is a pipe."""
+    """A file to predict, and where the predictions go; `-` is a pipe. For formats see `output_form.of`."""
 
     input: str
     output: str
+    output_format: str | None = None
 
 
 @dataclasses.dataclass(frozen=True)
 class PredictJob:
-    """Files by one checkpoint; `task_name` is for weights without a record of their training."""
+    """Files by one checkpoint; `task_name` is for weights without a record of their training, formats for files without one."""
 
     model: Given
     columns: Columns
     checkpoint: str
     files: tuple[FilePair, ...]
     task_name: str | None = None
+    output_format: str | None = None
     predict_batch_size: int | None = None
     skip_bad_rows: bool = False
 
@@ -166,7 +166,11 @@ def _text(value: Any) -> str:
 
 
 def _column(value: Any) -> str:
-    return str(value) if isinstance(value, int) and not isinstance(value, bool) else _text(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise ValueError("a column, by name or by number; of texts several with commas: title,body")
+    return value
 
 
 def _switch(value: Any) -> bool:
@@ -178,8 +182,8 @@ def _switch(value: Any) -> bool:
 def _whole(value: Any) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         raise ValueError("a whole number from 1 on")
-    if value > _LARGEST:
-        raise ValueError(f"a number up to {_LARGEST}")
+    if value > LARGEST_SETTING:
+        raise ValueError(f"a number up to {LARGEST_SETTING}")
     return value
 
 
@@ -219,7 +223,7 @@ _READERS: dict[str, Read] = {
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
     **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),
-    "file_format": _one_of(*FORMATS),
+    **dict.fromkeys(("file_format", "output_format"), _one_of(*FORMATS)),
     "long_text": _one_of(*CUTS),
     "checkpoints": _several(_text),
     "tasks": _several(_task),

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 
 from bert_tf.batch import computer
 from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.trained import Trained
 from bert_tf.features.spec import SentenceFeatures
-from bert_tf.tasks import predictions
 from bert_tf.tasks.base import HeadSpec, SentenceExample
+from bert_tf.tasks.predictions import Layout
 
 
 class Predictor:
@@ -35,22 +36,22 @@ class Predictor:
         """Returns examples as the model reads them; may run beside `lines` in another thread."""
         return computer.features(examples, self._trained)
 
-    def lines(self, number: int, examples: Sequence[SentenceExample], features: SentenceFeatures) -> bytes:
+    def lines(self, number: int, examples: Sequence[SentenceExample], features: SentenceFeatures, form: OutputForm) -> bytes:
         """Returns a line for each example of a chunk, the header before those of the first.
 
         Args:
           number: of the chunk, from 0.
           examples: of the chunk.
           features: of the examples, from `read`.
+          form: what to write.
 
         Raises:
           BertError: memory is out, or the model computes what is no number.
         """
         logits = self._computer.logits(features)
-        lines = [predictions.header(self._head, self._labels)] if number == 0 else []
-        ids, separator = [example.guid for example in examples], self._trained.record.get("label_separator", ",")
-        lines += predictions.rows(self._head, self._labels, ids, logits, label_separator=separator)
-        return "".join(f"{line}\n" for line in lines).encode()
+        layout = Layout(self._head, self._labels, self._trained.record.get("label_separator", ","), form.form)
+        header = layout.header() if number == 0 else ""
+        return form.encode(header + layout.rows([example.guid for example in examples], logits))
 
     def close(self) -> None:
         """Frees session and memory."""

@@ -1,65 +1,25 @@
-"""The table of an evaluation job: results.json, which is the truth, results.tsv made of it, and a form for the screen."""
+"""The table of an evaluation job: results.json, which is the truth, results.tsv made of it."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
+import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic, documents, files, lock
+from bert_tf.batch.rows import Key, Row, best
+from bert_tf.batch.rows_text import as_tsv
 from bert_tf.errors import OutputError
-from bert_tf.text_table import table
 
 JSON_FILE, TSV_FILE = "results.json", "results.tsv"
 
-_FIRST = ("checkpoint", "step", "task", "split")
-_AFTER_METRICS = ("loss", "examples", "examples_per_second")
-_TEXTS = ("", "checkpoint", "task", "split")
-_BEST = "*"
-
-Key = tuple[str, str, str]
-
-
-@dataclasses.dataclass(frozen=True)
-class Row:
-    """One checkpoint by one split.
-
-    Attributes:
-      checkpoint: its prefix, or the name that was asked for.
-      step: of training; None where unknown.
-      task: its name.
-      split: its name, or a file.
-      metrics: the task's, the first one first.
-      loss: mean over examples, in nats; squared error of numbers.
-      examples: how many there are.
-      examples_per_second: how fast they were computed.
-      error: why there is nothing to tell.
-      settings: what decided on the numbers; of an error, what it was that could not be measured.
-    """
-
-    checkpoint: str
-    step: int | None
-    task: str
-    split: str
-    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    loss: float | None = None
-    examples: int | None = None
-    examples_per_second: float | None = None
-    error: str | None = None
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-
-    @property
-    def key(self) -> Key:
-        """What a row is the only one of."""
-        return self.checkpoint, self.task, self.split
-
-    @property
-    def first_metric(self) -> float:
-        """What rows are compared by."""
-        return next(iter(self.metrics.values()))
+_DIGITS = 16  # of the names of claims
+_BEST = "best"  # what the file says of a row beside its fields
 
 
 class ResultsTable:
@@ -84,10 +44,19 @@ class ResultsTable:
         """All rows in their order."""
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
-    def has(self, checkpoint: str, task: str, split: str, settings: Mapping[str, Any]) -> bool:
-        """Whether a row is there, without an error and with these settings."""
-        row = self._rows.get((checkpoint, task, split))
-        return row is not None and row.error is None and row.settings == settings
+    def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
+        """Claims a row among the jobs that write to the folder, see `lock.claiming`."""
+        name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
+        return lock.claiming(self._folder / f"row-{name}", wait=wait)
+
+    def stored(self, key: Key) -> Row | None:
+        """Returns a row as it is on disk by now; None where there is none.
+
+        Raises:
+          OutputError: the table is damaged.
+        """
+        self._rows = self._stored()
+        return self._rows.get(key)
 
     def put(self, row: Row) -> bool:
         """Adds a row, or replaces its like; both files are whole at any moment.
@@ -144,59 +113,20 @@ class ResultsTable:
     def _write(self) -> None:
         for name in (JSON_FILE, TSV_FILE):
             atomic.delete_unfinished(self._folder / name)
-        rows = [{name: value for name, value in dataclasses.asdict(row).items() if value is not None} for row in self.rows]
+        marked = best(self.rows)
+        rows = [{**_said(row), **({_BEST: True} if row.key in marked else {})} for row in self.rows]
         atomic.write_text(self._folder / JSON_FILE, documents.to_json({"rows": rows}, indent=1) + "\n")
         atomic.write_text(self._folder / TSV_FILE, as_tsv(self.rows))
 
 
-def as_tsv(rows: Sequence[Row]) -> str:
-    """Returns a header and the rows; a metric that a task has not is an empty cell."""
-    return "".join("\t".join(line) + "\n" for line in _cells(rows, _exact, "error"))
-
-
-def for_screen(rows: Sequence[Row]) -> str:
-    """Returns the rows of each task and split by its first metric, the best marked, and then the errors, a line each."""
-    good, blocks = [row for row in rows if row.error is None], []
-    for group in dict.fromkeys((row.task, row.split) for row in good):
-        members = sorted((row for row in good if (row.task, row.split) == group), key=lambda row: -row.first_metric)
-        marks = ["", *(_BEST if row.first_metric == members[0].first_metric else "" for row in members)]
-        blocks.append(_aligned([[mark, *cells] for mark, cells in zip(marks, _cells(members, _short))]))
-    errors = "".join(f"error: {row.error} ({row.task} {row.split})\n" for row in rows if row.error)
-    return "\n".join(filter(None, [*blocks, errors]))
-
-
-def _cells(rows: Sequence[Row], number: Callable[[str, float], str], *last: str) -> list[list[str]]:
-    metrics = dict.fromkeys(name for row in rows for name in row.metrics)
-    names = [*_FIRST, *metrics, *_AFTER_METRICS, *last]
-    values = ({**dataclasses.asdict(row), **row.metrics} for row in rows)
-    return [names, *([_cell(name, value.get(name), number) for name in names] for value in values)]
-
-
-def _cell(name: str, value: Any, number: Callable[[str, float], str]) -> str:
-    if value is None:
-        return ""
-    return number(name, value) if isinstance(value, float) else " ".join(str(value).split("\t"))
-
-
-def _exact(_: str, number: float) -> str:
-    return str(number)
-
-
-def _short(name: str, number: float) -> str:
-    return f"{number:.1f}" if name == "examples_per_second" else f"{number:.4f}"
-
-
-def _aligned(lines: Sequence[Sequence[str]]) -> str:
-    """Puts the columns one under the other, numbers to the right."""
-    head, *rows = lines
-    texts = [place for place, name in enumerate(head) if name in _TEXTS]
-    return "".join(f"{line}\n" for line in table(head, rows, left=texts))
+def _said(row: Row) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(row).items() if value is not None}
 
 
 def _read(path: Path) -> list[Row]:
     try:
         rows = documents.json_value(files.read_text(path))["rows"]
-        return [_whole(Row(**{"step": None, **row})) for row in rows]
+        return [_whole(Row(**{"step": None, **{name: row[name] for name in row if name != _BEST}})) for row in rows]
     except FileNotFoundError:
         return []
     except OSError as error:
@@ -207,9 +137,10 @@ def _read(path: Path) -> list[Row]:
 
 def _whole(row: Row) -> Row:
     """Refuses a row with neither numbers nor an error."""
-    numbers = [*row.metrics.values(), row.loss, row.examples, row.examples_per_second]
+    ends = [end for low, high in row.intervals_95.values() for end in (low, high)]
+    numbers = [*row.metrics.values(), *ends, row.loss, row.examples, row.examples_per_second]
     measured = bool(row.metrics) and all(isinstance(number, (int, float)) for number in numbers)
-    named = all(isinstance(text, str) for text in row.key)
+    named = all(isinstance(text, str) for text in (*row.key, row.collapsed or ""))
     if not named or not isinstance(row.settings, dict) or not (measured or isinstance(row.error, str)):
         raise ValueError
     return row

@@ -15,15 +15,17 @@ from absl import logging
 from tqdm import tqdm
 
 from bert_tf import atomic, files
-from bert_tf.batch import resumable
+from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.inputs import Inputs
 from bert_tf.batch.job import FilePair
+from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.resumable import ResumableFile
 from bert_tf.errors import DataError
 
 PIPE = "-"
+PATIENCE_S = 1.0  # between pipes: how long a line waits for others to be computed with it
 
 _BLOCK = 1 << 20
 
@@ -73,12 +75,22 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
             _stream(pair, inputs, predictor, _Plain(file), None)
         return
     digest, lines = _survey(pair.input)
-    output = ResumableFile(atomic.linked(Path(pair.output)), {**settings, "input_sha256": digest})
+    deciding = {**settings, "output_format": str(_form(pair)), "input_sha256": digest}
+    output = ResumableFile(atomic.linked(Path(pair.output)), deciding)
     if output.finished:
         logging.info("%s is there already, with %d rows", pair.output, output.rows)
         return
     with output:
         _stream(pair, inputs, predictor, output, lines)
+
+
+def _form(pair: FilePair) -> OutputForm:
+    return output_form.of(pair.output, pair.output_format)
+
+
+def _is_watched(pair: FilePair) -> bool:
+    """Whether lines may come one at a time, and somebody may wait for each of them."""
+    return all(path == PIPE or not files.is_plain(path) for path in (pair.input, pair.output))
 
 
 def _passes_through(pair: FilePair) -> bool:
@@ -118,11 +130,12 @@ def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, li
     if sink.chunks:
         logging.info("%s: continuing after %d rows", pair.output, sink.rows)
     start, rows = time.perf_counter(), 0
-    chunks = itertools.islice(inputs.chunks(pair.input), sink.chunks, None)
+    form, patience = _form(pair), PATIENCE_S if _is_watched(pair) else None
+    chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
     read = ahead((examples, predictor.read(examples)) for examples in chunks)
     with tqdm(total=lines, initial=sink.rows, unit="row", disable=not sys.stderr.isatty()) as bar:
         for number, (examples, features) in enumerate(read, sink.chunks):
-            sink.add(predictor.lines(number, examples, features), len(examples))
+            sink.add(predictor.lines(number, examples, features, form), len(examples))
             bar.update(len(examples))
             rows += len(examples)
         bar.total = bar.n  # a header is a line too

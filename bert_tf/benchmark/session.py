@@ -27,7 +27,7 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
       The contents of results.json.
 
     Raises:
-      BertError: something that the user can mend.
+      BertError: something that the user can fix.
     """
     if any(comparison.suite == "scaling" for comparison in comparisons):
         plot.require_matplotlib()  # before minutes are spent

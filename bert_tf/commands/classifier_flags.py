@@ -12,7 +12,8 @@ from typing import Any
 
 from absl import flags
 
-from bert_tf.commands.flags import LARGEST, Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
@@ -74,8 +75,13 @@ CUSTOM = (
     Flag("train_file", str, None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow"),
     Flag("dev_file", str, None, "the same for evaluation"),
     Flag("test_file", str, None, "the same for prediction; needs no labels"),
-    Flag("text_a", str, None, "column: a name, or a number from 1; else text, sentence, text_a + text_b or sentence1 + 2"),
-    Flag("text_b", str, None, "column of the second text, where --text_a is given and there are two"),
+    Flag(
+        "text_a",
+        str,
+        None,
+        "column, or several joined by a space: title,body or 1,3; else text, sentence, text_a + b, sentence1 + 2",
+    ),
+    Flag("text_b", str, None, "the same of the second text, where --text_a is given and there are two"),
     Flag("label_column", str, "label", "column of the label"),
     Flag("id_column", str, None, "column of the ids that predictions carry; else split and line"),
     Flag("file_format", str, None, "tsv, csv or jsonl, where the suffix does not say it", None, FORMATS),
@@ -144,7 +150,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
-        Flag("best_metric", str, None, "what the best checkpoint has most of: a metric, or loss for the least; else the first"),
+        Flag("best_metric", str, None, "what tells the best checkpoint: a metric (ties: less loss) or loss; else the first"),
         Flag("target_metric", str, None, "note when dev first reached this: accuracy:0.8, or loss:0.4 for at most that"),
         Flag("stop_at_target", bool, False, "end training there"),
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
@@ -368,8 +374,9 @@ def seed_numbers(text: str) -> tuple[int, ...]:
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)
         first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
-        if not first <= last <= LARGEST:
-            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write numbers up to {LARGEST} with commas, or 1-5")
+        if not first <= last <= LARGEST_SETTING:
+            known = f"numbers up to {LARGEST_SETTING} with commas, or 1-5"
+            raise FlagError(f"--seeds={text}: {part!r} is not a seed; write {known}")
         if len(seeds) + last - first >= _MOST_SEEDS:
             raise FlagError(f"--seeds={text}: more than {_MOST_SEEDS} seeds")
         seeds += range(first, last + 1)

@@ -68,7 +68,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
       Exit status: 0 done, 130 stopped by a signal with the state kept.
 
     Raises:
-      BertError: something that the user can mend.
+      BertError: something that the user can fix.
     """
     with WALL.span(DEVICES):
         speed.set_up(settings.speed)

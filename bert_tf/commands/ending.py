@@ -25,7 +25,7 @@ def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str
       stopped: what to say after Ctrl-C.
 
     Returns:
-      Exit status: that of the work, 2 a problem that the user can mend, 70 one that nobody foresaw, 75 another machine is gone,
+      Exit status: that of the work, 2 a problem that the user can fix, 70 one that nobody foresaw, 75 another machine is gone,
         130 stopped, 141 nobody reads standard output any more.
     """
     try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.batch import checkpoints, evaluation, glue, own_data, results_table
+from bert_tf.batch import checkpoints, evaluation, glue, own_data, results_table, rows_text
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import EvaluateJob, TaskEntry
@@ -34,7 +34,7 @@ def run(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str,
       Exit status: 0 done, 3 a row is an error.
 
     Raises:
-      BertError: something that the user can mend, other than a checkpoint.
+      BertError: something that the user can fix, other than a checkpoint.
     """
     with run_folder.writing_where_a_run_is([job.output_dir]):
         return _run(job, machine, environment)
@@ -51,7 +51,7 @@ def _run(job: EvaluateJob, machine: MachineSettings, environment: Mapping[str, s
     failed = evaluation.evaluate(named, datasets, table, job.model, ways)
     table.write()
     not_in_it = [row for row in failed if row not in table.rows]
-    print(results_table.for_screen([*table.rows, *not_in_it]), end="")
+    print(rows_text.for_screen([*table.rows, *not_in_it]), end="")
     score = glue.of(table.rows)
     if score is not None:
         print(score)

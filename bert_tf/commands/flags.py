@@ -11,11 +11,11 @@ from typing import Any, NamedTuple
 from absl import flags
 
 from bert_tf import files
+from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError, unknown_name
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
-LARGEST = 2**31 - 1  # the seeds of replicas lie 2**32 apart
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
@@ -35,7 +35,7 @@ class Flag(NamedTuple):
     lowest: float | None = None
     choices: tuple[str, ...] = ()
     may_be_empty: bool = False
-    highest: float = LARGEST
+    highest: float = LARGEST_SETTING
 
 
 def help_line(row: Flag) -> str:

@@ -157,8 +157,8 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options)
     named = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
-    mend = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
+    remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.job.check_memory:
-        logging.warning("%s, and may run out of it: %s", said, mend)
+        logging.warning("%s, and may run out of it: %s", said, remedy)
         return
-    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {mend}, --nocheck_memory trains all the same"])
+    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

@@ -13,12 +13,14 @@ from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
+from bert_tf.tasks.tables import FORMATS
 
 KEYS = (
     Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its best, else its newest"),
     Flag("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
     Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
     Flag("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
+    Flag("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,
     *MODEL,
 )
@@ -29,7 +31,7 @@ FLAGS = (
         None,
         "file to predict, as the task's test split or with the columns named below; - is a pipe",
     ),
-    Flag("output", str, None, "file of predictions; - is a pipe"),
+    Flag("output", str, None, "file of predictions: .tsv, .csv or .jsonl, each also with .gz, else TSV; - is a pipe"),
     JOB,
     Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner"),
     *KEYS,

@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf.batch import checkpoints, inputs, stream, trained
+from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
 from bert_tf.batch.prediction import Predictor
@@ -34,10 +34,10 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
       environment: of the process.
 
     Raises:
-      BertError: something that the user can mend.
+      BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
-    job = dataclasses.replace(job, files=tuple(map(_with_pipes, job.files)))
+    job = dataclasses.replace(job, files=tuple(_completed(pair, job) for pair in job.files))
     _refuse_contradictions(job)
     with run_folder.writing_where_a_run_is(os.path.dirname(pair.output) for pair in job.files if pair.output != stream.PIPE):
         _run(job, machine, beam, environment)
@@ -55,16 +55,18 @@ def _run(job: PredictJob, machine: MachineSettings, beam: Sequence[str] | None, 
             stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
 
 
-def _with_pipes(pair: FilePair) -> FilePair:
-    """Returns a pair with the other names of this process's own pipes as `-`."""
-    names = {"/dev/stdin": pair.input, "/dev/stdout": pair.output}
-    return FilePair(*(stream.PIPE if path == name else path for name, path in names.items()))
+def _completed(pair: FilePair, job: PredictJob) -> FilePair:
+    """Returns a pair with `-` for the other names of this process's own pipes, and the format of the job, if that has one."""
+    source = stream.PIPE if pair.input == "/dev/stdin" else pair.input
+    output = stream.PIPE if pair.output == "/dev/stdout" else pair.output
+    return FilePair(source, output, pair.output_format or job.output_format)
 
 
 def _refuse_contradictions(job: PredictJob) -> None:
     outputs = collections.Counter(os.path.realpath(pair.output) for pair in job.files)
     pipes = sum(pair.input == stream.PIPE for pair in job.files)
     for pair in job.files:
+        output_form.of(pair.output, pair.output_format)  # says what is wrong with it
         if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
             raise FlagError(f"{pair.output}: is a folder; name a file to write")
         if outputs[os.path.realpath(pair.output)] > 1:

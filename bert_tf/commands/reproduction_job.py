@@ -40,7 +40,7 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
       Exit status: 0 done, 1 something that is comparable is outside of what was published, 130 stopped by a signal.
 
     Raises:
-      BertError: something that the user can mend.
+      BertError: something that the user can fix.
     """
     if settings.bert_base_dir:
         environment = {**environment, "BERT_BASE_DIR": settings.bert_base_dir}

@@ -93,15 +93,15 @@ def write_predictions(
       split: of test.
       examples: E of them.
       logits: [E, L], in their order.
-      label_separator: see `predictions.rows`.
+      label_separator: see `predictions.Layout`.
 
     Raises:
       OutputError: a file cannot be written.
     """
     folder, suffix = Path(output_dir), split_suffix(split)
     ids = [example.guid for example in examples]
-    rows = predictions.rows(task.head, task.labels, ids, logits, label_separator=label_separator)
-    _write_lines(folder / f"predictions{suffix}.tsv", [predictions.header(task.head, task.labels), *rows])
+    layout = predictions.Layout(task.head, task.labels, label_separator)
+    atomic.write_text(folder / f"predictions{suffix}.tsv", layout.header() + layout.rows(ids, logits))
     for name in {suffix, split_suffix(task.published_name(split))}:
         _write_lines(folder / f"test_results{name}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
     logging.info("predictions of %d examples are in %s", len(examples), folder / f"predictions{suffix}.tsv")

@@ -64,7 +64,7 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
       Exit status: 0 done, 130 stopped by a signal with the state kept.
 
     Raises:
-      BertError: something that the user can mend; seeds that are finished are kept.
+      BertError: something that the user can fix; seeds that are finished are kept.
     """
     with run_folder.writing(settings.job.output_dir):
         status = train_each(settings, environment=environment)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
+from bert_tf.metrics import ranking
 
 EVALUATIONS_FILE = "evaluations.jsonl"
 LOSS = "eval_loss"  # of all results the one of which less is better
@@ -61,12 +62,14 @@ def line(step: int, results: Mapping[str, float]) -> Line:
 
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
-    """Returns the best evaluation by a result, the first of equals; None where there is none."""
-    return max(lines, key=lambda line: _worth(line, metric), default=None)
+    """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none."""
+    return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS)), default=None)
 
 
 def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
     """Returns the step after which training ends early: the `patience`-th evaluation in a row that is no better.
+
+    Less loss at the same result is not better: a loss may fall for long while nothing else changes.
 
     Args:
       lines: all evaluations.

@@ -25,7 +25,7 @@ _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROF
 
 @contextlib.contextmanager
 def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans: bool = False) -> Iterator[None]:
-    """Turns TensorFlow's errors into those that a user can mend.
+    """Turns TensorFlow's errors into those that a user can fix.
 
     Args:
       folder: of the checkpoints, or a checkpoint: what messages name.

@@ -169,8 +169,8 @@ def _position(config: Mapping[str, Any], workers: tuple[Worker, ...]) -> int:
     positions = [position for position, worker in enumerate(workers) if worker.task_type == name]
     if not positions:
         known = " or ".join(dict.fromkeys(worker.task_type for worker in workers))
-        mend = _REFUSED.get(name, f"write {known}") if isinstance(name, str) else f"write {known}"
-        raise _wrong(f"task.type is {_quote(name)}, which cluster does not have: {mend}")
+        remedy = _REFUSED.get(name, f"write {known}") if isinstance(name, str) else f"write {known}"
+        raise _wrong(f"task.type is {_quote(name)}, which cluster does not have: {remedy}")
     return positions[_index(task, len(positions))]
 
 

@@ -27,6 +27,27 @@ def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
     return _whole(cell, column)
 
 
+def joined(found: Sequence[object], columns: Sequence[str]) -> str:
+    """Returns the text of one column as it stands, or the texts of several with a space between them.
+
+    Of several some may be empty, or null in JSON; they are left out.
+
+    Args:
+      found: a cell for each column.
+      columns: their names or numbers.
+
+    Raises:
+      RowError: as `text`, or all of them are empty.
+    """
+    if len(columns) == 1:
+        return text(found[0], columns[0])
+    parts = [text("" if cell is None else cell, column, may_be_empty=True) for cell, column in zip(found, columns)]
+    whole = " ".join(part for part in parts if part.strip())
+    if not whole:
+        raise RowError(f"the texts in columns {', '.join(map(repr, columns))} are empty")
+    return whole
+
+
 def name(cell: object, column: str) -> str:
     """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
 

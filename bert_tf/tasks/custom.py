@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -26,7 +27,11 @@ _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macr
 
 @dataclasses.dataclass(frozen=True)
 class CustomSettings:
-    """What the flags say of one's own data; the fields are flags. A column is a name, or a number counted from 1."""
+    """What the flags say of one's own data; the fields are flags.
+
+    A column is a name, or a number counted from 1. A text may be several columns, with commas between them, which are joined by
+    a space; where a column is called just so, commas and all, it is that one.
+    """
 
     train_file: str | None = None
     dev_file: str | None = None
@@ -160,13 +165,14 @@ class CustomTask:
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # they are for predictions
         known = self.labels if labels else ()
+        ends = list(itertools.accumulate(map(len, texts)))
 
         def example(line: int, row: list[Any]) -> tuple[int, SentenceExample]:
-            found = [cells.text(cell, column) for cell, column in zip(row, texts)]
-            if line == 1 and not labels and self._may_have_header and found[0].strip().lower() in _USUAL_NAMES:
-                _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, found[0])
+            found = [cells.joined(row[end - len(columns) : end], columns) for end, columns in zip(ends, texts)]
+            if line == 1 and not labels and self._may_have_header and str(row[0]).strip().lower() in _USUAL_NAMES:
+                _LOG.warning("%s:1: the text is %r; if this line is a header, add --has_header", table.path, row[0])
             try:
-                label = self._label_column.label(row[len(texts)], known) if labels else None
+                label = self._label_column.label(row[ends[-1]], known) if labels else None
             except tables.RowError as error:
                 hint = ""
                 if line == 1 and self._may_have_header:
@@ -177,12 +183,13 @@ class CustomTask:
             guid = cells.name(row[-1], ids[0]) if ids else f"{split}-{line}"
             return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
 
-        return table.read([*texts, *labels, *ids], example, report)
+        return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
 
     @property
     def _has_header(self) -> bool:
         given = self._settings.has_header
-        return not (self._settings.text_a or "").isdecimal() if given is None else given
+        by_number = all(map(str.isdecimal, (self._settings.text_a or "").split(",")))
+        return not by_number if given is None else given
 
     @property
     def _may_have_header(self) -> bool:
@@ -191,16 +198,27 @@ class CustomTask:
     def _table(self, source: tables.Source) -> tables.Table:
         return tables.open_table(source, form=self._settings.file_format, header=self._has_header)
 
-    def _texts(self, table: tables.Table) -> list[str]:
-        """Returns the columns of the texts."""
+    def _texts(self, table: tables.Table) -> list[list[str]]:
+        """Returns the columns of each text."""
         if self._settings.text_a:
-            return [column for column in (self._settings.text_a, self._settings.text_b) if column]
+            named = {"text_a": self._settings.text_a, "text_b": self._settings.text_b}
+            return [_columns(table, flag, columns) for flag, columns in named.items() if columns]
         fitting = [columns for columns in USUAL_TEXTS if all(map(table.has, columns))]
         if len(fitting) != 1:
             raise DataError(
                 f"which column holds the text? Name it with --text_a, a second with --text_b; {table.there}", table.path
             )
-        return list(fitting[0])
+        return [[column] for column in fitting[0]]
+
+
+def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
+    """Returns the columns that a flag names: one, or several with commas."""
+    if table.has(named):
+        return [named]
+    parts = [part if table.has(part) else part.strip() for part in named.split(",")]
+    if "" in parts:
+        raise FlagError(f"--{flag}={named}: a name is empty; there is a comma too many")
+    return parts
 
 
 def _listed(settings: CustomSettings) -> list[str]:

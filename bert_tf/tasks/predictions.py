@@ -1,44 +1,76 @@
-"""Predictions as tab-separated rows, for the files of a run and for streams.
+"""Predictions as text, for the files of a run and for streams: tab-separated, CSV or JSON lines.
 
 Shapes: E examples, L logits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import csv
+import dataclasses
+import io
+from collections.abc import Iterable, Sequence
+from typing import Any
 
+from bert_tf import documents
 from bert_tf.tasks import scores
 from bert_tf.tasks.base import REGRESSION, HeadSpec
+from bert_tf.tasks.tables import JSONL, TSV
 
 _BREAKS = str.maketrans("\t\n\r", "   ")  # ids and labels of JSON and CSV may hold them
 
 
-def header(head: HeadSpec, label_names: Sequence[str]) -> str:
-    """Returns the first row: id, label, and the probability of each label, or the score where a number is predicted."""
-    columns = ["score"] if head.kind == REGRESSION else [f"probability_{name}" for name in label_names]
-    return "\t".join(name.translate(_BREAKS) for name in ("id", "label", *columns))
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """How the predictions of a model are written.
 
-
-def rows(
-    head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits, *, label_separator: str = ","
-) -> Iterator[str]:
-    """Yields a row for each example, in their order; any part of a file may be given at a time.
-
-    Args:
-      head: of the task.
-      label_names: of the task.
-      ids: E of them.
-      logits: [E, L].
-      label_separator: stands between several labels of an example, as in the data that they were learned from.
+    Attributes:
+      head: of the model.
+      label_names: the position is the class index; empty where a number is predicted.
+      label_separator: stands between several labels of an example, as in the data that they were learned from; JSON has a list.
+      form: of `tables.FORMATS`.
     """
-    cells = score_cells(head, logits)
-    if head.kind == REGRESSION:
-        labels = [number for (number,) in cells]
-    else:
-        decoded = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
-        labels = [label_separator.join(label) if isinstance(label, tuple) else str(label) for label in decoded]
-    for example_id, label, example_cells in zip(ids, labels, cells):
-        yield "\t".join((example_id.translate(_BREAKS), label.translate(_BREAKS), *example_cells))
+
+    head: HeadSpec
+    label_names: Sequence[str]
+    label_separator: str = ","
+    form: str = TSV
+
+    @property
+    def columns(self) -> list[str]:
+        """Id, label, and the probability of each label, or the score where a number is predicted."""
+        is_number = self.head.kind == REGRESSION
+        return ["id", "label", *(["score"] if is_number else [f"probability_{name}" for name in self.label_names])]
+
+    def header(self) -> str:
+        """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
+        return "" if self.form == JSONL else self._text([self.columns])
+
+    def rows(self, ids: Sequence[str], logits: scores.Logits) -> str:
+        """Returns a line for each example, in their order; any part of a file may be made at a time.
+
+        Args:
+          ids: E of them.
+          logits: [E, L].
+        """
+        cells = score_cells(self.head, logits)
+        labels: Sequence[Any] = [number for number, *_ in cells]
+        if self.head.kind != REGRESSION:
+            labels = scores.decode(self.head.kind, scores.predictions(self.head.kind, logits), self.label_names)
+        rows = zip(ids, labels, cells)
+        return self._objects(rows) if self.form == JSONL else self._text([id_, label, *numbers] for id_, label, numbers in rows)
+
+    def _text(self, rows: Iterable[Sequence[Any]]) -> str:
+        texts = ([self.label_separator.join(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows)
+        if self.form == TSV:
+            return "".join("\t".join(cell.translate(_BREAKS) for cell in row) + "\n" for row in texts)
+        written = io.StringIO()
+        csv.writer(written).writerows(texts)  # as RFC 4180 has it: lines end with CRLF, and quotes hold line breaks
+        return written.getvalue()
+
+    def _objects(self, rows: Iterable[tuple[str, Any, list[str]]]) -> str:
+        is_number = self.head.kind == REGRESSION
+        values = ([id_, float(label) if is_number else label, *map(float, numbers)] for id_, label, numbers in rows)
+        return "".join(documents.to_json(dict(zip(self.columns, row)), ensure_ascii=False) + "\n" for row in values)
 
 
 def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:

@@ -10,6 +10,7 @@ import contextlib
 import csv
 import dataclasses
 import gzip
+import io
 import itertools
 import os
 import stat
@@ -171,7 +172,9 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
       DataError: there is no such file, it is empty, or its first line cannot be read.
     """
     path = "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
-    form = form or _form_of(path)
+    form = form or form_of(path)
+    if form is None:
+        raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
     rows = _READERS[form](_lines(source, path), path)
     first = next(rows)
     if isinstance(first, DataError):
@@ -186,21 +189,28 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
     return Table(path, names, len(names or first.cells), form, first.line, keyed, rows)
 
 
-def _form_of(path: str) -> str:
-    suffix = Path(path.removesuffix(".gz")).suffix.lower()
-    if suffix not in _SUFFIXES:
-        raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
-    return _SUFFIXES[suffix]
+def form_of(name: str) -> str | None:
+    """Returns which of FORMATS the name of a file says, with or without `.gz`; None where it does not say it."""
+    return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source) == STANDARD_INPUT:
-        return contextlib.nullcontext(sys.stdin.buffer)
+        return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
         files.check_plain(source)
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _standard_input() -> BinaryIO:
+    """Returns the standard input with a buffer of its own.
+
+    Python takes the lock of its own buffer as it ends, and crashes where a thread that waits for a line has it.
+    """
+    buffer = sys.stdin.buffer
+    return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
 
 
 def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from pathlib import Path
 
 import pytest
 
@@ -13,7 +14,7 @@ from bert_tf.errors import BertError, FlagError
 from tests.batch.runs import ways
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
-ROWS = {"long.tsv": 2 * inputs.CHUNK + 5, "short.tsv": 3, "empty.tsv": 0}
+ROWS = {"long.csv.gz": 2 * inputs.CHUNK + 5, "short.tsv": 3, "empty.jsonl": 0}  # by output
 
 
 def load(prefix: str) -> Predictor:
@@ -37,17 +38,17 @@ def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("beam")
     for name, rows in ROWS.items():
         lines = (f"{row}\t1\t2\train {'red ' * (row % 7)}.\t{'soup' if row % 3 else 'storm'} .\n" for row in range(rows))
-        (folder / name).write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(lines))
-    return [FilePair(str(folder / name), str(folder / f"by_beam_{name}")) for name in ROWS]
+        (folder / f"{name}.in").write_text("index\t#1 ID\t#2 ID\t#1 String\t#2 String\n" + "".join(lines))
+    return [FilePair(str(folder / f"{name}.in"), str(folder / name)) for name in ROWS]
 
 
 def test_the_output_is_that_of_a_local_job_byte_for_byte(prefix, files, tmp_path):
     reads, predictor = reader(trained.load(prefix, Given())), load(prefix)
     beam.predict(files, reads, functools.partial(load, prefix), RUNNER)
     for pair in files:
-        stream.predict(FilePair(pair.input, str(tmp_path / "local.tsv")), reads, predictor, {})
-        with open(pair.output, "rb") as file:
-            assert file.read() == (tmp_path / "local.tsv").read_bytes()
+        local = tmp_path / Path(pair.output).name
+        stream.predict(FilePair(pair.input, str(local)), reads, predictor, {})
+        assert Path(pair.output).read_bytes() == local.read_bytes()
     predictor.close()
 
 

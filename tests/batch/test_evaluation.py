@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import shutil
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -13,12 +15,14 @@ from bert_tf.batch.checkpoints import Named, named
 from bert_tf.batch.evaluation import Dataset
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Row
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.tasks.base import HeadSpec
+from bert_tf.tasks.evaluation import evaluate_logits
 from bert_tf.tasks.registry import get_task
 from tests.batch.runs import changed, torn, ways, write_run
 
@@ -85,6 +89,17 @@ def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
     assert found.loss == pytest.approx(losses.mean(), rel=1e-5)
 
 
+def test_intervals_and_the_warning_are_those_of_the_classifier(tmp_path, run, dev, caplog):
+    evaluate(tmp_path, [str(run / "model.ckpt-100")], [dev])
+    (found,) = ResultsTable(tmp_path, []).rows
+    logits = np.eye(2, dtype=np.float32)[np.zeros(len(dev.examples), int)]  # the tiny model takes all for the first class
+    expected = evaluate_logits(dev.task.head, dev.task.labels, dev.task.metrics, logits, dev.label_ids)
+    assert found.metrics == expected.metrics
+    assert found.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
+    assert found.collapsed == expected.collapsed == "all predictions are 0"
+    assert "MRPC dev: nothing was learned: all predictions are 0" in caplog.text
+
+
 def test_one_graph_and_one_set_of_features_for_all(tmp_path, run, dev, train, built):
     assert evaluate(tmp_path, [f"{run}:all"], [dev, train]) == 0
     assert built == {"graphs": 1, "features": 2, "logits": 6}
@@ -139,11 +154,11 @@ def test_a_broken_checkpoint_is_a_row_and_stops_no_other(tmp_path, project, run,
     assert good.step == 20
 
 
-def test_a_mended_checkpoint_is_tried_again(tmp_path, run, dev):
-    mended = torn(tmp_path / "mended", run, 40)
-    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 1
-    shutil.copytree(run, mended, dirs_exist_ok=True)
-    assert evaluate(tmp_path, [str(mended / "model.ckpt-40")], [dev]) == 0
+def test_a_repaired_checkpoint_is_tried_again(tmp_path, run, dev):
+    repaired = torn(tmp_path / "repaired", run, 40)
+    assert evaluate(tmp_path, [str(repaired / "model.ckpt-40")], [dev]) == 1
+    shutil.copytree(run, repaired, dirs_exist_ok=True)
+    assert evaluate(tmp_path, [str(repaired / "model.ckpt-40")], [dev]) == 0
 
 
 def test_weights_in_half_precision_are_measured(tmp_path, run, dev):
@@ -178,6 +193,33 @@ def test_killed_and_started_again_gives_the_same_table(tmp_path, run, dev, train
     assert metrics(tmp_path / "killed") == metrics(tmp_path / "whole")
     again = ResultsTable(tmp_path / "killed", []).rows
     assert [row for row in again if row in kept and row.error is None] == [row for row in kept if row.error is None]
+
+
+@pytest.fixture
+def at_once(monkeypatch):
+    """Measures nothing, but holds each job in its first row until the other is in one too; counts the rows."""
+    measured, meeting = [], threading.Barrier(2, timeout=60)
+
+    def row(due, *_):
+        measured.append(due.key)
+        if len(measured) <= meeting.parties:
+            meeting.wait()
+        if due.checkpoint.step == 100:
+            return evaluation._failed(due.checkpoint, due.dataset, CheckpointError("torn"))
+        return Row(due.checkpoint.prefix, 1, "MRPC", due.dataset.split, {"accuracy": 0.5}, 1.0, 2, 3.0, settings=due.settings)
+
+    monkeypatch.setattr(evaluation, "_row", row)
+    return measured
+
+
+def test_two_jobs_on_one_folder_measure_each_row_once_and_both_know_all(tmp_path, run, dev, train, at_once):
+    found, datasets = named([f"{run}:all"]), [dev, train]
+    tables = [ResultsTable(tmp_path, []) for _ in range(2)]
+    with ThreadPoolExecutor() as jobs:
+        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, Given(), ways()) for table in tables]
+    assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in found for data in datasets)
+    assert [{row.key for row in table.rows} for table in tables] == [set(at_once)] * 2
+    assert [sorted(row.split for row in end.result()) for end in ends] == [["dev", "train"]] * 2  # what failed is known to both
 
 
 def test_other_data_or_weights_are_measured_again(tmp_path, run, dev, built):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from bert_tf.batch import glue
-from bert_tf.batch.results_table import Row
+from bert_tf.batch.rows import Row
 
 MRPC = Row("out/mrpc", 1, "MRPC", "dev", {"accuracy": 0.75, "f1": 0.85})  # 80
 COLA = Row("out/cola", 1, "CoLA", "dev", {"matthews_correlation": 0.5, "accuracy": 0.9})  # 50
@@ -24,6 +26,11 @@ def test_the_best_checkpoint_stands_for_a_task_by_all_its_metrics():
     found = glue.of([worse, MRPC, COLA])
     assert found.score == pytest.approx(65)
     assert found.checkpoints == {"CoLA": "out/cola", "MRPC": "out/mrpc"}
+
+
+def test_of_equals_the_one_with_less_loss_stands_for_a_task():
+    equals = [dataclasses.replace(MRPC, checkpoint=f"out/{loss}", loss=loss) for loss in (0.6, 0.4, 0.5)]
+    assert glue.of([*equals, COLA]).checkpoints["MRPC"] == "out/0.4"
 
 
 def test_a_task_counts_with_all_its_splits():

@@ -63,6 +63,14 @@ def test_columns_are_those_of_the_training_but_for_what_is_given(tmp_path, proje
     assert (made.head.num_labels, made.head.kind, made.labels, made.published) == (3, "multi_label", ("a", "b", "c"), None)
     assert examples(made.chunks(path)) == [("5", "rain", "soup")]
     assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
+    assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
+
+
+def test_columns_that_were_joined_in_training_are_joined(tmp_path, project):
+    record = {"task_name": "custom", "kind": "multi_label", "labels": ["a", "b", "c"], "text_a": "title,body"}
+    folder = write_run(tmp_path / "run", project, steps=[40], record=record)
+    (tmp_path / "x.csv").write_text("body,title\nsoup,rain\n")
+    assert examples(reader(folder).chunks(str(tmp_path / "x.csv"))) == [("test-2", "rain soup", None)]
 
 
 @pytest.mark.parametrize(("rows", "sizes"), [(1, [1]), (3, [3]), (4, [3, 1]), (6, [3, 3])])

@@ -53,7 +53,11 @@ def test_a_job_of_prediction():
         (EvaluateJob, {"checkpoints": "x", "tasks": "MRPC"}, "output_dir is missing"),
         (PredictJob, {**PREDICT, "files": "a.tsv"}, "files: 'a.tsv' is not a mapping with input and output"),
         (PredictJob, {**PREDICT, "files": [{"input": "a.tsv"}]}, "files: output is missing"),
-        (PredictJob, {**PREDICT, "text_a": True}, "text_a: True is not a text"),
+        (
+            PredictJob,
+            {**PREDICT, "text_a": True},
+            "text_a: True is not a column, by name or by number",
+        ),
         (PredictJob, {**PREDICT, "file_format": "xml"}, "file_format: 'xml' is not tsv, csv or jsonl"),
         (PredictJob, {**PREDICT, 1: 2}, "unknown key '1'"),
         (PredictJob, {**PREDICT, "label_column": "mood"}, "unknown key 'label_column'"),

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import json
+import os
 import threading
 
 import pytest
 
-from bert_tf.batch.results_table import ResultsTable, Row, for_screen
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Row
+from bert_tf.batch.rows_text import for_screen
 from bert_tf.errors import OutputError
 
 SETTINGS = {"data_sha256": "5", "max_seq_length": 24}
-FIRST = Row("run/a-1", 1, "MRPC", "dev", {"accuracy": 0.75, "f1": 0.8}, 0.5, 13, 90.04, settings=SETTINGS)
+INTERVALS = {"accuracy": [0.5, 0.90625], "f1": [0.6, 0.9]}
+FIRST = Row("run/a-1", 1, "MRPC", "dev", {"accuracy": 0.75, "f1": 0.8}, 0.5, 13, 90.04, INTERVALS, settings=SETTINGS)
 BETTER = Row("run/a-2", 2, "MRPC", "dev", {"accuracy": 0.875, "f1": 0.25}, 0.25, 13, 100.0, settings=SETTINGS)
-OTHER = Row("run/a-2", 2, "STS-B", "dev", {"pearson": -0.5, "spearman": 0.0}, 4.0, 9, 7.0, settings=SETTINGS)
+OTHER = Row(
+    *("run/a-2", 2, "STS-B", "dev", {"pearson": -0.5, "spearman": 0.0}, 4.0, 9, 7.0),
+    collapsed="no positive correlation",
+    settings=SETTINGS,
+)
 BROKEN = Row("run/a-3", None, "MRPC", "dev", error="run/a-3: damaged\tcheckpoint")
 ROWS = (FIRST, BETTER, OTHER, BROKEN)
 ORDER = [row.key for row in ROWS]
@@ -30,11 +39,13 @@ def table(folder, order=ORDER, rows=ROWS):
 def test_tsv_has_every_metric_and_a_cell_for_each(tmp_path):
     table(tmp_path / "new" / "folder")
     assert (tmp_path / "new" / "folder" / "results.tsv").read_text() == (
-        "checkpoint\tstep\ttask\tsplit\taccuracy\tf1\tpearson\tspearman\tloss\texamples\texamples_per_second\terror\n"
-        "run/a-1\t1\tMRPC\tdev\t0.75\t0.8\t\t\t0.5\t13\t90.04\t\n"
-        "run/a-2\t2\tMRPC\tdev\t0.875\t0.25\t\t\t0.25\t13\t100.0\t\n"
-        "run/a-2\t2\tSTS-B\tdev\t\t\t-0.5\t0.0\t4.0\t9\t7.0\t\n"
-        "run/a-3\t\tMRPC\tdev\t\t\t\t\t\t\t\trun/a-3: damaged checkpoint\n"
+        "checkpoint\tstep\ttask\tsplit\taccuracy\tf1\tpearson\tspearman\tloss\texamples\texamples_per_second"
+        "\taccuracy_95_low\taccuracy_95_high\tf1_95_low\tf1_95_high\tpearson_95_low\tpearson_95_high"
+        "\tspearman_95_low\tspearman_95_high\tcollapsed\tbest\terror\n"
+        "run/a-1\t1\tMRPC\tdev\t0.75\t0.8\t\t\t0.5\t13\t90.04\t0.5\t0.90625\t0.6\t0.9\t\t\t\t\t\t\t\n"
+        "run/a-2\t2\tMRPC\tdev\t0.875\t0.25\t\t\t0.25\t13\t100.0\t\t\t\t\t\t\t\t\t\t*\t\n"
+        "run/a-2\t2\tSTS-B\tdev\t\t\t-0.5\t0.0\t4.0\t9\t7.0\t\t\t\t\t\t\t\t\tno positive correlation\t*\t\n"
+        "run/a-3\t\tMRPC\tdev\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\trun/a-3: damaged checkpoint\n"
     )
 
 
@@ -58,19 +69,32 @@ def test_rows_stand_in_the_order_of_the_job_below_those_of_earlier_jobs(tmp_path
     assert table(tmp_path, rows=reversed(ROWS)).rows == [earlier, *ROWS]
 
 
-def test_a_row_is_there_only_with_the_same_settings_and_without_an_error(tmp_path):
-    made = table(tmp_path)
-    assert made.has(*FIRST.key, SETTINGS)
-    assert not made.has(*FIRST.key, {**SETTINGS, "max_seq_length": 64})
-    assert not made.has("run/a-9", "MRPC", "dev", SETTINGS)
-    assert not made.has(*BROKEN.key, {})
+def test_a_row_is_of_its_settings_alone_and_of_none_with_an_error():
+    assert FIRST.is_of(SETTINGS)
+    assert not FIRST.is_of({**SETTINGS, "max_seq_length": 64})
+    assert not BROKEN.is_of({})
+
+
+def test_what_another_job_has_written_is_there(tmp_path):
+    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
+    assert first.stored(FIRST.key) is None
+    second.put(FIRST)
+    assert first.stored(FIRST.key) == FIRST
+
+
+def test_a_row_is_claimed_by_one_job(tmp_path):
+    first, second = ResultsTable(tmp_path, []), ResultsTable(tmp_path, [])
+    with first.claiming(FIRST.key) as alone, second.claiming(FIRST.key) as other, second.claiming(BETTER.key) as another_row:
+        assert (alone, another_row) == (None, None)
+        assert other.startswith(f"process {os.getpid()} on ")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_row_takes_the_place_of_its_like(tmp_path):
     made = table(tmp_path)
-    mended = Row("run/a-3", 3, "MRPC", "dev", {"accuracy": 1.0, "f1": 1.0}, 0.0, 13, 5.0)
-    made.put(mended)
-    assert made.rows == [FIRST, BETTER, OTHER, mended]
+    repaired = Row("run/a-3", 3, "MRPC", "dev", {"accuracy": 1.0, "f1": 1.0}, 0.0, 13, 5.0)
+    made.put(repaired)
+    assert made.rows == [FIRST, BETTER, OTHER, repaired]
 
 
 def test_an_error_replaces_numbers_only_of_other_data_or_another_checkpoint(tmp_path):
@@ -107,14 +131,27 @@ def test_rows_can_be_dropped(tmp_path):
     assert ResultsTable(tmp_path, []).rows == made.rows == [OTHER]
 
 
+@pytest.mark.parametrize(("loss", "marked"), [(0.4, ["run/b"]), (0.5, ["run/a-1", "run/b"]), (0.6, ["run/a-1"])])
+def test_of_equals_the_one_with_less_loss_is_the_best(tmp_path, loss, marked):
+    equal = dataclasses.replace(FIRST, checkpoint="run/b", loss=loss)
+    table(tmp_path, rows=[FIRST, equal])
+    said = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert sorted(row["checkpoint"] for row in said if row.get("best")) == marked
+    with (tmp_path / "results.tsv").open(newline="") as file:
+        assert sorted(row["checkpoint"] for row in csv.DictReader(file, delimiter="\t") if row["best"] == "*") == marked
+    assert for_screen([FIRST, equal]).splitlines()[1].split()[:2] == ["*", "run/b" if loss < 0.5 else "run/a-1"]
+
+
 def test_the_screen_has_the_best_first_and_errors_last():
     assert for_screen(ROWS) == (
-        "   checkpoint  step  task  split  accuracy      f1    loss  examples  examples_per_second\n"
-        "*  run/a-2        2  MRPC  dev      0.8750  0.2500  0.2500        13                100.0\n"
-        "   run/a-1        1  MRPC  dev      0.7500  0.8000  0.5000        13                 90.0\n"
+        "   checkpoint  step  task  split  accuracy            95 %      f1            95 %    loss  examples  examples/s\n"
+        "*  run/a-2        2  MRPC  dev      0.8750                  0.2500                  0.2500        13       100.0\n"
+        "   run/a-1        1  MRPC  dev      0.7500  0.500 to 0.906  0.8000  0.600 to 0.900  0.5000        13        90.0\n"
         "\n"
-        "   checkpoint  step  task   split  pearson  spearman    loss  examples  examples_per_second\n"
-        "*  run/a-2        2  STS-B  dev    -0.5000    0.0000  4.0000         9                  7.0\n"
+        "   checkpoint  step  task   split  pearson  95 %  spearman  95 %    loss  examples  examples/s\n"
+        "*  run/a-2        2  STS-B  dev    -0.5000          0.0000        4.0000         9         7.0\n"
+        "\n"
+        "warning: run/a-2: nothing was learned: no positive correlation (STS-B dev)\n"
         "\n"
         "error: run/a-3: damaged\tcheckpoint (MRPC dev)\n"
     )

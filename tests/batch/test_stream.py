@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import csv
+import dataclasses
 import gzip
 import io
+import json
 import os
+import select
 import stat
 import threading
 import types
@@ -14,6 +19,7 @@ import pytest
 
 from bert_tf.batch import inputs, stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import CheckpointError, DataError, OutputError
 from tests.batch.runs import torn, ways
@@ -68,11 +74,11 @@ class Counting:
         self.read = predictor.read
         self.chunks = []
 
-    def lines(self, number, examples, features):
+    def lines(self, number, *chunk):
         if number == self._killed_at:
             raise KeyboardInterrupt
         self.chunks.append(number)
-        return self._predictor.lines(number, examples, features)
+        return self._predictor.lines(number, *chunk)
 
 
 def predict(source, output, reads, predictor, **settings):
@@ -85,21 +91,48 @@ def test_a_row_for_each_line_in_their_order(source, tmp_path, reads, predictor):
     assert header == ["id", "label", "probability_0", "probability_1"]
     assert [row[0] for row in rows] == [f"test-{line}" for line in range(1, ROWS + 1)]
     examples = [example for chunk in reads.chunks(str(source)) for example in chunk]
-    alone = [predictor.lines(1, [example], predictor.read([example])).decode().split("\t") for example in examples]
+    alone = [
+        predictor.lines(1, [example], predictor.read([example]), OutputForm()).decode().split("\t") for example in examples
+    ]
     np.testing.assert_allclose([float(row[2]) for row in rows], [float(row[2]) for row in alone], rtol=1e-5)
     assert len({row[2] for row in rows}) > CHUNK  # rows are not mistaken for others
 
 
-@pytest.mark.parametrize("killed_at", [0, 1, 3])
-def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, reads, predictor, killed_at):
-    predict(source, tmp_path / "whole.tsv", reads, predictor)
+@pytest.mark.parametrize(
+    ("ending", "killed_at"), [(".tsv", 0), (".tsv", 1), (".tsv", 3), (".csv", 2), (".jsonl.gz", 1), (".csv.gz", 3)]
+)
+def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, reads, predictor, ending, killed_at):
+    out, whole = tmp_path / f"out{ending}", tmp_path / f"whole{ending}"
+    predict(source, whole, reads, predictor)
     with pytest.raises(KeyboardInterrupt):
-        predict(source, tmp_path / "out.tsv", reads, Counting(predictor, killed_at))
-    assert not (tmp_path / "out.tsv").exists()
+        predict(source, out, reads, Counting(predictor, killed_at))
+    assert not out.exists()
+    with open(f"{out}.part", "ab") as part:
+        part.write(b"\x1f\x8bhalf a")  # of a chunk that was being written
     again = Counting(predictor)
-    predict(source, tmp_path / "out.tsv", reads, again)
+    predict(source, out, reads, again)
     assert again.chunks == list(range(killed_at, 4))
-    assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_the_name_says_what_is_written(source, tmp_path, reads, predictor):
+    for ending in ("tsv", "csv", "jsonl", "tsv.gz", "csv.gz", "jsonl.gz"):
+        predict(source, tmp_path / f"out.{ending}", reads, predictor)
+    plain = {form: (tmp_path / f"out.{form}").read_bytes() for form in ("tsv", "csv", "jsonl")}
+    assert {form: gzip.decompress((tmp_path / f"out.{form}.gz").read_bytes()) for form in plain} == plain
+    header, *rows = ("\t".join(row) for row in csv.reader(plain["csv"].decode().splitlines(), strict=True))
+    assert [header, *rows] == plain["tsv"].decode().splitlines()
+    objects = [json.loads(line) for line in plain["jsonl"].decode().splitlines()]
+    assert ["\t".join(map(str, line.values())) for line in objects] == rows
+    assert list(objects[0]) == header.split("\t")
+
+
+def test_what_is_asked_for_goes_before_the_name_and_makes_another_output(source, tmp_path, reads, predictor):
+    pair = FilePair(str(source), str(tmp_path / "out"))
+    stream.predict(pair, reads, predictor, {})
+    assert (tmp_path / "out").read_text().startswith("id\tlabel\t")
+    stream.predict(dataclasses.replace(pair, output_format="csv"), reads, predictor, {})
+    assert (tmp_path / "out").read_text().startswith("id,label,")
 
 
 def test_what_is_finished_is_left_alone_until_input_or_settings_change(source, tmp_path, reads, predictor):
@@ -156,6 +189,47 @@ def test_a_named_pipe_is_read_once(source, tmp_path, reads, predictor):
     assert (tmp_path / "out.tsv").read_bytes() == (tmp_path / "whole.tsv").read_bytes()
 
 
+def test_what_an_idle_pipe_has_said_is_predicted(reads, predictor, monkeypatch):
+    """Each line waits for the answer to the one before it: who waits for a full batch waits for ever."""
+    with contextlib.ExitStack() as opened:
+        (source, says), (answers, output) = (
+            [opened.enter_context(os.fdopen(end, mode, buffering)) for end, mode in zip(os.pipe(), ("rb", "wb"))]
+            for buffering in (-1, 0)
+        )
+        monkeypatch.setattr(inputs, "CHUNK", 1000)
+        monkeypatch.setattr(stream, "PATIENCE_S", 0.01)
+        monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=source))
+        monkeypatch.setattr("sys.stdout", types.SimpleNamespace(buffer=output))
+        predicts = threading.Thread(target=predict, args=("-", "-", reads, predictor), daemon=True)
+        predicts.start()
+        found = []
+        for line in text(rows=3).encode().splitlines(keepends=True):
+            says.write(line)
+            says.flush()
+            for _ in range(1 if found else 2):  # the header comes with the first
+                assert select.select([answers], [], [], 60)[0]
+                found.append(answers.readline().decode().split("\t")[0])
+        says.close()
+        predicts.join(timeout=60)
+    assert found == ["id", "test-1", "test-2", "test-3"]
+
+
+def test_a_pipe_of_another_command_gets_lines_at_once(source, reads, predictor):
+    """As `--output=>(command)`: what is written to a file is copied at the end."""
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as answers, contextlib.closing(os.fdopen(write, "wb")):
+        seen = []
+
+        class Watching(Counting):
+            def lines(self, number, *chunk):
+                if number:
+                    seen.append(select.select([answers], [], [], 0)[0] == [answers])
+                return super().lines(number, *chunk)
+
+        predict(source, f"/dev/fd/{write}", reads, Watching(predictor))
+    assert seen == [True] * 3
+
+
 def test_a_pipe_that_fails_leaves_no_file(source, tmp_path, reads, predictor, monkeypatch):
     monkeypatch.setattr("sys.stdin", types.SimpleNamespace(buffer=io.BytesIO(source.read_bytes())))
     with pytest.raises(KeyboardInterrupt):
@@ -167,15 +241,15 @@ def test_no_more_is_in_memory_than_a_few_chunks(tmp_path, reads, predictor):
     read, ahead_of_output = [], []
 
     class Reads:
-        def chunks(self, source):
-            for chunk in reads.chunks(source):
+        def chunks(self, source, **how):
+            for chunk in reads.chunks(source, **how):
                 read.append(chunk)
                 yield chunk
 
     class Watching(Counting):
-        def lines(self, number, examples, features):
+        def lines(self, number, *chunk):
             ahead_of_output.append(len(read) - number)
-            return super().lines(number, examples, features)
+            return super().lines(number, *chunk)
 
     (tmp_path / "in.tsv").write_text(text(rows=40 * CHUNK))
     predict(tmp_path / "in.tsv", tmp_path / "out.tsv", Reads(), Watching(predictor))

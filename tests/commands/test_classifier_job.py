@@ -277,13 +277,16 @@ def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoi
 def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
     project = write_project(tmp_path / "project")
     rows = [f"{'red' if number % 2 else 'blue'};{number}" for number in range(16)]
-    (tmp_path / "train.csv").write_text("mood,said\n" + "".join(f'{row.split(";")[0]},"the {row}"\n' for row in rows))
-    (tmp_path / "dev.jsonl").write_text('{"said": "the 5", "mood": "red"}\n{"said": "the 6", "mood": "blue"}\n')
-    (tmp_path / "test.tsv").write_text("number\tsaid\n7\tthe 5\n8\tthe 6\n9\t\tx\n".replace("9\t\tx\n", "9\tthe 7\n"))
-    ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said", "label_column": "mood"}
+    (tmp_path / "train.csv").write_text("mood,said,how\n" + "".join(f'{row.split(";")[0]},"the {row}",\n' for row in rows))
+    (tmp_path / "dev.jsonl").write_text(
+        '{"said": "the 5", "how": "", "mood": "red"}\n{"said": "the 6", "how": "so", "mood": "blue"}\n'
+    )
+    (tmp_path / "test.tsv").write_text("number\thow\tsaid\n7\tso\tthe 5\n8\t\tthe 6\n9\t\tthe 7\n")
+    ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said,how", "label_column": "mood"}
     flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
     flags = [flag for flag in flags if not flag.startswith("--data_dir")]
     assert run(*flags) == 0
+    assert json.loads((tmp_path / "out" / "run_config.json").read_text())["columns"]["text_a"] == "said,how"
     # The column of the ids is no part of what was learned, and the other columns are those of the training.
     predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
     assert run("--task_name=custom", f"--output_dir={tmp_path / 'out'}", *predict) == 0

@@ -419,12 +419,12 @@ def test_a_regression_is_described_by_its_numbers(run, tmp_path):
 
 @pytest.mark.usefixtures("_words")
 def test_own_data_is_checked_by_the_flags_that_it_is_trained_with(run, tmp_path):
-    train = table(tmp_path / "a.csv", "title,tags", "one,x|y", "two,", "three,y")
-    test = table(tmp_path / "b.csv", "title", "four")
-    flags = ("--task_name=custom", "--text_a=title", "--label_column=tags", "--problem=multi_label", "--label_separator=|")
+    train = table(tmp_path / "a.csv", "title,body,tags", "one,,x|y", ",two,", "three,and four,y")
+    test = table(tmp_path / "b.csv", "title,body", "four,")
+    flags = ("--task_name=custom", "--text_a=title,body", "--label_column=tags", "--problem=multi_label", "--label_separator=|")
     status, out, _ = run("check", *flags, f"--train_file={train}", f"--test_file={test}")
     assert status == 0
-    assert "  labels         x: 1 (33.3%), y: 2 (66.7%)\n" in out
+    assert "  labels         x: 1 (33.3%), y: 2 (66.7%)\n  length         mean 3.7, median 3, longest 5\n" in out
     assert f"test: {test}\n  rows           1\n" in out
     status, _, err = run("check", *flags, f"--train_file={tmp_path / 'none.csv'}", f"--dev_file={train}")
     assert (status, err) == (2, f"error: {tmp_path}/none.csv: cannot read the file: No such file or directory\n")

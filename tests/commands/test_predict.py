@@ -106,6 +106,19 @@ def test_several_files_with_one_graph(project, run, tmp_path, monkeypatch):
     assert (tmp_path / "out" / "more.tsv").read_bytes().startswith(HEADER + b"test-1\t")
 
 
+def test_each_file_is_written_as_its_name_or_the_job_says(project, run, tmp_path):
+    source = str(project.data_dir / "test.tsv")
+    files = [
+        {"input": source, "output": str(tmp_path / "a.tsv")},
+        {"input": source, "output": str(tmp_path / "b"), "output_format": "csv"},
+    ]
+    (tmp_path / "job.json").write_text(json.dumps({"checkpoint": str(run), "files": files, "output_format": "jsonl"}))
+    assert main(job=tmp_path / "job.json") == 0
+    assert [(tmp_path / name).read_text()[:4] for name in "a.tsv b".split()] == ['{"id', "id,l"]
+    assert main(job=tmp_path / "job.json", output_format="tsv") == 0
+    assert (tmp_path / "a.tsv").read_bytes().startswith(HEADER)
+
+
 def test_the_newest_checkpoint_of_a_folder_predicts(project, run, tmp_path):
     for name, checkpoint in (("newest", run), ("step_40", run / "model.ckpt-40"), ("step_20", run / "model.ckpt-20")):
         assert main(checkpoint=checkpoint, input=project.data_dir / "test.tsv", output=tmp_path / name) == 0
@@ -130,6 +143,7 @@ def test_other_flags_make_another_output(project, run, tmp_path):
         ("{run}", [("a", "b"), ("b", "c")], "b: is an input and an output"),
         ("{run}", [("-", "b"), ("-", "c")], "the standard input can be read once"),
         ("{run}", [("none.tsv", "b")], "none.tsv: cannot read the file"),
+        ("{run}", [("a", "b.parquet")], "b.parquet: cannot write that; name it .tsv, .csv, .jsonl"),
         ("{run}", [("a", "b/")], "b/: is a folder; name a file to write"),
         ("{run}", [("a", "{run}")], "run: is a folder; name a file to write"),
     ],
@@ -194,23 +208,15 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
     assert capsys.readouterr().err == ("error: --beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'\n")
 
 
-def test_a_reader_that_leaves_ends_it_without_a_word(project, run, tmp_path):
-    header, *rows = (project.data_dir / "test.tsv").read_text().splitlines(keepends=True)
-    (tmp_path / "long.tsv").write_text(header + "".join(rows) * 1000)
-    command = [
-        sys.executable,
-        "-m",
-        "bert_tf",
-        "predict",
-        f"--checkpoint={run}",
-        f"--input={tmp_path / 'long.tsv'}",
-        "--output=-",
-    ]
+def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):
+    flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "file_format": "tsv", "verbosity": -1}
+    command = [sys.executable, "-m", "bert_tf", "predict", *(f"--{name}={value}" for name, value in flags.items())]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
-    with subprocess.Popen(
-        [*command, "--verbosity=-1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment
-    ) as process:
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    with subprocess.Popen(command, env=environment, bufsize=0, **pipes) as process:
+        process.stdin.write(b"rain .\n")
         assert process.stdout.readline() == HEADER
         process.stdout.close()
+        process.stdin.write(b"bread .\n")
+        assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
-    assert process.returncode == 141

@@ -69,6 +69,18 @@ def test_the_best_is_the_first_with_the_most_or_the_least_loss(values, metric, s
     assert evaluations.best(lines(*values, metric=metric), metric)["step"] == step
 
 
+def test_of_equals_the_one_with_less_loss_is_the_best():
+    losses = (0.9, 0.6, None, 0.7)
+    found = [{**line, "eval_loss": loss} for line, loss in zip(lines(0.5, 0.7, 0.7, 0.7), losses)]
+    assert evaluations.best(found, "eval_accuracy")["step"] == 20
+    assert evaluations.best(found[2:], "eval_accuracy")["step"] == 40
+
+
+def test_less_loss_at_the_same_result_does_not_keep_training_going():
+    found = [{**line, "eval_loss": loss} for line, loss in zip(lines(0.7, 0.7, 0.7), (0.9, 0.8, 0.7))]
+    assert evaluations.stopped_at(found, "eval_accuracy", 2) == 30
+
+
 def test_without_evaluations_there_is_no_best():
     assert evaluations.best([], "eval_accuracy") is None
 

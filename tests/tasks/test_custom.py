@@ -67,6 +67,43 @@ def test_named_columns_come_before_the_usual_ones(task):
     assert texts(task(text, text_a="body", text_b="title", label_column="class"))[0] == ("b", "c")
 
 
+JOINED = '{"title": "a", "body": "b", "tail": "c", "label": 0}\n{"title": null, "body": "", "tail": "d", "label": 1}\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "settings", "expected"),
+    [
+        ("title,body,label,c\nx, y ,0,z\n,w,1,v\n", "t.csv", {"text_a": "title,body"}, [("x  y ", None), ("w", None)]),
+        (
+            "x\ty\tz\t1\nu\t\tw\t1\nv\t\tv\t0\n",
+            "t.tsv",
+            {"text_a": "3,1,2", "label_column": "4"},
+            [("z x y", None), ("w u", None)],
+        ),
+        (JOINED, "t.jsonl", {"text_a": "title, body,tail"}, [("a b c", None), ("d", None)]),
+        (JOINED, "t.jsonl", {"text_a": "tail", "text_b": "tail,title"}, [("c", "c a"), ("d", "d")]),
+        ('"title,body",title,body,label\na,b,c,0\nd,e,f,1\n', "t.csv", {"text_a": "title,body"}, [("a", None), ("d", None)]),
+    ],
+    ids=["names", "numbers", "json", "second text", "a name with a comma"],
+)
+def test_several_columns_are_joined_by_a_space(task, text, name, settings, expected):
+    assert texts(task(text, name, **settings))[:2] == expected
+
+
+@pytest.mark.parametrize(
+    ("text_a", "error", "problem"),
+    [
+        ("title,bdy", DataError, "no column 'bdy'; the header line reads title | body | label"),
+        ("title,body", DataError, "train.csv:3: the texts in columns 'title', 'body' are empty"),
+        ("title,", FlagError, "--text_a=title,: a name is empty; there is a comma too many"),
+    ],
+)
+def test_what_cannot_be_joined_is_named(task, text_a, error, problem):
+    with pytest.raises(error) as caught:
+        task("title,body,label\na,b,0\n, ,1\n", text_a=text_a).examples("", "train")
+    assert problem in str(caught.value)
+
+
 def test_columns_by_number_mean_that_there_is_no_header(task):
     made = task("x\t1\tz\ny\t0\tw\ny\t1\tw\n", "train.tsv", text_a="1", text_b="3", label_column="2")
     assert made.examples("", "train")[0] == SentenceExample("train-1", "x", "z", "1")

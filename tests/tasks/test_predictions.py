@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import csv
+import io
+import json
 
 import numpy as np
 import pytest
 
 from bert_tf.tasks import predictions
 from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.predictions import Layout
+from bert_tf.tasks.tables import CSV, JSONL
 
 CLASSES, NUMBER, SETS = HeadSpec(2), HeadSpec(1, REGRESSION), HeadSpec(3, MULTI_LABEL)
 NAMES = ("no", "yes", "so")
@@ -18,7 +22,8 @@ LOGITS = np.array([[LOG_3, 0], [0, 9], [1, 1]], np.float32)
 
 def rows(head, names, logits, ids=("a", "b", "c")):
     """Id, label and numbers of each row."""
-    lines = [row.split("\t") for row in predictions.rows(head, names, ids, np.array(logits, np.float32))]
+    text = Layout(head, names).rows(ids, np.array(logits, np.float32))
+    lines = [row.split("\t") for row in text.splitlines()]
     return [(*line[:2], [float(cell) for cell in line[2:]]) for line in lines]
 
 
@@ -31,7 +36,8 @@ def rows(head, names, logits, ids=("a", "b", "c")):
     ],
 )
 def test_the_header_names_the_columns(head, names, expected):
-    assert predictions.header(head, names).split("\t") == expected
+    assert Layout(head, names).columns == expected
+    assert Layout(head, names).header() == "\t".join(expected) + "\n"
 
 
 def test_a_class_is_named_with_its_probabilities():
@@ -55,7 +61,7 @@ def test_several_labels_are_joined_by_commas():
 
 
 def test_several_labels_are_joined_as_those_that_were_learned_from():
-    [row] = predictions.rows(SETS, ("a, b", "c", "d"), ["1"], np.array([[1, 1, -1]], np.float32), label_separator="|")
+    row = Layout(SETS, ("a, b", "c", "d"), "|").rows(["1"], np.array([[1, 1, -1]], np.float32))
     assert row.split("\t")[1].split("|") == ["a, b", "c"]
 
 
@@ -74,10 +80,39 @@ def test_probabilities_are_read_back_exactly():
 
 @pytest.mark.parametrize("broken", ["a\tb", "a\nb", "a\rb"])
 def test_ids_and_labels_cannot_break_a_row(broken):
-    lines = [
-        predictions.header(CLASSES, (broken, "x")),
-        *predictions.rows(CLASSES, (broken, "x"), [broken], np.array([[1, 0]], np.float32)),
-    ]
+    layout = Layout(CLASSES, (broken, "x"))
+    lines = (layout.header() + layout.rows([broken], np.array([[1, 0]], np.float32))).splitlines()
     header, row = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     assert header[2] == "probability_a b"
     assert row[:2] == ["a b", "a b"]
+
+
+ODD = ('say "hi", twice', "two\nlines", "\ttab\r\nand more", " plain ", "=1+1", "\u2028")
+
+
+@pytest.mark.parametrize("label", ['"', "a,b", "a\r\nb", "naïve"])
+def test_csv_is_read_back_whatever_is_in_it(label):
+    layout = Layout(HeadSpec(2), (label, "x"), form=CSV)
+    text = layout.header() + layout.rows(ODD, np.tile(np.float32([[1, 0]]), (len(ODD), 1)))
+    header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
+    assert header == ["id", "label", f"probability_{label}", "probability_x"]
+    assert [tuple(row[:2]) for row in rows] == [(guid, label) for guid in ODD]
+    assert len(text.replace(label, "").split("\r\n")) == 1 + len(rows) + 1 + sum("\r\n" in guid for guid in ODD)
+
+
+@pytest.mark.parametrize(
+    ("head", "names", "logits", "expected"),
+    [
+        (CLASSES, ("nö", "y"), [[LOG_3, 0]], {"id": "a\nb", "label": "nö", "probability_nö": 0.75, "probability_y": 0.25}),
+        (NUMBER, (), [[-0.1]], {"id": "a\nb", "label": -0.1, "score": -0.1}),
+        (SETS, "abc", [[9, 9, -9]], {"id": "a\nb", "label": ["a", "b"]}),
+    ],
+)
+def test_json_lines_hold_values_of_their_kind(head, names, logits, expected):
+    layout = Layout(head, names, form=JSONL)
+    line = layout.rows(["a\nb"], np.array(logits, np.float32))
+    assert layout.header() == ""
+    assert line.count("\n") == 1
+    found = json.loads(line)
+    assert list(found) == layout.columns
+    assert {name: found[name] for name in expected} == expected

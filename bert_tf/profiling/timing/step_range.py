@@ -5,9 +5,8 @@ from __future__ import annotations
 import dataclasses
 import re
 
+from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
-
-_LARGEST = 2**31 - 1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,8 +27,8 @@ class StepRange:
         if not match:
             raise FlagError(f"--{flag}={text}: is a step or a range of steps, 20 or 20-30")
         first, last = int(match[1]), int(match[2] or match[1])
-        if last > _LARGEST:
-            raise FlagError(f"--{flag}={text}: steps count up to {_LARGEST}")
+        if last > LARGEST_SETTING:
+            raise FlagError(f"--{flag}={text}: steps count up to {LARGEST_SETTING}")
         if not 1 <= first <= last:
             raise FlagError(f"--{flag}={text}: steps count from 1, the last of a range is not before the first")
         return cls(first, last)

@@ -1,0 +1,15 @@
+"""Which of several results is the best."""
+
+from __future__ import annotations
+
+import math
+
+
+def rank(value: float, loss: float | None) -> tuple[float, float]:
+    """Returns what results are sorted by, the best last: by a metric, and where that is equal by less loss.
+
+    Args:
+      value: of the metric.
+      loss: mean over examples; None where it is unknown or not a number, which is the worst.
+    """
+    return value, -math.inf if loss is None else -loss
