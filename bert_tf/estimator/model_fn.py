@@ -69,7 +69,7 @@ def make_model_fn(model: Model) -> ModelFn:
             tf.identity(features[pipeline.ROWS], name=ROWS)
             loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
-        tf.identity(features[pipeline.READY], name=stamps.BATCH)
+        stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
         update = Update(model.optimization)

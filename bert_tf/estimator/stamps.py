@@ -39,6 +39,30 @@ def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
             tf.timestamp(name=name)
 
 
+def mark_ready(moment: tf.Tensor) -> None:
+    """Adds the moment when a batch was put together, which its reader says."""
+    with tf.device(_HOST):
+        tf.identity(moment, name=BATCH)
+
+
+def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
+    """Adds the moment when the host has launched the operations of some tensors.
+
+    To wait for an operation of another device is to wait for its result. What tells that it was launched is an integer, which
+    a GPU keeps in the memory of the host.
+    """
+    by_device: dict[str, list[tf.Tensor]] = {}
+    for tensor in after:
+        by_device.setdefault(tensor.device, []).append(tensor)
+    launched = []
+    for device, tensors in by_device.items():
+        with tf.device(device), tf.control_dependencies(tensors):
+            launched.append(tf.constant(0))
+    with tf.device(_HOST):
+        told = tf.identity_n(launched)
+    mark(name, told)
+
+
 def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
     """Adds the moment when a number and some other tensors are there.
 

@@ -45,6 +45,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         self.timer = timer
         self.idle: float | None = None
         self._watches_gradients = setting.gpu or setting.replicas > 1
+        self._waits = not setting.gpu  # which would stand still for its host
         self._left = 0.0 if setting.gpu or setting.machines > 1 else _TRACED_SECONDS  # to be traced
         self._quietest = float("inf")
 
@@ -52,7 +53,7 @@ class StepTimingHook(tf1.train.SessionRunHook):
         """Finds the stamps."""
         (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
         self._fetched = {TOKENS: tokens, **stamps.fetched(gradients=self._watches_gradients)}
-        for name in {stamps.GRADIENTS, stamps.SUMS} & self._fetched.keys():
+        for name in {stamps.GRADIENTS, stamps.SUMS} & self._fetched.keys() if self._waits else ():
             for moment, scope in zip(self._fetched[name], replicas.local_scopes()):
                 stamps.wait_at_gate(name, moment, scope)
 

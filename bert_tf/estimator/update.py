@@ -130,7 +130,7 @@ class Update:
         """Updates the weights by the scaled gradients of this replica: those of the variables, and of the table's rows."""
         step, rate = self._step.read_value(), self._rate_at(self._step.read_value())
         stop = tf1.placeholder_with_default(0.0, [], name=STOP)
-        stamps.mark(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them
+        stamps.mark_launched(stamps.LAUNCHED, after=[*gradients, loss])  # these cost nothing where no hook asks for them
         stamps.mark_done(stamps.GRADIENTS, loss, after=gradients)
         (loss,) = stamps.gate(stamps.GRADIENTS, [loss])  # without it nothing is updated
         *gradients, loss, stops = replicas.add_up([*gradients, loss, stop])

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 _LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
 _FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
+_HOST = "/device:CPU:0"  # reads seeds and sizes: each that a GPU computes would have to be waited for
 
 
 class DropElements(Protocol):
@@ -44,9 +45,12 @@ class Dropout:
           replica: number of the replica, so that replicas drop different elements.
           micro_batch: number of the micro-batch, likewise.
         """
-        self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
-        self._step = tf.cast(step, tf.int64) * (1 << 16)
+        with tf.device(_HOST):
+            self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
+            self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
+        self._drawn: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}  # seed and size of each call, for all that draw the same
+        self._event: tf.Tensor | None = None  # that numbers wait for
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
         """See `DropElements`."""
@@ -59,10 +63,10 @@ class Dropout:
         """
         if rate == 0.0:
             return None
-        seed = tf.stack([self._first, self._step + self._calls])
-        self._calls += 1
-        size = tf.reduce_prod(shape)
-        bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
+        seed, size = self._next(shape)
+        fours = -(-size // 4)
+        with tf.control_dependencies([] if self._event is None else [self._event]):
+            bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
         dropped = min(round(rate * _LEVELS), _LEVELS - 1)
         scale = _LEVELS / (_LEVELS - dropped)
@@ -73,11 +77,19 @@ class Dropout:
             kept += _from(_LEVELS - larger, draws, dtype) * step
         return tf.reshape(kept, shape)
 
+    def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns the seed of the next call, [2], and how many elements it is for."""
+        call = self._calls
+        self._calls += 1
+        if call not in self._drawn:
+            with tf.device(_HOST):
+                self._drawn[call] = tf.stack([self._first, self._step + call]), tf.reduce_prod(shape)
+        return self._drawn[call]
+
     def after(self, event: tf.Tensor) -> Dropout:
         """See `DropElements`."""
         later = copy.copy(self)
-        with tf.control_dependencies([event]):
-            later._step = tf.identity(self._step)
+        later._event = event
         return later
 
 

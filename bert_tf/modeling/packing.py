@@ -9,6 +9,8 @@ from typing import Protocol
 
 import tensorflow as tf
 
+_HOST = "/device:CPU:0"  # finds rows: it has the mask already, and knows sizes without waiting for a GPU
+
 
 class Layout(Protocol):
     """Moves tokens between rows [N, D] and the padded batch."""
@@ -80,23 +82,26 @@ class Packed:
         Args:
           input_mask: [B, T] 1 for real tokens, 0 for padding.
         """
-        self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
-        input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
+        with tf.device(_HOST):
+            self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
+            input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
+            flat = tf.reshape(input_mask, [-1])  # [B T]
+            self._row_of = tf.cumsum(flat) - 1  # [B T], in padding the row of the token before
+            self._place_of = tf.cast(tf.where(flat > 0)[:, 0], tf.int32)  # [N]
+            lengths = tf.reduce_sum(input_mask, axis=1)
+            self._first_rows = tf.cumsum(lengths, exclusive=True)  # [B]
         self._real = tf.cast(input_mask, tf.float32)[:, None, :, None]  # [B, 1, T, 1]
-        flat = tf.reshape(input_mask, [-1])  # [B T]
-        self._row_of = tf.cumsum(flat) - 1  # [B T], in padding the row of the token before
-        self._place_of = tf.cast(tf.where(flat > 0)[:, 0], tf.int32)  # [N]
-        lengths = tf.reduce_sum(input_mask, axis=1)
-        self._first_rows = tf.cumsum(lengths, exclusive=True)  # [B]
         self._by_heads: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
 
     def pack(self, values: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
-        return tf.gather(tf.reshape(values, [-1]), self._place_of)
+        with tf.device(_HOST):
+            return tf.gather(tf.reshape(values, [-1]), self._place_of)
 
     def positions(self) -> tf.Tensor:
         """See `Layout`."""
-        return self._place_of % self._tokens
+        with tf.device(_HOST):
+            return self._place_of % self._tokens
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
@@ -144,10 +149,11 @@ class Packed:
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""
         if heads not in self._by_heads:
-            head = tf.range(heads)
-            rows = tf.reshape(self._row_of, [self._batch, 1, self._tokens])
-            from_rows = rows * heads + head[None, :, None]
-            sequence = (self._place_of // self._tokens)[:, None]
-            from_padded = (sequence * heads + head) * self._tokens + self.positions()[:, None]
+            with tf.device(_HOST):
+                head = tf.range(heads)
+                rows = tf.reshape(self._row_of, [self._batch, 1, self._tokens])
+                from_rows = rows * heads + head[None, :, None]
+                sequence = (self._place_of // self._tokens)[:, None]
+                from_padded = (sequence * heads + head) * self._tokens + self.positions()[:, None]
             self._by_heads[heads] = from_rows, from_padded
         return self._by_heads[heads]

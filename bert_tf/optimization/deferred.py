@@ -31,6 +31,9 @@ tf1 = tf.compat.v1
 _NODES = 8
 _NEGLIGIBLE = 1e-9
 _CHUNK = 2048  # rows that are made current at once
+_HOST = "/device:CPU:0"
+
+MOST_STEPS = 1 << 24  # that a float32 counts one by one; GPUs write to places of a table of float32, not of int32
 
 
 class _Rows(NamedTuple):
@@ -54,13 +57,18 @@ class DeferredTable:
 
         Args:
           config: constants of the update.
-          rate_at: learning rates of integer steps of any shape; may be called for steps after the last.
+          rate_at: learning rates of whole steps of any shape and type; may be called for steps after the last.
           step: scalar int64, steps taken before this one.
           total_steps: the last step of the run.
+
+        Raises:
+          ValueError: there are more than `MOST_STEPS`.
         """
+        if total_steps > MOST_STEPS:
+            raise ValueError(f"{total_steps} steps: updates can be put off for {MOST_STEPS} at most")
         self._config = config
         self._rate_at = rate_at
-        self._step = tf.cast(step, tf.int32)
+        self._step = tf.cast(step, tf.float32)
         self._total = total_steps
         self.gradient_source: tf.Tensor | None = None
 
@@ -77,7 +85,9 @@ class DeferredTable:
           [N, D].
         """
         if self.gradient_source is not None:
-            return tf.gather(self.gradient_source, tf.gather(self._places, ids))
+            with tf.device(_HOST):
+                places = tf.gather(self._places, ids)
+            return _rows_at(self.gradient_source, places)
         self.table = table
         self._decay = self._config.weight_decay if is_decayed(table, self._config) else 0.0
         own_name = table.op.name.rpartition("/")[2]
@@ -87,16 +97,17 @@ class DeferredTable:
         # Not in checkpoints: there every row is current at the checkpoint's step.
         self._current_at = tf1.get_variable(
             f"{own_name}/current_at",
-            initializer=lambda: tf.fill(table.shape[:1], tf.cast(self._step, tf.int64)),
-            dtype=tf.int64,
+            initializer=lambda: tf.fill(table.shape[:1], self._step),
+            dtype=tf.float32,
             trainable=False,
             collections=[tf1.GraphKeys.LOCAL_VARIABLES],
         )
-        self._ids, inverse = tf.unique(ids)
+        with tf.device(_HOST):  # has the ids, and tells how many there are without waiting for a GPU
+            self._ids, inverse = tf.unique(ids)
+            self._places = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
         self._rows = self._made_current(self._ids)
         self.gradient_source = self._rows.weights
-        self._places = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
-        return tf.gather(self.gradient_source, inverse)
+        return _rows_at(self.gradient_source, inverse)
 
     def apply(self, gradient: tf.Tensor) -> tf.Operation:
         """Updates the rows of this step.
@@ -127,19 +138,20 @@ class DeferredTable:
             tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=ids, updates=values)
             for variable, values in zip((self.table, self._m, self._v), rows)
         ]
+        count = tf.shape(ids)
         with tf.control_dependencies(list(rows)):  # they are made from what `current_at` says before
-            current = tf.fill(tf.shape(ids), tf.cast(step, tf.int64))
+            current = tf.fill(count, step)
         writes.append(tf.raw_ops.ResourceScatterUpdate(resource=self._current_at.handle, indices=ids, updates=current))
         return tf.group(writes)
 
     def _made_current(self, ids: tf.Tensor) -> _Rows:
         """Returns rows with the updates made up for that they missed."""
         config = self._config
-        since = tf.cast(tf.gather(self._current_at, ids), tf.int32)  # [U]
-        missed = tf.cast(self._step - since, tf.float32)[:, None]  # [U, 1]
+        since = tf.gather(self._current_at, ids)  # [U]
+        missed = (self._step - since)[:, None]  # [U, 1]
         m, v = tf.gather(self._m, ids), tf.gather(self._v, ids)
         stored = tf.gather(self.table, ids)
-        decay = tf.gather(self._decays, self._step) - tf.gather(self._decays, since)  # [U]
+        decay = self._decay_before(self._step) - self._decay_before(since)  # [U]
         root = tf.sqrt(v)
         total = tf.zeros_like(root)
         weights, nodes = self._quadrature(since)  # [U, K] both
@@ -150,6 +162,10 @@ class DeferredTable:
             m * tf.pow(config.beta_1, missed),
             v * tf.pow(config.beta_2, missed),
         )
+
+    def _decay_before(self, step: tf.Tensor) -> tf.Tensor:
+        """Returns the logarithm of the decay by all steps before some, of any shape."""
+        return tf.gather(self._decays, tf.cast(step, tf.int32))
 
     @property
     def _decays(self) -> tf.Tensor:
@@ -170,15 +186,15 @@ class DeferredTable:
         shrinking = config.beta_1 / math.sqrt(config.beta_2)
         count = math.ceil(math.log(_NEGLIGIBLE) / math.log(shrinking))
         ordinal = np.arange(1, count + 1)  # [S]
-        step = since[:, None] + ordinal[None, :].astype(np.int32) - 1  # [U, S]
+        step = since[:, None] + ordinal[None, :].astype(np.float32) - 1.0  # [U, S]
         happened = step < self._step
         rate, epsilon = self._rate_at(step), config.epsilon
         if config.bias_correction:
-            number = tf.cast(step, tf.float32) + 1.0
+            number = step + 1.0
             correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
             rate = rate * correction / (1.0 - tf.pow(config.beta_1, number))
             epsilon = epsilon * correction
-        after = tf.gather(self._decays, self._step) - tf.gather(self._decays, tf.minimum(step + 1, self._total))  # [U, S]
+        after = self._decay_before(self._step) - self._decay_before(tf.minimum(step + 1.0, float(self._total)))  # [U, S]
         amount = tf.where(happened, rate * (shrinking**ordinal).astype(np.float32) * tf.exp(after), 0.0)
         place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
         place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
@@ -196,3 +212,17 @@ class DeferredTable:
         at_nodes[0] /= 2.0
         weights = tf.matmul(tf.stack(moments, axis=1), at_nodes.astype(np.float32))
         return weights, tf.exp(middle + half * np.cos(angles).astype(np.float32))
+
+
+def _rows_at(source: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
+    """Returns rows of a matrix: [U, D] and [N] to [N, D].
+
+    The gradient of `tf.gather` has its sizes computed by the device, and the host waits for them.
+    """
+
+    @tf.custom_gradient
+    def gather(source: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:
+        rows = tf.shape(source)[0]
+        return tf.gather(source, places), lambda upstream: tf.math.unsorted_segment_sum(upstream, places, rows)
+
+    return gather(source)

@@ -1,0 +1,146 @@
+"""What a step copies between GPU and host, by TensorFlow's kernel registry: the same on any machine."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.estimator.model_fn import EVAL, LOGITS, PREDICT, ROWS, TRAIN, LossOptions, Model, make_model_fn
+from bert_tf.estimator.timing_hook import StepTimingHook
+from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, Optimization
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from bert_tf.modeling.execution import Execution
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.parts import LayerDecay
+from bert_tf.profiling.timing.diagnosis import Setting
+from bert_tf.profiling.timing.step_timer import StepTimer
+from bert_tf.runtime.placement import whole
+from bert_tf.tasks.base import CLASSIFICATION, KINDS, MULTI_LABEL, REGRESSION, HeadSpec
+from tests.estimator import gpu_placement, wide
+from tests.estimator.gpu_placement import Copies
+
+tf1 = tf.compat.v1
+
+MOST = 16
+PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+HEADS = {
+    CLASSIFICATION: (HeadSpec(2), lambda labels: labels),
+    REGRESSION: (HeadSpec(1, REGRESSION), lambda labels: labels.astype(np.float32)),
+    MULTI_LABEL: (HeadSpec(2, MULTI_LABEL), lambda labels: np.eye(2, dtype=np.float32)[labels]),
+}
+
+
+def config(layers: int):
+    return dataclasses.replace(wide.CONFIG, num_hidden_layers=layers)
+
+
+def labelled(kind: str) -> tuple[HeadSpec, SentenceFeatures]:
+    head, convert = HEADS[kind]
+    data = wide.features()
+    return head, dataclasses.replace(data, label_ids=convert(data.label_ids))
+
+
+def training(*, layers=2, kind=CLASSIFICATION, loss=LossOptions(), execution=Execution(), device=None, **optimization) -> Copies:
+    """Returns what a step copies, with all that hooks ask for."""
+    settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": 60, **optimization}
+    head, data = labelled(kind)
+    model = Model(config(layers), head, loss, execution, seed=1, optimization=Optimization(**settings))
+    with tf.Graph().as_default() as graph, tf1.device(device):
+        step = tf1.train.get_or_create_global_step()
+        batch = tf1.data.make_initializable_iterator(train_input_fn(data, Schedule(len(data), 6, 5), seed=4)()).get_next()
+        spec = make_model_fn(model)(batch, TRAIN)
+        timing = StepTimingHook(StepTimer(batch_size=6, replicas=1), Setting(gpu=True))
+        timing.begin()
+        watched = [LOSS, LEARNING_RATE, GRADIENT_NORM, *([SKIPPED_STEPS] if settings.get("loss_scaling") else [])]
+        reported = [graph.get_tensor_by_name(f"{name}:0") for name in watched]
+        timed = tf.nest.flatten(timing._fetched)
+        return gpu_placement.copies(graph, [spec.train_op, spec.loss, step.read_value(), *reported, *timed])
+
+
+def evaluation(mode: str, *, kind=CLASSIFICATION, execution=Execution()) -> Copies:
+    """Returns what a batch of evaluation or prediction copies."""
+    head, data = labelled(kind)
+    with tf.Graph().as_default() as graph:
+        if mode == EVAL:
+            batch = tf1.data.make_initializable_iterator(eval_input_fn(data, 8)()).get_next()
+        else:
+            batch = {name: tf1.placeholder(tf.int32, [None, None]) for name in ("input_ids", "input_mask", "segment_ids")}
+        make_model_fn(Model(config(2), head, execution=execution))(batch, mode)
+        names = (LOGITS, ROWS) if mode == EVAL else (LOGITS,)
+        return gpu_placement.copies(graph, [graph.get_tensor_by_name(f"{name}:0") for name in names])
+
+
+HALF = Execution(dtype=tf.float16)
+FLAGS = {
+    "default": {},
+    "nopack_tokens": {"execution": Execution(pack_tokens=False)},
+    "nolean_gradients": {"execution": Execution(lean_gradients=False)},
+    "noskip_unread nofused_adam nodefer_embeddings": {
+        "execution": Execution(skip_unread=False), "adamw": AdamWConfig(fused=False), "defer_embeddings": False
+    },
+    "published_layout": {"execution": PUBLISHED, "defer_embeddings": False, "adamw": AdamWConfig(fused=False)},
+    "recompute": {"execution": Execution(recompute=True)},
+    "recompute published_layout": {"execution": dataclasses.replace(PUBLISHED, recompute=True)},
+    "gradient_accumulation_steps recompute": {"micro_batches": 3, "execution": Execution(recompute=True)},
+    "gradient_accumulation_steps float16": {"micro_batches": 3, "execution": HALF, "loss_scaling": True},
+    "bfloat16 adam_bias_correction layer_decay cosine": {
+        "execution": Execution(dtype=tf.bfloat16),
+        "adamw": AdamWConfig(bias_correction=True),
+        "layer_decay": LayerDecay(0.9, layers=2),
+        "schedule": "cosine",
+    },
+    "float16 freeze=embeddings,0 class_weights label_smoothing": {
+        "execution": HALF,
+        "loss_scaling": True,
+        "frozen": frozenset({"embeddings", 0}),
+        "loss": LossOptions((1.0, 2.0), 0.1),
+        "schedule": "constant",
+    },
+    "several labels, class_weights label_smoothing": {"kind": MULTI_LABEL, "loss": LossOptions((1.0, 2.0), 0.1)},
+    "regression, freeze=pooler polynomial": {"kind": REGRESSION, "frozen": frozenset({"pooler"}), "schedule": "polynomial"},
+    "device=/GPU:0": {"device": whole("/GPU:0", ["/device:GPU:0"])},
+}  # fmt: skip
+
+
+@functools.cache
+def default() -> Copies:
+    return training()
+
+
+def test_how_often_the_host_waits_does_not_depend_on_the_depth():
+    assert len(default().to_host) == len(training(layers=4).to_host)
+
+
+def test_within_a_step_the_host_waits_for_the_step_number_and_for_whether_all_is_finite():
+    within = [copy for copy in default().to_host if copy.readers]
+    assert sorted(copy.kind for copy in within) == ["IsFinite", "IsFinite", "ReadVariableOp"]
+
+
+@pytest.mark.parametrize("flags", FLAGS)
+def test_a_step_waits_for_the_gpu_a_few_times(flags):
+    to_host = training(**FLAGS[flags]).to_host if FLAGS[flags] else default().to_host
+    assert len(to_host) <= MOST, to_host
+    assert not [copy for copy in to_host if "layer_" in copy.source]  # there would be one of each
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("execution", [Execution(), PUBLISHED], ids=["default", "published_layout"])
+@pytest.mark.parametrize("mode", [EVAL, PREDICT])
+def test_a_batch_of_evaluation_waits_for_its_result_alone(mode, execution, kind):
+    assert [copy.source for copy in evaluation(mode, kind=kind, execution=execution).to_host] == [LOGITS]
+
+
+def test_what_is_pinned_to_the_host_is_found_with_all_that_is_bound_to_it():
+    with tf.Graph().as_default() as graph:
+        first, second = tf.random.uniform([3], name="first"), tf.random.uniform([3], name="second")
+        with tf.device("/CPU:0"):
+            pinned = tf.exp(first)
+        with graph.colocate_with(pinned.op):
+            bound = tf.exp(second)
+        found = gpu_placement.copies(graph, [pinned, bound])
+    assert [copy.source for copy in found.to_host] == ["first/RandomUniform", "second/RandomUniform"]
