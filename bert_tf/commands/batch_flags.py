@@ -30,7 +30,7 @@ JOB = Flag("job", str, None, "YAML or JSON file of a job; flags beside it go bef
 _ONE_DEVICE = "one_device"
 _OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 MACHINE = (
-    Flag("precision", str, "float32", f"of matrix products: {', '.join(PRECISIONS)}", None, PRECISIONS),
+    Flag("precision", str, "default", f"of matrix products: {', '.join(PRECISIONS)}", None, PRECISIONS),
     Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
     *(row for row in DEVICES if row.name not in _OF_TRAINING),
 )

@@ -12,6 +12,7 @@ from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.classifier_flags import GROUPS, SpeedSettings
 from bert_tf.runtime import cluster
 from bert_tf.runtime.machine import describe, set_up
+from bert_tf.runtime.precision import computed
 
 
 def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> Ways:
@@ -31,7 +32,8 @@ def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapp
     machine = set_up(settings.devices, environment=alone)
     describe(machine, settings.devices, alone)
     speed.warn(chosen)
-    return Ways(machine, speed.execution(chosen), functools.partial(speed.batching, chosen), settings.precision, batch_size)
+    batching = functools.partial(speed.batching, chosen)
+    return Ways(machine, speed.execution(chosen), batching, computed(settings.precision), batch_size)
 
 
 def _speed(precision: str) -> SpeedSettings:

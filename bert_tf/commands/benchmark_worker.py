@@ -50,7 +50,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer  # noqa: E402
 tf1 = tf.compat.v1
 
 _WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_length": True}}
-_ALONE = {"strategy": "one_device"}  # as the others, whatever there is
+_ALONE = {"strategy": "one_device", "precision": "float32"}  # as the others, whatever there is; PyTorch has no TF32 by default
 _NEVER = 10**9
 
 

@@ -26,7 +26,7 @@ from bert_tf.tasks.tables import FORMATS
 
 POLYNOMIAL = "polynomial"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
-PRECISIONS = ("float32", "tf32", "bfloat16", "float16")
+PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 AUTO = "auto"
 LONG_TEXTS = ("truncate", "head_tail", "windows")
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
@@ -169,8 +169,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("pad_to_longest", bool, True, "pad a batch to its longest example, not to --max_seq_length"),
         Flag("published_layout", bool, False, "all of the above off, as the published script computes; to compare with"),
         Flag("group_by_length", bool, False, "train on examples of similar length together"),
-        Flag("xla", bool, False, "compile the graph; worth it on a GPU; computes padding"),
-        Flag("precision", str, "float32", "of matrix products: float32, tf32, bfloat16, float16", None, PRECISIONS),
+        Flag("xla", bool, False, "compile the graph; worth it on a GPU; computes padding, updates all word vectors"),
+        Flag("precision", str, "default", "of matrix products: float32 (strict), tf32, bfloat16, float16", None, PRECISIONS),
     ),
     "Devices and distribution (README: which flags for my machine)": DEVICES,
     "Output": (
@@ -397,8 +397,8 @@ def _settings(values: dict[str, Any], parsed: flags.FlagValues) -> Settings:
     if values.pop("published_layout"):
         exact = [name for name in EXACT if not parsed[name].present]
         values.update(dict.fromkeys(exact, False))
-    if values["xla"]:  # it compiles once for each shape, and packing makes as many shapes as batches
-        values["pack_tokens"] = False
+    if values["xla"]:  # it compiles once for each shape, and these make as many shapes as batches
+        values.update(pack_tokens=False, defer_embeddings=False)
     if re.search(r"[*?[]", values["output_dir"] or ""):
         raise FlagError(f"--output_dir={values['output_dir']}: TensorFlow takes * ? [ in a name for a pattern; name another")
     values["output_dir"] = values["output_dir"] or f"out/{canonical_name(values['task_name']).lower()}"

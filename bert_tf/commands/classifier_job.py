@@ -45,7 +45,7 @@ from bert_tf.report import wording
 from bert_tf.runtime import gpu_memory, placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
-from bert_tf.runtime.precision import PRECISIONS, misgiving
+from bert_tf.runtime.precision import PRECISIONS, computed, misgiving
 from bert_tf.tasks import labels, mistakes
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
@@ -71,13 +71,22 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
       BertError: something that the user can fix.
     """
     with WALL.span(DEVICES):
+        settings = dataclasses.replace(settings, speed=speed.continued(settings.speed, settings.job.output_dir))
         speed.set_up(settings.speed)
         memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
         machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
         describe_machine(machine, settings.devices, environment)
         speed.warn(settings.speed)
+        if settings.job.do_train:
+            settings = _deferring(settings, machine)
     with run_folder.writing(settings.job.output_dir) if machine.is_chief else contextlib.nullcontext():
         return _run(settings, machine, memory, environment)
+
+
+def _deferring(settings: Settings, machine: Machine) -> Settings:
+    on_gpu = any("GPU" in name for name in machine.plan.devices)
+    ways = speed.deferring(settings.speed, deterministic=settings.devices.deterministic, on_gpu=on_gpu)
+    return dataclasses.replace(settings, speed=ways)
 
 
 def _run(settings: Settings, machine: Machine, memory: int | None, environment: Mapping[str, str]) -> int:
@@ -318,7 +327,7 @@ def _setting(job: Job) -> diagnosis.Setting:
         replicas=job.machine.replicas,
         machines=len(plan.cluster.workers) if plan.cluster else 1,
         strategy=plan.strategy,
-        precision=ways.precision,
+        precision=computed(ways.precision),
         half_precision=next((name for name in ("bfloat16", "float16") if misgiving(name) is None), None),
         xla=ways.xla,
         group_by_length=ways.group_by_length,
@@ -369,7 +378,8 @@ def _evaluate(job: Job, estimator: run.Estimator) -> None:
         labels_of_split = features.label_ids[features.first_rows]
         wrong[split] = mistakes.most_confident(job.task.head, job.task.labels, job.examples[split], logits, labels_of_split)
     note = SAMPLE_NOTE if job.data.is_sample else ""
-    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note, more=_time_to_target(job))
+    more = {"precision": computed(job.settings.speed.precision), **_time_to_target(job)}
+    values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note, more=more)
     results.write_mistakes(job.results_dir, wrong)
     run.report_to_tensorboard(estimator, values, step)
 

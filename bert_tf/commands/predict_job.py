@@ -22,6 +22,7 @@ from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.beginning import begin
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run_folder
+from bert_tf.runtime.precision import computed
 
 
 def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None, environment: Mapping[str, str]) -> None:
@@ -124,6 +125,6 @@ def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: 
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,
-        "precision": machine.precision,
+        "precision": computed(machine.precision),
         "chunk": CHUNK,
     }

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 from absl import logging
 
 from bert_tf.commands.classifier_flags import SpeedSettings
+from bert_tf.estimator import run_folder
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime import devices, precision
@@ -21,10 +24,42 @@ def set_up(speed: SpeedSettings) -> None:
 
 
 def warn(speed: SpeedSettings) -> None:
-    """Says if a number format will not be fast here; after the devices are set up."""
+    """Says what --xla switches off, and if a number format will not be fast here; after the devices are set up."""
+    if speed.xla:
+        logging.info("--xla compiles once for each shape: --nopack_tokens, --nodefer_embeddings")
+    remark = precision.remark(speed.precision)
+    if remark:
+        logging.info("%s", remark)
     misgiving = precision.misgiving(speed.precision)
     if misgiving:
         logging.warning("--precision=%s: %s", speed.precision, misgiving)
+
+
+def continued(speed: SpeedSettings, output_dir: str) -> SpeedSettings:
+    """Returns the settings, where the flag is left out with the precision that the run in a folder has had so far.
+
+    Runs of earlier versions were strictly float32 by default.
+
+    Raises:
+      OutputError: the record of the run is damaged.
+    """
+    before = run_folder.trained(output_dir).get("precision")
+    strict = speed.precision == precision.DEFAULT and before == "float32"
+    return dataclasses.replace(speed, precision=before) if strict else speed
+
+
+def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> SpeedSettings:
+    """Returns the settings, without deferral of embeddings where it would be slow; that changes no result.
+
+    Args:
+      speed: as the flags are.
+      deterministic: --deterministic.
+      on_gpu: whether a GPU computes.
+    """
+    if not (speed.defer_embeddings and deterministic and on_gpu):
+        return speed
+    logging.info("--nodefer_embeddings: with --deterministic the host would write to the table, not the GPU")
+    return dataclasses.replace(speed, defer_embeddings=False)
 
 
 def execution(speed: SpeedSettings) -> Execution:

@@ -14,7 +14,7 @@ from bert_tf.modeling.embeddings import Lookup
 from bert_tf.optimization import accumulation, replicas
 from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamW, AdamWConfig
-from bert_tf.optimization.deferred import DeferredTable
+from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
@@ -52,10 +52,14 @@ class Optimization:
 
 
 def _can_defer(optimization: Optimization) -> bool:
-    """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm."""
+    """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm.
+
+    Nor does a table count further than `MOST_STEPS`.
+    """
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
     trained = EMBEDDINGS not in optimization.frozen
-    return trained and replicas.count() == 1 and shrinking and not optimization.loss_scaling
+    counted = optimization.total_steps <= MOST_STEPS
+    return trained and replicas.count() == 1 and shrinking and counted and not optimization.loss_scaling
 
 
 class Update:

@@ -20,7 +20,10 @@ class Precision(NamedTuple):
     tensor_float_32: bool = False
 
 
+DEFAULT = "default"  # as TensorFlow has it
+
 PRECISIONS = {
+    DEFAULT: Precision(tf.float32, tensor_float_32=True),
     "float32": Precision(tf.float32),
     "tf32": Precision(tf.float32, tensor_float_32=True),
     "bfloat16": Precision(tf.bfloat16),
@@ -37,12 +40,12 @@ def use(name: str) -> Precision:
 
 def misgiving(name: str) -> str | None:
     """Returns why a format will not be fast here, or None; in one line, for the log."""
-    if name == "float32":
+    if name in (DEFAULT, "float32"):
         return None
     gpus = tf.config.get_visible_devices("GPU")
     if gpus:
         needed = _TENSOR_CORES[name]
-        capability = tf.config.experimental.get_device_details(gpus[0]).get("compute_capability", (0, 0))
+        capability = _capability(gpus[0])
         if capability >= needed:
             return None
         return "GPU of compute capability %d.%d has no matrix units for %s (from %d.%d)" % (*capability, name, *needed)
@@ -51,6 +54,28 @@ def misgiving(name: str) -> str | None:
     if name == "bfloat16" and _has_instructions("avx512_bf16", "amx_bf16"):
         return None
     return f"this CPU has no instructions for {name}; float32 is faster"
+
+
+def remark(name: str) -> str | None:
+    """Returns what is worth saying of a format on this machine, or None; in one line, for the log."""
+    if computed(DEFAULT) != "tf32":  # no choice
+        return None
+    return {
+        DEFAULT: "matrix products in TF32, as TensorFlow has it by default; --precision=float32 computes all of their digits",
+        "float32": "matrix products in strict float32; TensorFlow's default here is TF32, several times as fast",
+    }.get(name)
+
+
+def computed(name: str) -> str:
+    """Returns the format that this machine computes matrix products in: that of the flag, of which a GPU may have a default."""
+    if name != DEFAULT:
+        return name
+    gpus = tf.config.get_visible_devices("GPU")
+    return "tf32" if gpus and _capability(gpus[0]) >= _TENSOR_CORES["tf32"] else "float32"
+
+
+def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
+    return tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0))  # type: ignore[no-any-return]
 
 
 def _has_instructions(*names: str) -> bool:

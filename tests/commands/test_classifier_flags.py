@@ -64,7 +64,7 @@ def levers(settings) -> set[str]:
 def test_all_that_is_exact_is_on_and_what_is_not_is_off():
     speed = parse().speed
     assert levers(parse()) == set(EXACT) == set(classifier_flags.EXACT)
-    assert (speed.group_by_length, speed.xla, speed.precision) == (False, False, "float32")
+    assert (speed.group_by_length, speed.xla, speed.precision) == (False, False, "default")
 
 
 @pytest.mark.parametrize("name", ["eval_batch_size", "predict_batch_size"])
@@ -105,10 +105,10 @@ def test_xla_computes_padding(others):
 
 
 def test_xla_leaves_the_other_levers():
-    assert levers(parse("--xla")) == {*EXACT} - {"pack_tokens"}
+    assert levers(parse("--xla")) == {*EXACT} - {"pack_tokens", "defer_embeddings"}
 
 
-@pytest.mark.parametrize("name", ["float32", "tf32", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", ["default", "float32", "tf32", "bfloat16", "float16"])
 def test_precisions_are_those_of_the_machine_room(name):
     assert parse(f"--precision={name}").speed.precision == name
     assert set(classifier_flags.PRECISIONS) == set(PRECISIONS)
@@ -154,7 +154,7 @@ def test_device_flags_become_what_the_machine_room_reads():
 def test_an_unknown_precision_names_the_nearest(value, hint):
     with pytest.raises(FlagError) as caught:
         parse(f"--precision={value}")
-    known = "(known: bfloat16, float16, float32, tf32)"
+    known = "(known: bfloat16, default, float16, float32, tf32)"
     assert str(caught.value) == f"--precision: unknown value '{value}'{hint} {known}"
 
 

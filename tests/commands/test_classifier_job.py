@@ -153,7 +153,7 @@ def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path
 @pytest.mark.parametrize(
     ("ways", "difference"),
     [
-        ("--precision=bfloat16", "precision was float32, now bfloat16"),
+        ("--precision=bfloat16", "precision was default, now bfloat16"),
         ("--group_by_length", "group_by_length was False, now True"),
     ],
 )
@@ -187,6 +187,18 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     }
     assert training.keys() >= {"group_by_length", "precision"}
     assert training.keys() >= {"seed", "learning_rate", "train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
+
+
+def test_results_say_in_which_format_they_were_computed(trained):
+    assert json.loads((trained.folder / "eval_results.json").read_text())["precision"] == "float32"
+
+
+def test_a_run_of_a_version_that_was_strictly_float32_goes_on(copied):
+    record = json.loads((copied.folder / "run_config.json").read_text())
+    record["training"]["precision"] = "float32"
+    (copied.folder / "run_config.json").write_text(json.dumps(record))
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True)) == 0
+    assert json.loads((copied.folder / "run_config.json").read_text())["training"]["precision"] == "float32"
 
 
 def test_results_of_other_data_than_the_sample_have_no_note(trained):

@@ -32,7 +32,7 @@ def test_flags_become_a_job():
     assert settings.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
     assert settings.job.model == Given(max_seq_length=64, do_lower_case=False)
     assert settings.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
-    assert settings.machine.precision == "float32"
+    assert settings.machine.precision == "default"
 
 
 def test_several_tasks_by_flag():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 
 import pytest
@@ -66,7 +67,7 @@ def machine(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "done"), [((), ["float32"]), (("--xla",), ["xla", "float32"]), (("--precision=tf32",), ["tf32"])]
+    ("arguments", "done"), [((), ["default"]), (("--xla",), ["xla", "default"]), (("--precision=tf32",), ["tf32"])]
 )
 def test_the_machine_is_set_up(machine, arguments, done):
     found = machine(None)
@@ -80,3 +81,34 @@ def test_a_misgiving_is_a_warning(machine, caplog, said, lines):
     with caplog.at_level(logging.INFO, logger="absl"):
         speed.warn(settings("--precision=float16"))
     assert [(record.levelname, record.message) for record in caplog.records] == [("WARNING", line) for line in lines]
+
+
+def test_xla_says_what_it_switches_off(machine, caplog):
+    machine(None)
+    with caplog.at_level(logging.INFO, logger="absl"):
+        speed.warn(settings("--xla"))
+    assert caplog.messages == ["--xla compiles once for each shape: --nopack_tokens, --nodefer_embeddings"]
+
+
+@pytest.mark.parametrize(
+    ("deterministic", "on_gpu", "defers"), [(True, True, False), (True, False, True), (False, True, True), (False, False, True)]
+)
+def test_word_vectors_are_put_off_but_on_a_gpu_that_is_deterministic(caplog, deterministic, on_gpu, defers):
+    with caplog.at_level(logging.INFO, logger="absl"):
+        found = speed.deferring(settings(), deterministic=deterministic, on_gpu=on_gpu)
+    assert (found.defer_embeddings, len(caplog.messages)) == (defers, 0 if defers else 1)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "arguments", "precision"),
+    [
+        ({"precision": "float32"}, (), "float32"),  # by an earlier version
+        ({"precision": "default"}, (), "default"),
+        ({"precision": "bfloat16"}, (), "default"),  # another run, which is refused
+        ({"precision": "float32"}, ("--precision=bfloat16",), "bfloat16"),
+        ({}, (), "default"),
+    ],
+)
+def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, arguments, precision):
+    (tmp_path / "run_config.json").write_text(json.dumps({"training": recorded}))
+    assert speed.continued(settings(*arguments), str(tmp_path)).precision == precision

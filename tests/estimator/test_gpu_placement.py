@@ -27,6 +27,7 @@ from tests.estimator.gpu_placement import Copies
 tf1 = tf.compat.v1
 
 MOST = 16
+DEFAULT, PLAIN = Execution(), LossOptions()
 PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
 HEADS = {
     CLASSIFICATION: (HeadSpec(2), lambda labels: labels),
@@ -45,7 +46,7 @@ def labelled(kind: str) -> tuple[HeadSpec, SentenceFeatures]:
     return head, dataclasses.replace(data, label_ids=convert(data.label_ids))
 
 
-def training(*, layers=2, kind=CLASSIFICATION, loss=LossOptions(), execution=Execution(), device=None, **optimization) -> Copies:
+def training(*, layers=2, kind=CLASSIFICATION, loss=PLAIN, execution=DEFAULT, device=None, **optimization) -> Copies:
     """Returns what a step copies, with all that hooks ask for."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": 60, **optimization}
     head, data = labelled(kind)
@@ -62,7 +63,7 @@ def training(*, layers=2, kind=CLASSIFICATION, loss=LossOptions(), execution=Exe
         return gpu_placement.copies(graph, [spec.train_op, spec.loss, step.read_value(), *reported, *timed])
 
 
-def evaluation(mode: str, *, kind=CLASSIFICATION, execution=Execution()) -> Copies:
+def evaluation(mode: str, *, kind=CLASSIFICATION, execution=DEFAULT) -> Copies:
     """Returns what a batch of evaluation or prediction copies."""
     head, data = labelled(kind)
     with tf.Graph().as_default() as graph:
@@ -129,7 +130,7 @@ def test_a_step_waits_for_the_gpu_a_few_times(flags):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("execution", [Execution(), PUBLISHED], ids=["default", "published_layout"])
+@pytest.mark.parametrize("execution", [DEFAULT, PUBLISHED], ids=["default", "published_layout"])
 @pytest.mark.parametrize("mode", [EVAL, PREDICT])
 def test_a_batch_of_evaluation_waits_for_its_result_alone(mode, execution, kind):
     assert [copy.source for copy in evaluation(mode, kind=kind, execution=execution).to_host] == [LOGITS]

@@ -81,9 +81,23 @@ def test_a_misgiving_names_what_the_gpu_is_and_what_it_should_be(gpu):
     assert precision.misgiving("float16") == "GPU of compute capability 6.1 has no matrix units for float16 (from 7.0)"
 
 
-def test_nothing_is_said_of_float32(cpu):
+@pytest.mark.parametrize("name", ["default", "float32"])
+def test_nothing_is_said_of_float32(cpu, name):
     cpu("old")
-    assert precision.misgiving("float32") is None
+    assert precision.misgiving(name) is None
+    assert precision.remark(name) is None
+
+
+@pytest.mark.parametrize(
+    ("capability", "computed", "said"),
+    [((6, 1), "float32", None), ((7, 5), "float32", None), ((8, 0), "tf32", "TF32"), ((9, 0), "tf32", "TF32")],
+)
+def test_the_default_is_that_of_tensorflow(gpu, capability, computed, said):
+    gpu(capability)
+    assert precision.computed("default") == computed
+    assert (said in precision.remark("default")) if said else precision.remark("default") is None
+    assert precision.computed("float32") == "float32"
+    assert (precision.remark("float32") is None) == (said is None)
 
 
 @pytest.fixture
@@ -94,9 +108,11 @@ def _tensor_float_32():
 
 
 @pytest.mark.usefixtures("_tensor_float_32")
-@pytest.mark.parametrize(("name", "on"), [("float32", False), ("tf32", True), ("bfloat16", False), ("float16", False)])
+@pytest.mark.parametrize(
+    ("name", "on"), [("default", True), ("float32", False), ("tf32", True), ("bfloat16", False), ("float16", False)]
+)
 @pytest.mark.parametrize("before", [False, True])
-def test_only_tf32_turns_tensor_float_32_on(name, on, before):
+def test_tensor_float_32_is_on_unless_another_format_is_asked_for(name, on, before):
     tf.config.experimental.enable_tensor_float_32_execution(before)
     assert precision.use(name) is precision.PRECISIONS[name]
     assert tf.config.experimental.tensor_float_32_execution_enabled() == on

@@ -9,7 +9,7 @@ Part = Union[str, int]  # as `optimization.parts` names them: EMBEDDINGS, POOLER
 EMBEDDINGS, POOLER = "embeddings", "pooler"
 
 
-BYTES = {"float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
+BYTES = {"default": 4, "float32": 4, "tf32": 4, "bfloat16": 2, "float16": 2}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,7 +37,7 @@ class ComputeOptions:
 
     micro_batches: int = 1
     recompute: bool = False
-    precision: str = "float32"
+    precision: str = "default"
     frozen: frozenset[Part] = frozenset()
     host_embeddings: bool = False
     pack_tokens: bool = True
