@@ -81,7 +81,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
-            if not self._copies:  # to a GPU, which would stand still for its host
+            if stamp != stamps.COPIED:  # added to the whole graph, so nothing is behind it; nor does a GPU wait at a gate
                 stamps.wait_at_gate(stamp, self._marks[-1])
         self._first_phase = phases[0][1]
         # What has to be fetched for a stamp to be true, see `stamps.mark_done`.
