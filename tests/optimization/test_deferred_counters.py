@@ -10,7 +10,7 @@ from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 
 
 def rates(step: tf.Tensor) -> tf.Tensor:
-    return tf.ones_like(step) * 1e-5
+    return tf.ones_like(step, tf.float32) * 1e-5
 
 
 def make(total_steps: int) -> DeferredTable:
