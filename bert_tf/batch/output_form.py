@@ -42,7 +42,9 @@ def of(output: str, asked: str | None) -> OutputForm:
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)
-    if asked is None and PurePath(plain).suffix in (*_OTHERS, *_COMPRESSED):
-        known = ", ".join(f".{form}" for form in tables.FORMATS)
+    known = ", ".join(f".{form}" for form in tables.FORMATS)
+    if PurePath(plain).suffix in _COMPRESSED:
+        raise FlagError(f"{output}: cannot compress to {PurePath(plain).suffix}; name it {known} or one of these with {_GZ}")
+    if asked is None and PurePath(plain).suffix in _OTHERS:
         raise FlagError(f"{output}: cannot write that; name it {known} or one of these with {_GZ}, or add --output_format")
     return OutputForm(asked or tables.form_of(plain) or tables.TSV, name != plain)
