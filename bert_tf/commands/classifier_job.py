@@ -25,6 +25,7 @@ from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, OutputError, PreflightError
 from bert_tf.estimator import best, describe, preflight, run, run_folder, time_to_target
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.evaluations import read as read_evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
 from bert_tf.estimator.model_fn import Model
@@ -133,12 +134,12 @@ def _check(job: Job) -> RestorePlan:
     data = job.settings.data
     if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
+    wanted = target(job.settings.train, job.task)
     problems = preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
     if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.output_dir).get("do_lower_case"):
         problems += preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
     if TRAIN in job.splits:
-        best_by(job.settings.train, job.task)  # all refuse what they cannot understand before the folder is claimed
-        target(job.settings.train, job.task)
+        best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
         loss.check(job.settings.train, job.task)
         problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
         problems += preflight.check_batch(
@@ -156,6 +157,8 @@ def _check(job: Job) -> RestorePlan:
     if TRAIN not in job.splits:
         now = {"labels": list(job.task.labels), "kind": job.task.head.kind}
         problems += run_folder.misfits(job.output_dir, now)
+        if wanted and not read_evaluations(job.output_dir, up_to=run.last_step(job.output_dir)):
+            problems.append(f"--target_metric: {job.output_dir} was not evaluated while it trained (--eval_every_n_steps)")
     weights_in = Path(job.source.checkpoint).parent if TRAIN in job.splits else job.output_dir
     problems += run_folder.misfits_of_parts(weights_in, job.config, job.vocabulary)
     place = job.settings.devices.place

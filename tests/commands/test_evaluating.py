@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
@@ -144,3 +145,22 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     first = next(line["step"] for line in lines if line["eval_accuracy"] >= reached["eval_accuracy"])  # ties: best/ is later
     assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first, reached["eval_accuracy"])
     assert 0 < found["training_seconds"] < found["seconds"]
+
+
+def test_a_run_that_was_trained_is_asked_for_another_target(trained, capsys):
+    folder, arguments = trained
+    (folder / "eval_results.json").unlink(missing_ok=True)
+    assert run(*arguments, "--do_train=false", "--target_metric=acuracy:0.5") == 2
+    assert "did you mean accuracy" in capsys.readouterr().err
+    assert not (folder / "eval_results.json").exists()
+    assert run(*arguments, "--do_train=false", "--eval_every_n_steps=0", "--target_metric=loss:1e9") == 0
+    assert results(folder)["time_to_target"]["step"] == 3
+
+
+def test_a_target_of_a_run_that_was_never_evaluated_is_refused(trained, tmp_path, capsys):
+    folder, arguments = trained
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "out" / "evaluations.jsonl").unlink()
+    assert run(*arguments, "--do_train=false", f"--output_dir={tmp_path}/out", "--target_metric=loss:1e9") == 2
+    said = f"--target_metric: {tmp_path}/out was not evaluated while it trained (--eval_every_n_steps)"
+    assert said in capsys.readouterr().err
