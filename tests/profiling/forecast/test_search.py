@@ -51,15 +51,25 @@ def test_what_leaves_the_result_as_it_is_goes_first_and_by_its_time():
     assert found[0].slowdown < found[1].slowdown
 
 
+def options_of(combination):
+    """Returns what the flags of a combination that changes no result turn on."""
+    named = (flag.removeprefix("--").partition("=") for flag in combination.flags)
+    values = {name: int(value) if value else True for name, _, value in named}
+    return {"micro_batches" if name == "gradient_accumulation_steps" else name: value for name, value in values.items()}
+
+
 def test_no_combination_has_a_flag_that_it_could_do_without():
-    found = search.cheapest(LARGE, Step(512, 32, PUBLISHED), memory=12000 * MEBIBYTE)
-    layout = "--pack_tokens --skip_unread --lean_gradients --fused_adam"
+    asked, memory = dataclasses.asdict(PUBLISHED), 12000 * MEBIBYTE
+    found = search.cheapest(LARGE, Step(512, 32, PUBLISHED), memory=memory)
     kinds = [flag.partition("=")[0] for flag in flags(found)]
     assert kinds == [
-        f"{layout} --gradient_accumulation_steps",
-        f"{layout} --recompute",
+        "--lean_gradients --fused_adam --gradient_accumulation_steps",
+        "--fused_adam --recompute",
         "--recompute --gradient_accumulation_steps",
     ]
+    for needed in map(options_of, found):
+        assert fits(LARGE, 512, 32, memory, **{**asked, **needed})
+        assert not any(fits(LARGE, 512, 32, memory, **{**asked, **needed, name: asked[name]}) for name in needed)
 
 
 def test_changes_are_combined_where_none_is_enough_alone():
