@@ -119,12 +119,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Evaluates the checkpoint of a step where it is due; returns whether training is to end at once."""
         del session
         step = int(global_step_value)
+        self._note_time(step)  # before all else, so that what a kill leaves of this step has its time
         if step % self._plan.every_n_steps and step != self._total:
-            self._note_time(step)
             return False
         self._forward.load(self._checkpoint(step))
         results = self._plan.measure(self._forward)
-        self._note_time(step)  # before the evaluation is on disk, so that none is without its time
+        self._note_time(step)  # with the evaluation, before that is on disk
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:

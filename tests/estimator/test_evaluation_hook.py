@@ -267,8 +267,12 @@ def evaluated(tmp_path_factory, pretrained):
     return folder
 
 
+def clock(folder):
+    return [json.loads(line) for line in (folder / CLOCK_FILE).read_text().splitlines()]
+
+
 def test_the_clock_has_the_time_of_each_checkpoint(evaluated):
-    lines = [json.loads(line) for line in (evaluated / CLOCK_FILE).read_text().splitlines()]
+    lines = clock(evaluated)
     assert [line["step"] for line in lines] == [6, 12, 18]
     assert 0 < lines[0]["training_seconds"] < lines[1]["training_seconds"] < lines[2]["training_seconds"]
     assert all(line["training_seconds"] < line["seconds"] for line in lines)
@@ -316,6 +320,7 @@ def test_a_run_that_was_killed_twice_ends_in_the_same_place(evaluated, tmp_path,
 
     with pytest.raises(RuntimeError):  # the first evaluated checkpoint is there, its evaluation not
         train(tmp_path, pretrained, measure=fail)
+    assert clock(tmp_path)[0]["step"] == 6  # the time to a checkpoint counts, whatever becomes of its evaluation
     with monkeypatch.context() as patch:
         patch.setattr(run, "ProgressHook", FailsAt9)
         with pytest.raises(RuntimeError):
