@@ -6,7 +6,6 @@ killed did after its last checkpoint is lost, and its time is not counted either
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -102,8 +101,9 @@ def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -
 def _read(path: Path, *, up_to: int) -> list[dict[str, float]]:
     """Returns the times up to a step; none where the file is damaged, for they are no part of what is learned."""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        whole = [{name: line[name] for name in ("step", "seconds", "training_seconds")} for line in lines]
+        lines = [documents.json_value(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}
+        whole = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
         return [line for line in whole if line["step"] <= up_to]
     except (OSError, ValueError, KeyError, TypeError):
         return []
