@@ -35,7 +35,7 @@ def of(output: str, asked: str | None) -> OutputForm:
 
     Args:
       output: path; a name that says nothing, as that of a pipe, stands for TSV.
-      asked: format that goes before what the name says; whether to compress is up to the name.
+      asked: format that overrides what the name says; whether to compress is up to the name.
 
     Raises:
       FlagError: the name says something that is not written here.

@@ -151,7 +151,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
         Flag("best_metric", str, None, "what tells the best checkpoint: a metric (ties: less loss) or loss; else the first"),
-        Flag("target_metric", str, None, "note when dev first reached this: accuracy:0.8, or loss:0.4 for at most that"),
+        Flag("target_metric", str, None, "note when the dev split first reaches this: accuracy:0.8, or loss:0.4 (at most)"),
         Flag("stop_at_target", bool, False, "end training there"),
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
