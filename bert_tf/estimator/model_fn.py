@@ -67,6 +67,7 @@ def make_model_fn(model: Model) -> ModelFn:
             if mode == PREDICT:
                 return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
             tf.identity(features[pipeline.ROWS], name=ROWS)
+            _describe(model, features)
             loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
         tf.identity(features[pipeline.READY], name=stamps.BATCH)
@@ -81,17 +82,20 @@ def make_model_fn(model: Model) -> ModelFn:
             return heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
 
         loss, train_op = update.minimize(loss_of, features)
-        loaded = model.restore.loaded if model.restore else ()
-        if loaded:
+        if model.restore and model.restore.loaded:
             initialize_from(model.restore)
-        if replicas.number() == 0:
-            seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
-            log_graph(seen, tf1.trainable_variables(), loaded)
+        _describe(model, features)
         if model.check_replicas:
             watch_variables()
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
     return model_fn
+
+
+def _describe(model: Model, features: Features) -> None:
+    if replicas.number() == 0:
+        seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
+        log_graph(seen, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
 
 
 def _logits(model: Model, features: Features, execution: Execution, lookup: Lookup = tf.gather) -> tf.Tensor:

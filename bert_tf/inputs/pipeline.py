@@ -194,7 +194,8 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.fields}
+        tokens = batching.pad_to and batching.tokens(batching.pad_to)
+        signature = {field.name: tf.TensorSpec(field.shape(None, tokens), field.dtype) for field in features.fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_BATCH_SIZE, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)
