@@ -19,7 +19,7 @@ class Form(NamedTuple):
     Attributes:
       name: the line, shortened.
       pattern: of all of it.
-      reason: why a log here cannot have it; empty where it can.
+      reason: why a log here need not have it; empty where it has to.
     """
 
     name: str
@@ -44,6 +44,7 @@ _NUMBER = r"\d+(\.\d+)?(e[+-]?\d+)?"
 _METRICS = rf"\w+ = {_NUMBER}(, \w+ = {_NUMBER})*"
 _NEVER = r"(?!)"
 _RUNTIME = "written by TensorFlow 1.14's runtime on a GPU, past the log; this release has other words"
+_OLD = "each release of TensorFlow deprecates other functions, and warns once a process"
 _IMPORT = "a warning of TensorFlow 1.14 about numpy and old names, which this package does not use"
 
 FORMS = (
@@ -57,7 +58,7 @@ FORMS = (
     Form("*** Features ***", r"\*\*\* Features \*\*\*"),
     Form("name = input_ids, shape = (?, 64)", r"name = \w+, shape = \(\?, \d+\)"),
     Form("name = label_ids, shape = (?,)", r"name = \w+, shape = \(\?,\)"),
-    Form("**** Trainable Variables ****", r"\*{4} Trainable Variables \*{4}"),
+    Form("**** Trainable Variables ****", r"\*{4} Train(able|ing) Variables \*{4}"),
     Form("name = ...:0, shape = (768,), *INIT_FROM_CKPT*", r"name = \S+:0, shape = \([\d, ]+\), \*INIT_FROM_CKPT\*"),
     Form("name = ...:0, shape = (2, 768)", r"name = \S+:0, shape = \([\d, ]+\)"),
     Form("Done calling model_fn.", r"Done calling model_fn\."),
@@ -79,8 +80,8 @@ FORMS = (
     Form("eval_loss = 0.5313762", rf"eval_loss = {_NUMBER}"),
     Form("global_step = 917", r"global_step = \d+"),
     Form("loss = 0.5313762", rf"loss = {_NUMBER}"),
-    Form("From ...: ... is deprecated and will be removed", r"From .*:\d+: .* is deprecated and will be removed in .*"),
-    Form("Instructions for updating:", r"Instructions for updating:"),
+    Form("From ...: ... is deprecated and will be removed", r"From .*:\d+: .* is deprecated and will be removed in .*", _OLD),
+    Form("Instructions for updating:", r"Instructions for updating:", _OLD),
     Form("From ...: The name tf... is deprecated", _NEVER, _IMPORT),
     Form("dtypes.py:516: FutureWarning: ...", _NEVER, _IMPORT),
     Form("Your CPU supports instructions that ...", _NEVER, _RUNTIME),
