@@ -39,6 +39,7 @@ def set_up(form: str, verbosity: int) -> None:
     handler.setFormatter(_Plain() if form == SHORT and verbosity <= 0 else absl_logging.PythonFormatter())
     root.addHandler(handler)
     absl_logging.set_verbosity(verbosity)
+    absl_logging.get_absl_logger().setLevel(logging.NOTSET)  # what counts is the root, as for all loggers
     root.setLevel(converter.absl_to_standard(verbosity))
 
 

@@ -119,27 +119,12 @@ def test_the_log_has_every_form_that_a_log_can_have(place):
     assert [form["lines"] for form in forms if form["form"].startswith("global_step/sec")] == [5]  # as many as steps
 
 
-def test_a_run_that_was_trained_before_keeps_its_log(place, tmp_path):
-    again = Place(place.folder, shutil.copytree(place.out, tmp_path / "out"))
-    assert again.reproduce(published(place.folder / "glue" / "MRPC")) == 0
-    assert (again.out / "log.txt").read_text().startswith((place.out / "log.txt").read_text())
-
-
-def test_fewer_steps_are_for_a_try(place, tmp_path):
-    short = Place(place.folder, tmp_path / "out")
-    assert short.reproduce(published(place.folder / "glue" / "MRPC"), "--num_train_steps=2") == 0
-    rows = {row["what"]: row for row in short.rows()}
-    assert (rows["steps"]["measured"], rows["steps"]["verdict"]) == (2, "not comparable")
-    assert rows["eval_accuracy"]["reason"] == "other length: --num_train_steps=2, published 5"
-    assert rows["forms of log lines"]["verdict"] == "equal"
-
-
 def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):
     again = Place(place.folder, shutil.copytree(place.out, tmp_path / "out"))
     run = published(place.folder / "glue" / "MRPC")
     assert again.reproduce(dataclasses.replace(run, steps=6)) == 1
     changed = [row["what"] for row, before in zip(again.rows(), place.rows()) if row["verdict"] != before["verdict"]]
-    assert changed == ["steps"]
+    assert changed == ["steps"]  # nor did a form of line, though nothing was left to train: the log is kept
 
 
 @pytest.mark.parametrize(
@@ -198,6 +183,12 @@ def test_trains_as_published():
     assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
     assert (settings.job.seeds, settings.job.output_dir, settings.speed.pack_tokens) == ((1, 2, 3, 4, 5), "out/gtx1060", False)
+
+
+def test_fewer_steps_take_the_place_of_the_published_epochs():
+    settings = reproduction_job.job_settings(parse("--num_train_steps=20"), System(), {})
+    assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)
+    assert settings.job.log_form == "published"
 
 
 def test_distribution_of_five_seeds():
