@@ -133,7 +133,7 @@ def _kept_log(path: Path) -> Iterator[None]:
       OutputError: it cannot be written.
     """
     with atomic.readable_errors(path):
-        handler = python_logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
+        handler = _Keeper(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.PythonFormatter())
     root = python_logging.getLogger()
     root.addHandler(handler)
@@ -142,6 +142,11 @@ def _kept_log(path: Path) -> Iterator[None]:
     finally:
         root.removeHandler(handler)
         handler.close()
+
+
+class _Keeper(python_logging.FileHandler):
+    def handleError(self, record: python_logging.LogRecord) -> None:  # noqa: N802  (logging's name)
+        """Drops a line that cannot be written: a full disk ends a run where results are lost, not where its log is."""
 
 
 def _device(name: str, system: System, environment: Mapping[str, str]) -> Device:
