@@ -23,18 +23,20 @@ from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, OutputError, PreflightError
-from bert_tf.estimator import best, describe, preflight, run, run_folder, time_to_target
+from bert_tf.estimator import best, describe, metrics_log, preflight, run, run_folder, time_to_target
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.profile_hook import ProfileHook
+from bert_tf.estimator.rates_hook import RatesHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Batching
+from bert_tf.log_form import published
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
@@ -96,7 +98,8 @@ def _run(settings: Settings, machine: Machine, memory: int | None, environment: 
         logging.info("the chief evaluates and predicts; this worker is done")
         _end(job)
         return 0
-    estimator = run.make_estimator(_model(job), job.output_dir, machine.alone())
+    model = dataclasses.replace(_model(job), restore=plan)  # so that the log can mark variables
+    estimator = run.make_estimator(model, job.output_dir, machine.alone())
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
@@ -193,7 +196,7 @@ def _features(job: Job, split: str) -> SentenceFeatures:
         job.output_dir / "features",
         key,
         lambda: sentences.build(
-            ((example.text_a, example.text_b) for example in examples),
+            ((example.text_a, example.text_b) for example in describe.counted(examples, len(examples))),
             labels.encode([example.label for example in examples], job.task.head, job.task.labels),
             WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
             max_seq_length=data.max_seq_length,
@@ -201,7 +204,11 @@ def _features(job: Job, split: str) -> SentenceFeatures:
         ),
         writes=job.machine.is_chief,
     )
-    describe.log_examples(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
+    lines = describe.examples_lines(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
+    for line in lines:
+        published.info("%s", line)
+    if job.machine.is_chief:
+        describe.keep_examples(job.results_dir, split, lines)
     logging.info(
         "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
         *(split, features.examples, features.lengths.mean(), features.truncated, data.max_seq_length),
@@ -225,7 +232,8 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, job.train_split)
-    logging.info(plan.summary())
+    logging.info("variables: %s", plan.summary())
+    logging.info("all variables are in %s, the first examples in %s", describe.VARIABLES_FILE, describe.EXAMPLES_FILE)
     _log_plan(job)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = Model(
@@ -236,6 +244,7 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         seed=train.seed,
         optimization=_optimization(job),
         check_replicas=check_every > 0,
+        max_seq_length=job.settings.data.max_seq_length,
     )
     save_steps = train.save_checkpoints_steps
     if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
@@ -243,14 +252,15 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
     training = run.Training(
         schedule,
         save_steps,
-        train.log_every_n_steps,
+        train.log_every_n_steps or metrics_log.interval(schedule.steps),
         train.keep_optimizer_slots,
         check_every,
         _batching(job),
         _evaluation_plan(job),
         _setting(job),
     )
-    watchers = _watchers(job) if machine.is_chief else []
+    watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
+    watchers.append(RatesHook(schedule.batch_size, every_n_steps=train.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
@@ -355,7 +365,8 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
 
 def _model(job: Job) -> Model:
     """Returns the model without training."""
-    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed))
+    tokens = job.settings.data.max_seq_length
+    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed), max_seq_length=tokens)
 
 
 @WALL.span(EVALUATION)

@@ -89,12 +89,13 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
     examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
     source = find_model(settings.model, environment=environment)
     settings, chosen = recipes.apply(settings, default_checkpoint=source.is_default, sample_data=data.is_sample)
-    logging.info("task %s, data from %s (%s)", task.name, data.folder, data.origin)
+    logging.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         logging.warning("this is the %s", SAMPLE_NOTE)
     logging.info("checkpoint %s (%s)", source.checkpoint, source.origin)
-    for name, value in chosen.items():
-        logging.info("--%s=%s from the recipe for the default checkpoint", name, value)
+    if chosen:
+        values = " ".join(f"--{name}={str(value).lower()}" for name, value in chosen.items())
+        logging.info("recipe for the default checkpoint: %s", values)
     logging.info("output to %s (%s)", settings.job.output_dir, "--output_dir" if "output_dir" in settings.given else "default")
     config = BertConfig.from_json_file(source.config)
     job = Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), splits, examples, machine)

@@ -13,13 +13,13 @@ from typing import Any, TextIO
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from tqdm import tqdm
 
 from bert_tf import documents
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator import metrics_log
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.log_form import short
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import LOG, SAVES, WALL
@@ -37,7 +37,7 @@ _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up
 class ProgressHook(tf1.train.SessionRunHook):
     """Reports loss, learning rate, examples/s, times and memory: to the log, to metrics.jsonl and to TensorBoard.
 
-    On a terminal a progress bar shows the time left; elsewhere there are plain lines.
+    On a terminal a progress bar below the log shows the time left.
 
     Attributes:
       step: steps taken, those of earlier runs included.
@@ -85,7 +85,8 @@ class ProgressHook(tf1.train.SessionRunHook):
         if self._folder is not None:
             self._lines = metrics_log.opened(self._folder, step)
         self._memory = MemoryUse()
-        self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
+        ways = {"disable": not sys.stderr.isatty(), "smoothing": 0.05, "dynamic_ncols": True}
+        self._bar = tqdm(total=self._total, initial=step, unit="step", **ways)
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
@@ -105,28 +106,17 @@ class ProgressHook(tf1.train.SessionRunHook):
     def _report(self, values: Mapping[str, np.floating[Any]]) -> None:
         step, now = self.step, time.perf_counter()
         seconds = now - self._last_time
-        rate = (step - self._last_step) / seconds
+        speed = (step - self._last_step) / seconds * self._batch_size
         self._last_step, self._last_time = step, now
-        rates = {"examples_per_second": rate * self._batch_size, **self._tokens_per(seconds)}
+        rates = {"examples_per_second": speed, **self._tokens_per(seconds)}
         times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
             self._write({"step": step, **watched, **rates, **times, **self._memory.read()})
-        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s%s"
+        text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
-        timed = _timed(rates, times)
-        with tqdm.external_write_mode():
-            logging.info(
-                text,
-                step,
-                self._total,
-                values["loss"],
-                values["learning_rate"],
-                rates["examples_per_second"],
-                rate,
-                timed,
-                skipped,
-            )
+        timed = _timed(times)
+        short.info(text, step, self._total, values["loss"], values["learning_rate"], speed, timed, skipped)
 
     def _tokens_per(self, seconds: float) -> dict[str, float]:
         """Returns the rate of real tokens since the last report."""
@@ -373,10 +363,7 @@ def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], 
     writer.flush()
 
 
-def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
+def _timed(times: Mapping[str, float]) -> str:
     """Returns what the log says of times; milliseconds."""
-    parts = [f"tokens/s = {rates['tokens_per_second']:.0f}"] if "tokens_per_second" in rates else []
-    for name in ("reader_cost", "batch_cost", "communication_cost"):
-        if name in times:
-            parts.append(f"{name} = {times[name] * 1e3:.2f} ms (p90 {times[f'{name}_p90'] * 1e3:.2f})")
-    return "".join(f", {part}" for part in parts)
+    shown = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
+    return "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in shown)

@@ -243,7 +243,7 @@ def _delete_run(folder: Path) -> None:
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
         "vocab.txt", "bert_config.json", "device_placement.tsv", "report.html",
-        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl",
+        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl", "variables.tsv",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
@@ -267,7 +267,8 @@ def _is_task(name: str) -> bool:
 def _delete_results(folder: Path) -> None:
     """Deletes what evaluation and prediction write."""
     for pattern in (
-        "eval_results.*", "wrong_examples.jsonl", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv", "submission.zip",
+        "eval_results.*", "examples.txt", "wrong_examples.jsonl", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv",
+        "submission.zip",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()

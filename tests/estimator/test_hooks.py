@@ -118,7 +118,7 @@ def count_skipped(_):
 
 
 def test_skipped_steps_are_reported_where_there_are_any(tmp_path, caplog):
-    with caplog.at_level("INFO", logger="absl"):
+    with caplog.at_level("INFO"):
         take_steps([progress(tmp_path, every=6)], build=count_skipped)
     (line,) = toy.metrics_lines(tmp_path)
     assert line["skipped_steps"] in (10, 12)  # read before the step is counted, or after
@@ -134,9 +134,9 @@ def test_the_rate_counts_examples_since_the_last_report(tmp_path, monkeypatch):
 
 
 def test_the_log_says_how_far_it_is(tmp_path, caplog):
-    with caplog.at_level("INFO", logger="absl"):
+    with caplog.at_level("INFO"):
         take_steps([progress(tmp_path, every=6)])
-    assert "step 6 of 6: loss = 0.1667, learning rate = 0.25, examples/s = " in caplog.text
+    assert "step 6 of 6: loss = 0.1667, lr = 0.25, examples/s = " in caplog.text
 
 
 def test_tensorboard_gets_the_numbers_of_a_report(tmp_path):
