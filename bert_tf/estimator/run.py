@@ -217,15 +217,21 @@ def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListen
 
 
 def forward(
-    estimator: Estimator, features: SentenceFeatures, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
+    estimator: Estimator,
+    features: SentenceFeatures,
+    checkpoint: str | None = None,
+    *,
+    batch_size: int | None = None,
+    batching: Batching = TO_LONGEST,
 ) -> tuple[np.ndarray, int]:
-    """Computes the best checkpoint, else the newest, over all examples, on all replicas; each counts once.
+    """Computes a checkpoint over all examples, on all replicas; each counts once.
 
     `Estimator.predict` knows one device only, so predictions come out of an evaluation too.
 
     Args:
-      estimator: whose folder holds the checkpoint.
+      estimator: of the model.
       features: labels are not looked at.
+      checkpoint: None for the best in the estimator's folder, else the newest there.
       batch_size: examples at a time; None for as many as suit their lengths.
       batching: how to pad.
 
@@ -235,7 +241,7 @@ def forward(
     Raises:
       CheckpointError: there is no checkpoint, it is damaged, or computes what is no number.
     """
-    checkpoint = require_checkpoint(estimator.model_dir)
+    checkpoint = checkpoint or require_checkpoint(estimator.model_dir)
     logging.info("with the weights of %s", checkpoint)
     collected = CollectHook(ROWS, logits=LOGITS)
     with readable_errors(estimator.model_dir), values.as_float32(checkpoint) as prefix:
