@@ -112,7 +112,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     f"Your own data (--task_name={CUSTOM_NAME})": CUSTOM,
     "Model": (
-        Flag("init_checkpoint", str, None, "to train from or to evaluate: a checkpoint, a folder (Hugging Face's too); else $BERT_BASE_DIR, the default"),
+        Flag("init_checkpoint", str, None, "checkpoint or folder to start from or evaluate; else $BERT_BASE_DIR, the default"),
         Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
         Flag("vocab_file", str, None, "word pieces of the model; else beside the checkpoint"),
     ),
