@@ -51,8 +51,6 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
 
-_SAVES = 5
-
 
 @WALL.run()
 def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
@@ -230,14 +228,12 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         optimization=_optimization(job),
         check_replicas=check_every > 0,
     )
-    save_steps = train.save_checkpoints_steps
-    if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
-        save_steps = min(save_steps, -(-schedule.steps // _SAVES))
     training = run.Training(
         schedule,
-        save_steps,
+        train.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
         train.log_every_n_steps,
         train.keep_optimizer_slots,
+        train.keep_checkpoint_max,
         check_every,
         _batching(job),
         _evaluation_plan(job),
