@@ -65,39 +65,39 @@ def _files(prefixes: Iterable[str]) -> list[Path]:
     return [part for prefix in prefixes for part in Path(prefix).parent.glob(f"{Path(prefix).name}.*")]
 
 
-def to_disk(checkpoint: str) -> int:
-    """Waits until a checkpoint and what belongs to it are on the disk; returns their bytes.
-
-    Before that, nothing that they replace may be deleted: the power may fail.
-
-    Raises:
-      OSError: they cannot be written.
-    """
-    size = 0
-    for path in _files((checkpoint, moments(checkpoint), rows(checkpoint))):
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
-            size += os.fstat(stream.fileno()).st_size
-    return size
+def size(checkpoint: str) -> int:
+    """Returns the bytes of a checkpoint and of what belongs to it."""
+    return sum(path.stat().st_size for path in _all_files(checkpoint))
 
 
-def prune(folder: str | os.PathLike[str], kept: Iterable[str]) -> None:
-    """Deletes the files of all other checkpoints, and the folder when it is empty.
+def prune(newest: str, kept: Iterable[str]) -> None:
+    """Deletes what belongs to other checkpoints, once the newest one is on the disk: the power may fail.
 
     Args:
-      folder: of the checkpoints.
-      kept: checkpoints that keep theirs.
+      newest: a whole checkpoint.
+      kept: checkpoints that keep what belongs to them.
 
     Raises:
       OutputError: the folder cannot be written.
     """
     names = {Path(name(checkpoint)).name for checkpoint in kept for name in (moments, rows)}
-    own = Path(folder) / FOLDER
-    if not own.is_dir():
-        return
+    own = Path(newest).parent / FOLDER
     with atomic.readable_errors(own):
-        for path in sorted(own.iterdir(), key=lambda path: path.suffix != ".index"):  # without an index there is no checkpoint
-            if path.stem.partition(".")[0] not in names:
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if not any(own.iterdir()):
+        found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
+        others = [path for path in found if path.name.partition(".")[0] not in names]
+        if others:
+            _to_disk(_all_files(newest))
+        for path in others:  # an index first: data without one are no checkpoint
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        if found and len(others) == len(found):
             own.rmdir()
+
+
+def _all_files(checkpoint: str) -> list[Path]:
+    return _files((checkpoint, moments(checkpoint), rows(checkpoint)))
+
+
+def _to_disk(paths: Iterable[Path]) -> None:
+    for path in paths:
+        with path.open("rb") as stream:
+            os.fsync(stream.fileno())

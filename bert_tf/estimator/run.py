@@ -126,7 +126,7 @@ def train(
     start = _step(checkpoint)
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
-        optimizer_state.prune(folder, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
+        optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     stop = StopOnSignalHook(together=watch is not None)
     with _listeners(folder, training, start, stop) if writes else contextlib.nullcontext() as listeners:
         if start >= schedule.steps:
@@ -179,9 +179,11 @@ def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting)
 
 
 def _report_saving(folder: str, saving: Saving) -> None:
-    logging.info("saved %d checkpoints: %.1f MB in %.1f s", saving.checkpoints, saving.bytes / 1e6, saving.seconds)
+    share = saving.seconds / WALL.account().seconds
+    text = "checkpoints saved: %d, %.1f MB in %.1f s, %.1f %% of the time so far"
+    logging.info(text, saving.checkpoints, saving.bytes / 1e6, saving.seconds, 100 * share)
     try:
-        timing_file.add(folder, timing_file.SAVING, dataclasses.asdict(saving))
+        timing_file.add(folder, timing_file.SAVING, {**dataclasses.asdict(saving), "share": share})
     except OutputError as error:  # what is trained is saved already
         logging.warning("%s", error)
 

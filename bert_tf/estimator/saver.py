@@ -7,7 +7,6 @@ checkpoint, and read back. So the weights do not depend on when checkpoints are 
 from __future__ import annotations
 
 import dataclasses
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -93,10 +92,8 @@ class RunSaver(tf1.train.Saver):
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
-        size = optimizer_state.to_disk(prefix)
-        going_on = self.last_checkpoints if self._keep_slots else [prefix] * goes_on
-        optimizer_state.prune(os.path.dirname(prefix), going_on)
-        self.saving.add(size, time.monotonic() - began)
+        optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
+        self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
         return prefix
 
     def restore(self, sess: tf1.Session, save_path: str) -> None:
