@@ -89,7 +89,7 @@ def prune(newest: str, kept: Iterable[str]) -> None:
             _to_disk(_all_files(newest))
         for path in others:  # an index first: data without one are no checkpoint
             shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if found and len(others) == len(found):
+        if own.is_dir() and len(others) == len(found):
             own.rmdir()
 
 

@@ -66,7 +66,8 @@ class RunSaver(tf1.train.Saver):
         names = {variable.name for variable in weights}
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
-        super().__init__(weights + moments * keep_slots, sharded=True, max_to_keep=keep_max, save_relative_paths=True)
+        saved = [*weights, *moments] if keep_slots else weights
+        super().__init__(saved, sharded=True, max_to_keep=keep_max, save_relative_paths=True)
         self._weights = _saver(weights) if keep_slots else self
         self._moments, self._rows = _saver(moments), _saver(rows)
         self._total = total_steps
@@ -116,12 +117,13 @@ def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:
 
 
 def _write(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
-    Path(prefix).parent.mkdir(exist_ok=True)  # where the run's own folder was deleted, that is an error
-    saver.save(session, prefix, write_meta_graph=False, write_state=False)
+    if saver.saver_def is not None:  # of no variables there is none
+        Path(prefix).parent.mkdir(exist_ok=True)  # where the run's own folder was deleted, that is an error
+        saver.save(session, prefix, write_meta_graph=False, write_state=False)
 
 
 def _read(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
-    if saver.saver_def is not None:  # of no variables there is none
+    if saver.saver_def is not None:
         session.run(saver.saver_def.restore_op_name, {saver.saver_def.filename_tensor_name: prefix})
 
 
