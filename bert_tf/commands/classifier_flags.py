@@ -119,7 +119,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     f"Your own data (--task_name={CUSTOM_NAME})": CUSTOM,
     "Model": (
-        Flag("init_checkpoint", str, None, "checkpoint, or a folder (Hugging Face's too); else $BERT_BASE_DIR, the default"),
+        Flag("init_checkpoint", str, None, "checkpoint or folder to start from or evaluate; else $BERT_BASE_DIR, the default"),
         Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
         Flag("vocab_file", str, None, "word pieces of the model; else beside the checkpoint"),
     ),
@@ -147,8 +147,9 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("label_smoothing", float, 0.0, "share of the target that is spread over all classes", 0.0),
         Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
         Flag("seeds", str, None, "several, one after the other: 1-5, or 1,3,7-9; each in OUTPUT_DIR/seed-N; seeds.tsv"),
-        Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, five times a run at least", 1),
-        Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
+        Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, every ten minutes as well", 1),
+        Flag("keep_checkpoint_max", int, 5, "how many checkpoints to keep; 0 for all", 0),
+        Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in every checkpoint, the last included"),
         Flag("log_every_n_steps", int, None, "how often to report loss, rate and speed; else every 50 steps or 20 times", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
         Flag("best_metric", str, None, "what tells the best checkpoint: a metric (ties: less loss) or loss; else the first"),
@@ -224,6 +225,7 @@ class TrainSettings:
     label_smoothing: float
     seed: int
     save_checkpoints_steps: int
+    keep_checkpoint_max: int
     keep_optimizer_slots: bool
     log_every_n_steps: int | None
     eval_every_n_steps: int

@@ -55,8 +55,6 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
 
-_SAVES = 5
-
 
 @WALL.run()
 def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
@@ -137,7 +135,8 @@ def _check(job: Job) -> RestorePlan:
     if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
     problems = preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
-    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.output_dir).get("do_lower_case"):
+    weights_in = job.trained.folder if job.trained else Path(job.source.checkpoint).parent
+    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(weights_in).get("do_lower_case"):
         problems += preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
     if TRAIN in job.splits:
         best_by(job.settings.train, job.task)  # all refuse what they cannot understand before the folder is claimed
@@ -153,13 +152,12 @@ def _check(job: Job) -> RestorePlan:
         if any(path.resolve().parent in own for path in job.source.files):
             problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
-        reader = CheckpointReader(job.source.checkpoint if TRAIN in job.splits else run.require_checkpoint(job.output_dir))
+        reader = CheckpointReader(job.trained.checkpoint if job.trained else job.source.checkpoint)
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         now = {"labels": list(job.task.labels), "kind": job.task.head.kind}
-        problems += run_folder.misfits(job.output_dir, now)
-    weights_in = Path(job.source.checkpoint).parent if TRAIN in job.splits else job.output_dir
+        problems += run_folder.misfits(weights_in, now)
     problems += run_folder.misfits_of_parts(weights_in, job.config, job.vocabulary)
     place = job.settings.devices.place
     if place:
@@ -246,14 +244,12 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         check_replicas=check_every > 0,
         max_seq_length=job.settings.data.max_seq_length,
     )
-    save_steps = train.save_checkpoints_steps
-    if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
-        save_steps = min(save_steps, -(-schedule.steps // _SAVES))
     training = run.Training(
         schedule,
-        save_steps,
+        train.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
         train.log_every_n_steps or metrics_log.interval(schedule.steps),
         train.keep_optimizer_slots,
+        train.keep_checkpoint_max,
         check_every,
         _batching(job),
         _evaluation_plan(job),
@@ -411,4 +407,5 @@ def _predict(job: Job, estimator: run.Estimator) -> None:
 
 
 def _logits(job: Job, estimator: run.Estimator, features: SentenceFeatures, batch_size: int | None) -> tuple[np.ndarray, int]:
-    return run.forward(estimator, features, batch_size=batch_size, batching=_batching(job))
+    checkpoint = job.trained.checkpoint if job.trained else None
+    return run.forward(estimator, features, checkpoint, batch_size=batch_size, batching=_batching(job))

@@ -18,7 +18,8 @@ from tqdm import tqdm
 from bert_tf import documents
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator import metrics_log
-from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.estimator.pace import Pace
+from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.log_form import short
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
@@ -144,45 +145,35 @@ class ProgressHook(tf1.train.SessionRunHook):
 
 
 class CheckpointHook(tf1.train.CheckpointSaverHook):
-    """Saves everything on the way, and at the last step only what the trained model needs.
-
-    The optimizer's moments are two thirds of a checkpoint, and of no use once training is over.
-    """
+    """Saves a run on the way and at its end; what is saved, a `saver.RunSaver` knows."""
 
     def __init__(
         self,
         output_dir: str | os.PathLike[str],
         *,
-        every_n_steps: Sequence[int],
-        total_steps: int,
-        keep_slots: bool,
+        every_n_steps: Sequence[int] = (),
+        by_pace: bool = False,
         listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
     ) -> None:
-        """Prepares the savers.
+        """Prepares the checkpoints.
 
         Args:
           output_dir: the folder.
           every_n_steps: steps that are a multiple of one of them are saved, wherever the run was interrupted.
-          total_steps: the last step.
-          keep_slots: whether the last checkpoint keeps the moments.
+          by_pace: whether to save when `pace.Pace` says so as well.
           listeners: hear of each checkpoint, and may end training.
         """
-        super().__init__(os.fspath(output_dir), save_steps=min(every_n_steps), save_graph_def=False, listeners=list(listeners))
+        super().__init__(os.fspath(output_dir), save_steps=1, save_graph_def=False, listeners=list(listeners))
         self._every = tuple(every_n_steps)
-        self._final_step = total_steps
+        self._by_pace = by_pace
+        self._pace: Pace | None = None
         self._step = 0
-        self._keep_slots = keep_slots
-
-    def begin(self) -> None:
-        """Builds the saver of the last step."""
-        super().begin()
-        kept = tf1.global_variables() if self._keep_slots else [*tf1.trainable_variables(), tf1.train.get_global_step()]
-        self._final_saver = tf1.train.Saver(kept, save_relative_paths=True)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Saves nothing: what the run starts from is on disk already."""
         del coord
         self._step = int(session.run(self._global_step_tensor))
+        self._pace = Pace(self._get_saver(), self._step) if self._by_pace else None
         self._timer.update_last_triggered_step(self._step)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
@@ -192,26 +183,21 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         """Saves where it is time."""
         del run_values
         self._step += 1
-        if any(self._step % steps == 0 for steps in self._every):
+        if any(self._step % steps == 0 for steps in self._every) or (self._pace and self._pace.is_due(self._step)):
             self._timer.update_last_triggered_step(self._step)
             if self._save(run_context.session, self._step):
                 run_context.request_stop()
 
-    def _get_saver(self) -> tf1.train.Saver:
-        saver = super()._get_saver()
-        if self._step < self._final_step:
-            return saver
-        self._final_saver.recover_last_checkpoints(saver.last_checkpoints)
-        return self._final_saver
-
     @WALL.span(SAVES)
     def _save(self, session: tf1.Session, step: int) -> bool:
-        session.run(tf1.get_collection(BEFORE_SAVING))
         try:
-            return super()._save(session, step)
+            ends = super()._save(session, step)
         except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session takes it for the end of the data
             reason = os.strerror(errno.EFBIG)
             raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; the last whole checkpoint is kept") from error
+        if self._pace:
+            self._pace.saved(step)
+        return ends
 
 
 class StopOnSignalHook(tf1.train.SessionRunHook):

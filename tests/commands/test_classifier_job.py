@@ -185,6 +185,7 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
     assert not training.keys() & {
         "save_checkpoints_steps",
+        "keep_checkpoint_max",
         "keep_optimizer_slots",
         "log_every_n_steps",
         "xla",
@@ -409,6 +410,13 @@ def test_the_account_of_the_wall_time_is_whole(trained):
     assert min(found["wall"]["parts"].values()) >= 0
 
 
+def test_the_results_say_what_saving_has_cost(trained):
+    saving = json.loads((trained.folder / "timing.json").read_text())["saving"]
+    assert saving["checkpoints"] == 1
+    assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
+    assert 0 < saving["share"] < 1
+
+
 def test_the_page_shows_where_the_wall_time_went(trained):
     assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
 
@@ -553,25 +561,15 @@ def test_what_a_killed_command_left_half_written_is_deleted(copied):
     assert not [name for name in (*left, "model.ckpt-9_temp") if (copied.folder / name).exists()]
 
 
-@pytest.mark.parametrize(("flags_given", "every"), [((), 3), (("--save_checkpoints_steps=7",), 7)])
-def test_a_short_run_saves_five_times_where_no_flag_says_otherwise(copied, monkeypatch, tmp_path, flags_given, every):
+@pytest.mark.parametrize(("given", "every"), [({}, None), ({"save_checkpoints_steps": 1000}, 1000)])
+def test_a_run_is_saved_by_the_clock_too_where_no_flag_says_how_often(copied, monkeypatch, tmp_path, given, every):
     seen = []
 
     def stop(*arguments, **_):
-        seen.append(arguments[-1])
+        seen.append(arguments[-1].save_checkpoints_steps)
         return Outcome(0, signal.SIGINT)
 
     monkeypatch.setattr(classifier_job.run, "train", stop)
-    project = copied.project
-    model = (f"--init_checkpoint={project.init_checkpoint}", f"--vocab_file={project.vocab_file}")
-    size = (f"--bert_config_file={project.bert_config_file}", f"--data_dir={project.data_dir}", "--max_seq_length=24")
-    run(
-        "--task_name=MRPC",
-        "--do_train",
-        *model,
-        *size,
-        *flags_given,
-        "--train_batch_size=8",
-        f"--output_dir={tmp_path / 'new'}",
-    )
-    assert seen[0].save_checkpoints_steps == every  # 15 steps
+    run(*copied.project.flags(tmp_path / "new", do_train=True, **given))
+    assert seen == [every]
+    assert ("save_checkpoints_steps" in repeated(tmp_path / "new").given) == bool(given)

@@ -100,12 +100,3 @@ def test_a_trained_folder_is_enough_to_evaluate_and_predict(copy, project):
     result = commands.run(flags)
     assert result.returncode == 0, result.stderr
     assert {name: (copy / name).read_text() for name in kept} == kept
-
-
-@pytest.mark.parametrize("do", ["do_eval", "do_predict"])
-def test_without_a_checkpoint_there_are_no_results(tmp_path, project, do):
-    result = commands.run(project.flags(tmp_path / "out", **{do: True}))
-    assert result.returncode == 2
-    [error] = commands.errors(result)
-    assert error.startswith(f"error: {tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with")
-    assert not (tmp_path / "out" / "eval_results.txt").exists()
