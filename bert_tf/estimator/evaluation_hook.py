@@ -10,7 +10,6 @@ from pathlib import Path
 
 import tensorflow as tf
 from absl import logging
-from tqdm import tqdm
 
 from bert_tf.checkpoints import saved
 from bert_tf.estimator import best, evaluations
@@ -147,8 +146,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _report(self, step: int, results: Mapping[str, float], *, is_best: bool) -> None:
         text = ", ".join(f"{name} = {value:.4f}" for name, value in results.items())
-        with tqdm.external_write_mode():
-            logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
+        logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
         write_scalars(self._folder / _TENSORBOARD, results, step)
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:

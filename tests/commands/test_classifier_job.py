@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import io
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -27,6 +30,7 @@ from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 class Trained(NamedTuple):
     project: TinyProject
     folder: Path
+    log: str = ""
 
 
 def run(*arguments: str) -> int:
@@ -37,7 +41,7 @@ def run(*arguments: str) -> int:
 def _no_environment(monkeypatch, caplog):
     for name in ("GLUE_DIR", "BERT_BASE_DIR"):
         monkeypatch.delenv(name, raising=False)
-    caplog.set_level("INFO", logger="absl")
+    caplog.set_level("INFO")
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +50,9 @@ def trained(tmp_path_factory) -> Trained:
     folder = tmp_path_factory.mktemp("job") / "a project"
     project = write_project(folder)
     tasks = {"do_train": True, "do_eval": True, "do_predict": True}
-    assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
-    return Trained(project, folder / "out")
+    with contextlib.redirect_stderr(io.StringIO()) as log:
+        assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
+    return Trained(project, folder / "out", log.getvalue())
 
 
 @pytest.fixture
@@ -180,6 +185,7 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
     assert not training.keys() & {
         "save_checkpoints_steps",
+        "keep_checkpoint_max",
         "keep_optimizer_slots",
         "log_every_n_steps",
         "xla",
@@ -344,7 +350,7 @@ def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_writt
     else:
         rewrite_weights(copied.folder / "model.ckpt-5", **{name: value})
         status = run(*copied.project.flags(copied.folder, verbosity=-1, **{use: True}))
-    [line] = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert status == 2
     assert f": weights that {said}{name}" in line
     assert {name: (copied.folder / name).read_bytes() for name in results} == results
@@ -404,6 +410,13 @@ def test_the_account_of_the_wall_time_is_whole(trained):
     assert min(found["wall"]["parts"].values()) >= 0
 
 
+def test_the_results_say_what_saving_has_cost(trained):
+    saving = json.loads((trained.folder / "timing.json").read_text())["saving"]
+    assert saving["checkpoints"] == 1
+    assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
+    assert 0 < saving["share"] < 1
+
+
 def test_the_page_shows_where_the_wall_time_went(trained):
     assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
 
@@ -425,7 +438,39 @@ def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monk
 
 def test_verbosity_below_0_logs_warnings_only(copied, caplog):
     assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 0
-    assert [record.message for record in caplog.records if record.name == "absl" and record.levelname == "INFO"] == []
+    assert [record.message for record in caplog.records if record.levelname == "INFO"] == []
+
+
+def test_the_log_of_a_run_fits_on_two_screens(trained):
+    lines = [line for line in trained.log.splitlines() for _ in range(-(-len(line) // 120))]  # as a terminal wraps them
+    assert len(lines) + 20 <= 100  # a longer run has 20 steps more
+    assert max(len(line) for line in lines if " step " in line) <= 120
+    assert "\x1b" not in trained.log
+    assert "\r" not in trained.log
+
+
+def test_every_line_of_the_log_is_this_packages(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    package = Path(classifier_job.__file__).parents[1]
+    assert [record.message for record in caplog.records if package not in Path(record.pathname).parents] == []
+
+
+def test_variables_and_first_examples_are_in_files(trained):
+    name, *rows = (line.split("\t")[0] for line in (trained.folder / "variables.tsv").read_text().splitlines())
+    assert (name, len(rows)) == ("name", 41)
+    assert "bert/embeddings/LayerNorm/beta" not in trained.log
+    examples = (trained.folder / "examples.txt").read_text()
+    assert re.findall(r"^guid: (\S+)", examples, re.MULTILINE) == [
+        f"{s}-{n}" for s in ("train", "dev", "test") for n in range(1, 6)
+    ]
+    assert "guid: " not in trained.log
+
+
+def test_an_evaluation_replaces_the_examples_of_its_split(copied):
+    before = (copied.folder / "examples.txt").read_text()
+    (copied.folder / "examples.txt").write_text(before.replace("guid: dev-1\n", "guid: other\n"))
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert (copied.folder / "examples.txt").read_text() == before
 
 
 def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
@@ -433,7 +478,7 @@ def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("bert_tf.checkpoints.default.ensure", lambda _: model)
     arguments = ("--do_train", "--num_train_epochs=0", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
     assert run("--task_name=MRPC", f"--data_dir={trained.project.data_dir}", *arguments) == 2  # no step
-    assert "--train_batch_size=12 from the recipe for the default checkpoint" in caplog.messages
+    assert any("recipe for the default checkpoint: " in m and "--train_batch_size=12" in m for m in caplog.messages)
 
 
 def predict(copied: Trained, data: bytes) -> list[list[str]]:
@@ -516,25 +561,15 @@ def test_what_a_killed_command_left_half_written_is_deleted(copied):
     assert not [name for name in (*left, "model.ckpt-9_temp") if (copied.folder / name).exists()]
 
 
-@pytest.mark.parametrize(("flags_given", "every"), [((), 3), (("--save_checkpoints_steps=7",), 7)])
-def test_a_short_run_saves_five_times_where_no_flag_says_otherwise(copied, monkeypatch, tmp_path, flags_given, every):
+@pytest.mark.parametrize(("given", "every"), [({}, None), ({"save_checkpoints_steps": 1000}, 1000)])
+def test_a_run_is_saved_by_the_clock_too_where_no_flag_says_how_often(copied, monkeypatch, tmp_path, given, every):
     seen = []
 
     def stop(*arguments, **_):
-        seen.append(arguments[-1])
+        seen.append(arguments[-1].save_checkpoints_steps)
         return Outcome(0, signal.SIGINT)
 
     monkeypatch.setattr(classifier_job.run, "train", stop)
-    project = copied.project
-    model = (f"--init_checkpoint={project.init_checkpoint}", f"--vocab_file={project.vocab_file}")
-    size = (f"--bert_config_file={project.bert_config_file}", f"--data_dir={project.data_dir}", "--max_seq_length=24")
-    run(
-        "--task_name=MRPC",
-        "--do_train",
-        *model,
-        *size,
-        *flags_given,
-        "--train_batch_size=8",
-        f"--output_dir={tmp_path / 'new'}",
-    )
-    assert seen[0].save_checkpoints_steps == every  # 15 steps
+    run(*copied.project.flags(tmp_path / "new", do_train=True, **given))
+    assert seen == [every]
+    assert ("save_checkpoints_steps" in repeated(tmp_path / "new").given) == bool(given)

@@ -147,14 +147,17 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     assert 0 < found["training_seconds"] < found["seconds"]
 
 
-def test_a_run_that_was_trained_is_asked_for_another_target(trained, capsys):
+def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, capsys, caplog):
     folder, arguments = trained
     (folder / "eval_results.json").unlink(missing_ok=True)
     assert run(*arguments, "--do_train=false", "--target_metric=acuracy:0.5") == 2
     assert "did you mean accuracy" in capsys.readouterr().err
     assert not (folder / "eval_results.json").exists()
-    assert run(*arguments, "--do_train=false", "--eval_every_n_steps=0", "--target_metric=loss:1e9") == 0
-    assert results(folder)["time_to_target"]["step"] == 3
+    elsewhere = (f"--init_checkpoint={folder}/best", f"--output_dir={tmp_path}/new")
+    for checkpoint, output in (((), folder), (elsewhere, tmp_path / "new")):
+        assert run(*arguments, "--do_train=false", *checkpoint, "--target_metric=loss:1e9") == 0
+        assert results(output)["time_to_target"]["step"] == 3
+    assert "--target_metric" not in caplog.text
 
 
 def test_a_target_of_a_run_that_was_never_evaluated_is_refused(trained, tmp_path, capsys):

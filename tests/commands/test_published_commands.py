@@ -78,7 +78,8 @@ def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(m
     assert classifier.main(command(model, xnli, tmp_path / "out", "--use_tpu=false", "--num_tpu_cores=8")) == 0
     assert "there is no TPU here, so these change nothing: --use_tpu, --num_tpu_cores" in caplog.messages
     assert not [message for message in caplog.messages if "do_lower_case" in message]
-    tokens = next(message for message in caplog.messages if message.startswith("tokens: "))
+    examples = (tmp_path / "out" / "examples.txt").read_text(encoding="utf-8").splitlines()
+    tokens = next(line for line in examples if line.startswith("tokens: "))
     assert tokens.split()[1:3] == ["[CLS]", "bert"]
     results = (tmp_path / "out" / "eval_results.txt").read_text()
     assert {"eval_accuracy", "eval_accuracy_de", "eval_accuracy_zh"} <= {line.split(" = ")[0] for line in results.splitlines()}

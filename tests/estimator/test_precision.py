@@ -54,7 +54,7 @@ def test_weights_and_moments_stay_float32(tmp_path, pretrained):
 
 
 def test_float16_reports_the_skipped_steps(tmp_path, pretrained, caplog):
-    with caplog.at_level("INFO", logger="absl"):
+    with caplog.at_level("INFO"):
         lines = train(tmp_path, tf.float16, pretrained, schedule=Schedule(24, 4, 1))
     assert [line["skipped_steps"] for line in lines] == [0] * 6
     assert [text for text in caplog.messages if text.endswith(", skipped steps = 0")][5].startswith("step 6 of 6: loss = ")

@@ -39,12 +39,20 @@ def finished(tmp_path_factory, pretrained):
     return folder
 
 
+KEEP = {"keep_optimizer_slots": True}
+
+
 @pytest.fixture(scope="module")
-def finished_at_once(tmp_path_factory, pretrained):
-    """The same run, but no update of a word vector is put off."""
-    folder = tmp_path_factory.mktemp("finished_at_once")
-    toy.train(folder, restore=pretrained, defer_embeddings=False)
+def finished_with_moments(tmp_path_factory, pretrained):
+    """The same run, which can go on from each of its checkpoints."""
+    folder = tmp_path_factory.mktemp("finished_with_moments")
+    toy.train(folder, restore=pretrained, training=KEEP)
     return folder
+
+
+@pytest.fixture
+def copy_with_moments(tmp_path, finished_with_moments):
+    return shutil.copytree(finished_with_moments, tmp_path / "copy_with_moments")
 
 
 @pytest.fixture
@@ -75,13 +83,6 @@ def assert_same(first, second):
         assert value.tobytes() == second[name].tobytes(), name
 
 
-def assert_close(first, second):
-    """But for rounding: a save rounds word vectors that it makes current, and these were saved at other steps."""
-    assert first.keys() == second.keys()
-    for name, value in first.items():
-        np.testing.assert_allclose(value, second[name], rtol=0, atol=1e-6, err_msg=name)
-
-
 def tear(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -105,38 +106,18 @@ def test_another_seed_gives_other_weights(tmp_path, finished, pretrained):
     assert not np.array_equal(ours["bert/pooler/dense/kernel"], theirs["bert/pooler/dense/kernel"])
 
 
-RARELY = {"save_checkpoints_steps": 7, "log_every_n_steps": 50}
+def test_saving_and_reporting_at_other_steps_changes_no_bit(tmp_path, finished, pretrained):
+    toy.train(tmp_path, restore=pretrained, training={"save_checkpoints_steps": 7, "log_every_n_steps": 50})
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
 
 
-def test_saving_and_reporting_at_other_steps_changes_no_weight(tmp_path, finished, pretrained):
-    toy.train(tmp_path, restore=pretrained, training=RARELY)
-    assert_close(toy.entries(tmp_path), toy.entries(finished))
-
-
-def test_saving_and_reporting_at_other_steps_changes_no_bit_where_no_update_is_put_off(tmp_path, finished_at_once, pretrained):
-    toy.train(tmp_path, restore=pretrained, training=RARELY, defer_embeddings=False)
-    assert_same(toy.entries(tmp_path), toy.entries(finished_at_once))
-
-
-# The first step and the last but one: no checkpoint is due there.
-@pytest.mark.parametrize("step", [1, LAST - 1])
-def test_a_run_that_was_stopped_continues_as_if_it_had_not(tmp_path, finished, pretrained, at_step, step):
+@pytest.mark.parametrize("step", [1, 10, LAST - 1])  # a checkpoint is due at one of them
+def test_a_run_that_was_stopped_continues_bit_for_bit(tmp_path, finished, pretrained, at_step, step):
     at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
     assert toy.train(tmp_path, restore=pretrained) == run.Outcome(step, signal.SIGTERM)
     at_step(None, lambda: None)
     assert toy.train(tmp_path, restore=pretrained) == run.Outcome(LAST)
-    assert_close(toy.entries(tmp_path), toy.entries(finished))
-
-
-@pytest.mark.parametrize(
-    ("step", "model"), [(6, {"defer_embeddings": False}), (10, {})], ids=["no update put off", "where a checkpoint is due"]
-)
-def test_a_run_that_was_stopped_continues_bit_for_bit(tmp_path, finished, finished_at_once, pretrained, at_step, step, model):
-    at_step(step, lambda: os.kill(os.getpid(), signal.SIGTERM))
-    assert toy.train(tmp_path, restore=pretrained, **model) == run.Outcome(step, signal.SIGTERM)
-    at_step(None, lambda: None)
-    toy.train(tmp_path, restore=pretrained, **model)
-    assert_same(toy.entries(tmp_path), toy.entries(finished_at_once if model else finished))
+    assert_same(toy.entries(tmp_path), toy.entries(finished))
 
 
 def test_a_run_that_failed_continues_from_its_checkpoint(tmp_path, finished, pretrained, at_step):
@@ -170,20 +151,16 @@ def test_the_outcome_of_a_whole_run_is_its_last_step(tmp_path):
     assert toy.train(tmp_path, schedule=Schedule(8, 4, 1)) == run.Outcome(2, None)
 
 
-def test_the_last_checkpoint_has_no_moments(finished):
-    assert [name for name in toy.entries(finished) if "adam" in name] == []
-
-
-@pytest.mark.parametrize("step", [5, 10, 15])
-def test_a_checkpoint_on_the_way_has_both_moments_of_every_weight(finished, step):
-    names = set(toy.entries(finished, step)) - {"global_step"}
+@pytest.mark.parametrize("step", [5, 10, 15, LAST])
+def test_every_checkpoint_has_both_moments_of_every_weight_on_request(finished_with_moments, step):
+    names = set(toy.entries(finished_with_moments, step)) - {"global_step"}
     weights = {name for name in names if "adam" not in name}
     assert names - weights == {f"{name}/{moment}" for name in weights for moment in ("adam_m", "adam_v")}
 
 
-def test_the_last_checkpoint_keeps_the_moments_on_request(tmp_path):
-    toy.train(tmp_path, schedule=Schedule(8, 4, 1), training={"keep_optimizer_slots": True})
-    assert {"output_weights/adam_m", "output_weights/adam_v"} <= toy.entries(tmp_path, 2).keys()
+def test_a_finished_run_has_weights_alone(finished):
+    assert not (finished / "optimizer").exists()
+    assert [name for step in (5, 10, 15, LAST) for name in toy.entries(finished, step) if "adam" in name] == []
 
 
 def test_at_most_five_checkpoints_are_kept(tmp_path):
@@ -321,18 +298,27 @@ def test_checkpoints_whose_list_is_damaged_are_gone_on_from(copy, finished, cont
     ],
     ids=["torn index", "torn data", "a wrong bit", "no data", "no index"],
 )
-def test_training_goes_on_from_the_newest_whole_checkpoint_and_says_so(copy, finished, pretrained, damage, caplog):
-    damage(copy)
-    assert toy.train(copy, restore=pretrained) == run.Outcome(LAST)
-    assert f"going on from model.ckpt-15, the newest complete checkpoint in {copy}" in caplog.text
-    assert_same(toy.entries(copy), toy.entries(finished))
+def test_training_goes_on_from_the_newest_whole_checkpoint_and_says_so(copy_with_moments, finished, pretrained, damage, caplog):
+    damage(copy_with_moments)
+    assert toy.train(copy_with_moments, restore=pretrained) == run.Outcome(LAST)
+    assert f"going on from model.ckpt-15, the newest complete checkpoint in {copy_with_moments}" in caplog.text
+    assert_same(toy.entries(copy_with_moments), toy.entries(finished))
 
 
-def test_a_checkpoint_that_the_list_names_first_is_gone_on_from(copy, finished, pretrained):
-    _, *rest = (copy / "checkpoint").read_text().splitlines()
-    (copy / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-15"', *rest]) + "\n")
-    toy.train(copy, restore=pretrained)
-    assert_same(toy.entries(copy), toy.entries(finished))
+def test_a_checkpoint_that_the_list_names_first_is_gone_on_from(copy_with_moments, finished, pretrained, caplog):
+    _, *rest = (copy_with_moments / "checkpoint").read_text().splitlines()
+    (copy_with_moments / "checkpoint").write_text("\n".join(['model_checkpoint_path: "model.ckpt-15"', *rest]) + "\n")
+    with caplog.at_level("INFO", logger="absl"):
+        toy.train(copy_with_moments, restore=pretrained)
+    assert f"continuing from step 15 of {LAST}" in caplog.messages
+    assert_same(toy.entries(copy_with_moments), toy.entries(finished))
+
+
+def test_training_does_not_go_on_from_weights_alone(copy):
+    tear(copy / f"model.ckpt-{LAST}.{DATA}")
+    problem = f"model.ckpt-{LAST}: damaged at .*; there is no whole checkpoint with moments to go on from; .* delete {copy}$"
+    with pytest.raises(CheckpointError, match=problem):
+        toy.train(copy)
 
 
 def test_without_a_whole_checkpoint_nothing_begins_anew(copy):
@@ -392,14 +378,16 @@ def test_a_model_that_computes_no_number_is_not_measured(copy):
         run.forward(toy.make_estimator(copy), toy.features(4))
 
 
-def test_training_does_not_go_on_from_what_is_no_number(copy, caplog):
+def test_training_does_not_go_on_from_what_is_no_number(copy_with_moments, caplog):
+    copy = copy_with_moments
     rewritten(copy, lambda name, value: np.full_like(value, np.inf) if name == "output_bias" else value)
     toy.train(copy)
     assert f"{copy}/model.ckpt-{LAST}: weights that are NaN or infinite: output_bias" in caplog.text
     assert all(np.isfinite(value).all() for value in toy.entries(copy).values())
 
 
-def test_damaged_lines_of_the_log_are_left_out(copy, pretrained, caplog):
+def test_damaged_lines_of_the_log_are_left_out(copy_with_moments, pretrained, caplog):
+    copy = copy_with_moments
     (copy / f"model.ckpt-{LAST}.index").unlink()
     path = copy / "metrics.jsonl"
     path.write_bytes(b"{\n" + path.read_bytes() + b'\xff\n[]\n{"step": "x"}\nhalf a li')
