@@ -99,7 +99,7 @@ def test_the_labels_of_the_run_are_those_of_the_model(project, tmp_path, capsys)
 def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
     prefix = write_trained(tmp_path / "published" / "model.ckpt-343", labels=3)
     assert command(*project.flags(tmp_path / "out", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2
-    [line] = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()  # below warnings
     assert line.startswith(f"error: {prefix}: output_weights is [3, 8], expected [2, 8]; output_bias is [3], expected [2]; ")
 
 
