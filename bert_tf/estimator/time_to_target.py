@@ -41,7 +41,7 @@ class Target(NamedTuple):
 
 
 class Clock:
-    """Writes how long a run took to each step that is saved."""
+    """Writes how long a run took to each step that is saved; nothing where its first part is not known."""
 
     def __init__(
         self, output_dir: str | os.PathLike[str], start: int, *, elapsed: Callable[[], float], in_steps: Callable[[], float]
@@ -56,6 +56,7 @@ class Clock:
         """
         self._path = Path(output_dir) / CLOCK_FILE
         self._lines = _read(self._path, up_to=start)
+        self._is_known = bool(self._lines) or start == 0
         self._earlier = self._lines[-1] if self._lines else {"seconds": 0.0, "training_seconds": 0.0}
         self._elapsed, self._in_steps = elapsed, in_steps
 
@@ -65,6 +66,8 @@ class Clock:
         Raises:
           OutputError: the file cannot be written.
         """
+        if not self._is_known:
+            return
         line = {
             "step": step,
             "seconds": round(self._earlier["seconds"] + self._elapsed(), 3),

@@ -90,4 +90,6 @@ def test_a_clock_that_is_lost_leaves_the_step(tmp_path, now, text):
         (tmp_path / CLOCK_FILE).write_text(text)
     evaluated(tmp_path, 0.9)
     assert reached(tmp_path) == (10, None, None)
-    process(tmp_path, now, [20], start=10)  # is counted from there
+    process(tmp_path, now, [20], start=10)
+    evaluated(tmp_path, 0.1, 0.9)
+    assert reached(tmp_path) == (20, None, None)  # the time from step 10 on would be too little
