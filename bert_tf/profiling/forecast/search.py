@@ -68,7 +68,7 @@ def cheapest(config: BertConfig, asked: Step, *, memory: int) -> list[Combinatio
       memory: of the device, in bytes.
     """
     search = _Search(config, asked, memory)
-    return search.exact() or search.changed()
+    return search.exact() or search.changed() or search.hosted()
 
 
 class _Search:
@@ -97,6 +97,13 @@ class _Search:
                     best = min(self._exact_for(step, changed), key=_cost)
                     found[names] = best._replace(changes=tuple(kind.name for kind in some))
         return list(found.values())
+
+    def hosted(self) -> list[Combination]:
+        """Returns what fits with the embeddings in the memory of the host, where they can be and are not yet."""
+        if self._asked.options.host_embeddings or self._asked.options.replicas > 1:
+            return []
+        found = cheapest(self._config, _with(self._asked, host_embeddings=True), memory=self._memory)
+        return [combination._replace(flags=(fitting.HOSTED, *combination.flags)) for combination in found]
 
     def _exact_for(self, step: Step, flags: tuple[str, ...]) -> Iterator[Combination]:
         """Yields for each way to compute a step the fewest parts with which it fits."""

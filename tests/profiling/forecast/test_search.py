@@ -104,6 +104,15 @@ def test_a_smaller_batch_has_no_more_parts_than_examples():
     assert (step.batch_size, step.options.micro_batches) == (8, 4)
 
 
+def test_embeddings_go_to_the_host_where_nothing_else_fits():
+    asked, memory = Step(128, 8, ComputeOptions()), 400 * MEBIBYTE
+    (found,) = search.cheapest(BASE, asked, memory=memory)
+    assert found.flags == ("--place=embeddings:/CPU:0", "--freeze=embeddings,0-11")
+    assert fits(BASE, 128, 8, memory, host_embeddings=True, frozen=frozenset({"embeddings", *range(12)}))
+    several = asked._replace(options=dataclasses.replace(asked.options, replicas=2))
+    assert search.cheapest(BASE, several, memory=memory) == []
+
+
 def test_nothing_is_said_to_help_where_nothing_does():
     assert search.cheapest(LARGE, Step(512, 32, ComputeOptions()), memory=100 * MEBIBYTE) == []
 
