@@ -246,7 +246,7 @@ def test_what_is_no_csv_is_named_with_what_to_do(write, cell, remedy):
     message = message_of(path, "sentence")
     assert message.startswith(f"{path}:3: not CSV: ")
     assert f"; {remedy}" in message
-    assert "open" not in message  # Python's advice to programmers
+    assert " - do you" not in message  # Python's advice to programmers
 
 
 def test_a_cell_may_be_a_long_document(write):
