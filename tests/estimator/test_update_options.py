@@ -152,9 +152,8 @@ def test_what_is_frozen_keeps_every_bit_and_all_else_is_trained(frozen):
 
 @pytest.mark.parametrize("recompute", [False, True])
 def test_no_gradient_is_computed_below_the_lowest_trained_part(recompute):
-    trained = train(
-        frozen=frozenset({"embeddings", 0}), steps=3, **({"execution": Execution(recompute=True)} if recompute else {})
-    )
+    execution = {"execution": Execution(recompute=True)} if recompute else {}
+    trained = train(frozen=frozenset({"embeddings", 0}), steps=3, **execution)
     backward = {name.partition("bert/")[2] for name in trained.operations if name.startswith("gradients/")}
     assert {name for name in backward if name.startswith("encoder/layer_1/")}
     assert not {name for name in backward if name.startswith(("embeddings/", "encoder/layer_0/"))}
