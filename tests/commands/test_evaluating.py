@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bert_tf.commands import classifier, classifier_flags, sources
+from bert_tf.commands import classifier, classifier_flags, classifier_job, sources
 from bert_tf.commands.evaluating import best_by, target
 from bert_tf.errors import FlagError
 from bert_tf.estimator.time_to_target import Target
@@ -90,7 +90,9 @@ def trained(tmp_path_factory):
     project = write_project(folder / "project")
     ways = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.1}
     arguments = project.flags(folder / "out", do_train=True, do_eval=True, **ways)
-    assert run(*arguments) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier_job.report, "at_end", lambda _: None)
+        assert run(*arguments) == 0
     return folder / "out", arguments
 
 
@@ -130,7 +132,8 @@ def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
 
 
-def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
+def test_more_patience_or_a_target_is_the_same_run(trained, monkeypatch, caplog):
+    monkeypatch.setattr(classifier_job.report, "at_end", lambda _: None)
     caplog.set_level("INFO", logger="absl")
     folder, arguments = trained
     (folder / "eval_results.json").unlink()
