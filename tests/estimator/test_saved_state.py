@@ -68,9 +68,9 @@ def test_rows_that_no_batch_used_moved_nevertheless(deferred):
 
 @pytest.fixture(scope="module")
 def corrected(tmp_path_factory, train):
-    """Runs with bias correction, deferred and at once."""
+    """Runs with bias correction: deferred, and at once with the loss scale of float16."""
     adamw = AdamWConfig(bias_correction=True)
-    return [train(tmp_path_factory.mktemp("corrected"), defer_embeddings=defer, adamw=adamw) for defer in (True, False)]
+    return [train(tmp_path_factory.mktemp("corrected"), loss_scaling=scaled, adamw=adamw) for scaled in (False, True)]
 
 
 def test_bias_correction_is_made_up_for_as_well(corrected):
@@ -84,16 +84,15 @@ def test_checkpoints_with_moments_hold_them_for_every_weight_and_nothing_else(de
     assert toy.entries(deferred, step).keys() == {*WEIGHTS, *MOMENTS, "global_step"}
 
 
-@pytest.mark.parametrize("run_of", [0, 1], ids=["deferred", "at once"])
+@pytest.mark.parametrize("run_of", [0, 1], ids=["deferred", "at once and scaled"])
 def test_the_last_checkpoint_holds_what_is_trained_and_the_step(corrected, run_of):
     assert toy.entries(corrected[run_of], LAST).keys() == {*WEIGHTS, "global_step"}
 
 
-def test_the_last_checkpoint_of_float16_has_nothing_of_the_loss_scale(tmp_path, train):
-    train(tmp_path, loss_scaling=True)
-    assert toy.entries(tmp_path, LAST).keys() == {*WEIGHTS, "global_step"}
-    scale = {name for name in toy.entries(tmp_path, 28) if name.startswith("loss_scale/")}
-    assert toy.entries(tmp_path, 28).keys() == {*WEIGHTS, *MOMENTS, *scale, "global_step"}
+def test_checkpoints_of_float16_on_the_way_have_the_loss_scale(corrected):
+    names = toy.entries(corrected[1], 28).keys()
+    scale = {name for name in names if name.startswith("loss_scale/")}
+    assert names == {*WEIGHTS, *MOMENTS, *scale, "global_step"}
     assert len(scale) == 3  # a run that continues needs it
 
 
