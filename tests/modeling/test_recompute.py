@@ -76,9 +76,7 @@ def test_pooled_vectors_and_gradients_keep_every_bit(way):
 
 
 def test_the_graph_optimizer_rounds_at_most():
-    (expected, gradients), (pooled, found) = (
-        learn(dataclasses.replace(WAYS["default"], recompute=way), optimized=True) for way in (False, True)
-    )
+    (expected, gradients), (pooled, found) = (learn(Execution(recompute=way), optimized=True) for way in (False, True))
     np.testing.assert_allclose(pooled, expected, atol=1e-6)
     for name, gradient in gradients.items():
         np.testing.assert_allclose(found[name], gradient, atol=1e-5, rtol=1e-5, err_msg=name)
