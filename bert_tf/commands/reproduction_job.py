@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging as python_logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -33,6 +34,7 @@ OUTSIDE = 1
 LOG = "log.txt"
 
 _CONDITIONS = "conditions.json"
+_AS_PUBLISHED = {"freeze", "label_smoothing"}  # their defaults stay: the recipe of the bundled sample has others
 
 
 def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
@@ -86,7 +88,8 @@ def job_settings(settings: Settings, system: System, environment: Mapping[str, s
     if settings.num_train_steps is not None:
         arguments = tuple(argument for argument in arguments if not argument.startswith("--num_train_epochs="))
         given.append(f"--num_train_steps={settings.num_train_steps}")
-    return classifier_flags.parse(["run_classifier.py", *arguments, *given, f"--log_form={log_form.PUBLISHED}"])
+    parsed = classifier_flags.parse(["run_classifier.py", *arguments, *given, f"--log_form={log_form.PUBLISHED}"])
+    return dataclasses.replace(parsed, given=parsed.given | _AS_PUBLISHED)
 
 
 def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: System, environment: Mapping[str, str]) -> None:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bert_tf.commands import classifier_job, reproduce, reproduction_job
+from bert_tf.commands import classifier_job, recipes, reproduce, reproduction_job
 from bert_tf.commands.seeds import SeedResult
 from bert_tf.config import BertConfig
 from bert_tf.reproduction import facts
@@ -226,3 +226,9 @@ def test_a_folder_without_the_data_is_refused(tmp_path, capsys):
 def test_help_ends_with_status_0(arguments, capsys):
     assert reproduce.main(["reproduce", *arguments]) == 0
     assert "--gpu_memory_limit_mb" in capsys.readouterr().out
+
+
+def test_the_recipe_of_the_bundled_sample_freezes_and_smooths_nothing_of_a_published_run():
+    settings = reproduction_job.job_settings(parse(), System(), {})
+    found, _ = recipes.apply(settings, default_checkpoint=True, sample_data=True)
+    assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)
