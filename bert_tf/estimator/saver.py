@@ -20,6 +20,8 @@ from bert_tf.optimization.deferred import DEFERRED
 
 tf1 = tf.compat.v1
 
+_ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and what is not in the list is deleted later
+
 
 @dataclasses.dataclass
 class Saving:
@@ -67,7 +69,7 @@ class RunSaver(tf1.train.Saver):
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
-        super().__init__(saved, sharded=True, max_to_keep=keep_max, save_relative_paths=True)
+        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True)
         self._weights = _saver(weights) if keep_slots else self
         self._moments, self._rows = _saver(moments), _saver(rows)
         self._total = total_steps
