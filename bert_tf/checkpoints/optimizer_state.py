@@ -86,18 +86,24 @@ def prune(newest: str, kept: Iterable[str]) -> None:
         found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
         others = [path for path in found if path.name.partition(".")[0] not in names]
         if others:
-            _to_disk(_all_files(newest))
+            to_disk(newest)
         for path in others:  # an index first: data without one are no checkpoint
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if own.is_dir() and len(others) == len(found):
-            own.rmdir()
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if len(others) == len(found):
+            with contextlib.suppress(OSError):  # a network disk keeps the name of what somebody reads
+                own.rmdir()
 
 
 def _all_files(checkpoint: str) -> list[Path]:
     return _files((checkpoint, moments(checkpoint), rows(checkpoint)))
 
 
-def _to_disk(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
+def to_disk(checkpoint: str) -> None:
+    """Returns when a checkpoint and what belongs to it, with their names, outlive a loss of power."""
+    paths = _all_files(checkpoint)
+    for path in [*paths, *{path.parent for path in paths}]:
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints.saved import problem_of
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.optimization.deferred import DEFERRED
 
@@ -91,13 +92,20 @@ class RunSaver(tf1.train.Saver):
                 _write(self._moments, sess, optimizer_state.moments(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
-            optimizer_state.delete(prefix)
+            if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
+                optimizer_state.delete(prefix)
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
         self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
         return prefix
+
+    def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
+        """Deletes a checkpoint that is one too many, once the newest is on the disk: the power may fail."""
+        if self.last_checkpoints:
+            optimizer_state.to_disk(self.last_checkpoints[-1])
+        super()._MaybeDeleteOldCheckpoints(*arguments, **settings)
 
     def restore(self, sess: tf1.Session, save_path: str) -> None:
         """Restores weights and moments; `restore_rows` has to follow when the session is there."""
