@@ -77,3 +77,12 @@ def test_a_bar_stays_below_the_lines(capsys, monkeypatch):
     assert cleared.strip("\r") == "" or cleared
     assert above.endswith(" above")
     assert "1/2" in redrawn
+
+
+def test_where_tensorflow_was_imported_before_its_lines_appear_once(capsys, monkeypatch):
+    of_tensorflow = logging.getLogger("tensorflow")
+    monkeypatch.setattr(of_tensorflow, "handlers", [logging.StreamHandler(), logging.NullHandler()])
+    log_form.set_up(log_form.PUBLISHED, 0)
+    of_tensorflow.warning("heard")
+    assert len(lines(capsys)) == 1
+    assert len(of_tensorflow.handlers) == 1  # another's stays
