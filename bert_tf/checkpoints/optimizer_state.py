@@ -49,7 +49,8 @@ def is_inside(checkpoint: str) -> bool:
 def problem_of(checkpoint: str) -> str | None:
     """Reads the moments of a whole checkpoint; returns why training cannot go on with them, None where it can."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
-        return f"{checkpoint}: its moments were deleted when a newer checkpoint was whole (--keep_optimizer_slots keeps them)"
+        place = f"{FOLDER}/{Path(moments(checkpoint)).name}"
+        return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
     found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
     return next(filter(None, found), None)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.saved import problem_of
@@ -118,8 +119,13 @@ class RunSaver(tf1.train.Saver):
 
         When each was last updated is a local variable, which a session initializes after `restore`.
         """
-        if self._restored and optimizer_state.exists(optimizer_state.rows(self._restored)):
-            _read(self._rows, session, optimizer_state.rows(self._restored))
+        if not self._restored or self._rows.saver_def is None:
+            return
+        rows = optimizer_state.rows(self._restored)
+        if optimizer_state.exists(rows):
+            _read(self._rows, session, rows)
+        else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
+            logging.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
 
 
 def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:

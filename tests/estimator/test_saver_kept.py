@@ -53,3 +53,11 @@ def test_nothing_is_deleted_before_the_newest_checkpoint_is_on_the_disk(tmp_path
     monkeypatch.setattr(optimizer_state, "to_disk", noted)
     train(tmp_path, until=4, total=9, saver={"keep_max": 1})
     assert (4, [2, 4], ["moments-2", "moments-4"]) in seen
+
+
+def test_a_run_whose_put_off_rows_are_missing_goes_on_and_says_so(tmp_path, caplog):
+    train(tmp_path, until=4, build=put_off)
+    for path in (tmp_path / "optimizer").glob("rows-4.*"):
+        path.unlink()
+    train(tmp_path, start=4, build=put_off)
+    assert f"no {tmp_path / 'optimizer' / 'rows-4'}: the run goes on" in caplog.text
