@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import sys
+import threading
 
 from absl import logging as absl_logging
 from absl.logging import converter
@@ -35,6 +36,10 @@ def set_up(form: str, verbosity: int) -> None:
     for handler in list(root.handlers):
         if isinstance(handler, (_AboveBar, absl_logging.ABSLHandler)):
             root.removeHandler(handler)
+    of_tensorflow = logging.getLogger("tensorflow")
+    for own in [found for found in of_tensorflow.handlers if type(found) is logging.StreamHandler]:
+        of_tensorflow.removeHandler(own)  # imported before, as in a notebook, TensorFlow writes each line itself too
+    tqdm.set_lock(threading.RLock())  # its own is for processes too, of which a system without fork says that it leaks
     handler = _AboveBar()
     handler.setFormatter(_Plain() if form == SHORT and verbosity <= 0 else absl_logging.PythonFormatter())
     root.addHandler(handler)

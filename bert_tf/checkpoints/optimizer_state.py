@@ -49,7 +49,8 @@ def is_inside(checkpoint: str) -> bool:
 def problem_of(checkpoint: str) -> str | None:
     """Reads the moments of a whole checkpoint; returns why training cannot go on with them, None where it can."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
-        return f"{checkpoint}: its moments were deleted when a newer checkpoint was whole (--keep_optimizer_slots keeps them)"
+        place = f"{FOLDER}/{Path(moments(checkpoint)).name}"
+        return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
     found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
     return next(filter(None, found), None)
 
@@ -86,18 +87,24 @@ def prune(newest: str, kept: Iterable[str]) -> None:
         found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
         others = [path for path in found if path.name.partition(".")[0] not in names]
         if others:
-            _to_disk(_all_files(newest))
+            to_disk(newest)
         for path in others:  # an index first: data without one are no checkpoint
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
-        if own.is_dir() and len(others) == len(found):
-            own.rmdir()
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if len(others) == len(found):
+            with contextlib.suppress(OSError):  # a network disk keeps the name of what somebody reads
+                own.rmdir()
 
 
 def _all_files(checkpoint: str) -> list[Path]:
     return _files((checkpoint, moments(checkpoint), rows(checkpoint)))
 
 
-def _to_disk(paths: Iterable[Path]) -> None:
-    for path in paths:
-        with path.open("rb") as stream:
-            os.fsync(stream.fileno())
+def to_disk(checkpoint: str) -> None:
+    """Returns when a checkpoint and what belongs to it, with their names, outlive a loss of power."""
+    paths = _all_files(checkpoint)
+    for path in [*paths, *{path.parent for path in paths}]:
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from absl import logging
 
 from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints.saved import problem_of
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.optimization.deferred import DEFERRED
 
 tf1 = tf.compat.v1
+
+_ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and what is not in the list is deleted later
 
 
 @dataclasses.dataclass
@@ -67,7 +71,7 @@ class RunSaver(tf1.train.Saver):
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
-        super().__init__(saved, sharded=True, max_to_keep=keep_max, save_relative_paths=True)
+        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True)
         self._weights = _saver(weights) if keep_slots else self
         self._moments, self._rows = _saver(moments), _saver(rows)
         self._total = total_steps
@@ -89,13 +93,20 @@ class RunSaver(tf1.train.Saver):
                 _write(self._moments, sess, optimizer_state.moments(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
-            optimizer_state.delete(prefix)
+            if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
+                optimizer_state.delete(prefix)
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
         self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
         return prefix
+
+    def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
+        """Deletes a checkpoint that is one too many, once the newest is on the disk: the power may fail."""
+        if self.last_checkpoints:
+            optimizer_state.to_disk(self.last_checkpoints[-1])
+        super()._MaybeDeleteOldCheckpoints(*arguments, **settings)
 
     def restore(self, sess: tf1.Session, save_path: str) -> None:
         """Restores weights and moments; `restore_rows` has to follow when the session is there."""
@@ -108,8 +119,13 @@ class RunSaver(tf1.train.Saver):
 
         When each was last updated is a local variable, which a session initializes after `restore`.
         """
-        if self._restored and optimizer_state.exists(optimizer_state.rows(self._restored)):
-            _read(self._rows, session, optimizer_state.rows(self._restored))
+        if not self._restored or self._rows.saver_def is None:
+            return
+        rows = optimizer_state.rows(self._restored)
+        if optimizer_state.exists(rows):
+            _read(self._rows, session, rows)
+        else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
+            logging.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
 
 
 def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:
