@@ -8,24 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import inspect
+import fcntl
+import functools
 import os
 import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-import filelock
 from absl import logging
 
 from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
 
-# Newer versions would take a file for a lock where there are none, which a killed process leaves locked for ever.
-_HARD: dict[str, Any] = (
-    {"fallback_to_soft": False} if "fallback_to_soft" in inspect.signature(filelock.FileLock.__init__).parameters else {}
-)
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 
@@ -126,35 +121,51 @@ def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | Non
 @contextlib.contextmanager
 def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
     """Yields whether the lock is held."""
-    lock = filelock.FileLock(path, **_HARD)
     try:
-        is_held = _acquire(lock, path, wait=wait)
-    except (OSError, NotImplementedError) as error:
-        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+        descriptor = _acquired(path, wait=wait)
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
             raise OutputError(f"{place}: cannot write: {files.reason(error)}; nothing was changed") from error
-        logging.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
+        _warn_of_no_locks(place)
         yield True
         return
-    made = path.stat() if is_held else None
     try:
-        yield is_held
+        yield descriptor is not None
     finally:
-        if made is not None:
+        if descriptor is not None:
             with contextlib.suppress(OSError):
-                if os.path.samestat(made, path.stat()):  # else the folder was deleted, and made anew by another
+                if _is_at(path, descriptor):  # else the folder was deleted, and made anew by another
                     path.unlink()  # while it is held, so that nobody else's is deleted
-            lock.release()
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            os.close(descriptor)
 
 
-def _acquire(lock: filelock.BaseFileLock, path: Path, *, wait: bool) -> bool:
+def _acquired(path: Path, *, wait: bool) -> int | None:
+    """Returns the open file that is locked; None where another process has it."""
     while True:
-        try:
-            lock.acquire(timeout=-1 if wait else 0)
-        except filelock.Timeout:
-            return False
-        if path.exists():
-            return True
-        lock.release()  # of a file that its last holder has deleted meanwhile
+        with contextlib.ExitStack() as opened:
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            opened.callback(os.close, descriptor)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+            except BlockingIOError:
+                return None
+            if _is_at(path, descriptor):  # else its last holder has deleted it meanwhile, and another may have made it anew
+                opened.pop_all()
+                return descriptor
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+@functools.cache
+def _warn_of_no_locks(place: Path) -> None:
+    """Says it once of a folder, however many locks are taken there."""
+    logging.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
 
 
 def _who(holder: Path) -> str:

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
+_BREAKS = str.maketrans("\t\n\r", "   ")
+
+
+def cell(text: str) -> str:
+    """Returns a text as a cell of tab-separated values holds it: tabs and line breaks become spaces."""
+    return text.translate(_BREAKS)
+
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[int] = (0,)) -> Iterator[str]:
     """Yields lines with the columns one under the other, to the right but for those in `left`."""

@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+import gc
 import json
+import logging
 
 import pytest
 from hypothesis import settings
 
+from bert_tf import log_form
+
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
 
+
+@pytest.fixture(autouse=True)
+def _log_of_a_fresh_process():
+    """A test finds the log as in a fresh process, whichever command ran before it in this one."""
+    log_form.choose(log_form.SHORT)
+    root = logging.getLogger()
+    root.setLevel(logging.WARNING)
+    for handler in [found for found in root.handlers if type(found).__module__ == log_form.__name__]:
+        root.removeHandler(handler)
+
+
 _PICTURES: dict[str, str] = {}
+
+
+def pytest_collection_finish():
+    """Has Python's collector leave out what is imported, which stays, and look less often at what tests make."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ ELSEWHERE = PACKAGE / "benchmark" / "peers"  # scripts that run in other environ
 LAYERS = (
     ("errors",),
     ("files",),
-    ("atomic", "documents", "text_table", "streams"),
+    ("atomic", "documents", "text_table", "streams", "log_form"),
     ("config",),
     ("lock", "metrics", "tokenization"),
     ("features",),

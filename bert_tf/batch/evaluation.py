@@ -55,7 +55,7 @@ class Dataset:
 
 
 def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
-    """Drops rows that are true no longer: errors of names that stand for checkpoints now, and numbers of other weights.
+    """Drops rows that are no longer true: errors of names that stand for checkpoints now, and numbers of other weights.
 
     Those of checkpoints that were deleted stay: a run keeps only its last few.
 
@@ -77,7 +77,7 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequenc
 
     dropped = table.drop(outdated)
     if dropped:
-        logging.info("rows of earlier jobs that are true no longer, and leave the table: %d", dropped)
+        logging.info("rows of earlier jobs that are no longer true, and leave the table: %d", dropped)
 
 
 def evaluate(

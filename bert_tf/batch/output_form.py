@@ -35,14 +35,16 @@ def of(output: str, asked: str | None) -> OutputForm:
 
     Args:
       output: path; a name that says nothing, as that of a pipe, stands for TSV.
-      asked: format that goes before what the name says; whether to compress is up to the name.
+      asked: format that overrides what the name says; whether to compress is up to the name.
 
     Raises:
       FlagError: the name says something that is not written here.
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)
-    if asked is None and PurePath(plain).suffix in (*_OTHERS, *_COMPRESSED):
-        known = ", ".join(f".{form}" for form in tables.FORMATS)
+    known = ", ".join(f".{form}" for form in tables.FORMATS)
+    if PurePath(plain).suffix in _COMPRESSED:
+        raise FlagError(f"{output}: cannot compress to {PurePath(plain).suffix}; name it {known} or one of these with {_GZ}")
+    if asked is None and PurePath(plain).suffix in _OTHERS:
         raise FlagError(f"{output}: cannot write that; name it {known} or one of these with {_GZ}, or add --output_format")
     return OutputForm(asked or tables.form_of(plain) or tables.TSV, name != plain)

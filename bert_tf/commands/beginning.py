@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from absl import flags, logging
+from absl import flags
+
+from bert_tf import log_form
 
 
-def begin(verbosity: int) -> None:
+def begin(verbosity: int, form: str = log_form.SHORT) -> None:
     """Sets the log up.
 
     Args:
       verbosity: -1 warnings only, 0 the log, 1 TensorFlow's own messages too.
+      form: of `log_form.FORMS`; the published one has TensorFlow's messages at every verbosity.
     """
     from bert_tf.runtime import collector, noise
 
     collector.collect_rarely()
-    logging.set_verbosity(verbosity)
-    logging.use_absl_handler()
+    log_form.set_up(form, verbosity)
     flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones
-    if verbosity < 1:
+    if verbosity > 0:
+        return
+    if form == log_form.PUBLISHED:
+        noise.hear_python()
+    else:
         noise.quiet_before_import()
         noise.quiet_python()

@@ -20,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
 
 
 def _run(settings: classifier_flags.Settings) -> int:
-    begin(settings.job.verbosity)
+    begin(settings.job.verbosity, settings.job.log_form)
     reports_go_to(settings.job.output_dir)
     idle = [f"--{row.name}" for row in classifier_flags.TPU if row.name in settings.given]
     if idle:

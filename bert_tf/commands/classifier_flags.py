@@ -15,6 +15,7 @@ from absl import flags
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
+from bert_tf.log_form import FORMS, SHORT
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
@@ -118,7 +119,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     f"Your own data (--task_name={CUSTOM_NAME})": CUSTOM,
     "Model": (
-        Flag("init_checkpoint", str, None, "checkpoint, or a folder (Hugging Face's too); else $BERT_BASE_DIR, the default"),
+        Flag("init_checkpoint", str, None, "checkpoint or folder to start from or evaluate; else $BERT_BASE_DIR, the default"),
         Flag("bert_config_file", str, None, "sizes of the model; else beside the checkpoint"),
         Flag("vocab_file", str, None, "word pieces of the model; else beside the checkpoint"),
     ),
@@ -146,12 +147,13 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("label_smoothing", float, 0.0, "share of the target that is spread over all classes", 0.0),
         Flag("seed", int, 1, "decides order, dropout and the weights of the head", 0),
         Flag("seeds", str, None, "several, one after the other: 1-5, or 1,3,7-9; each in OUTPUT_DIR/seed-N; seeds.tsv"),
-        Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, five times a run at least", 1),
-        Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in the last checkpoint"),
-        Flag("log_every_n_steps", int, 50, "how often to report loss, learning rate and examples/s", 1),
+        Flag("save_checkpoints_steps", int, 1000, "how often to save; where not given, every ten minutes as well", 1),
+        Flag("keep_checkpoint_max", int, 5, "how many checkpoints to keep; 0 for all", 0),
+        Flag("keep_optimizer_slots", bool, False, "keep the optimizer's moments in every checkpoint, the last included"),
+        Flag("log_every_n_steps", int, None, "how often to report loss, rate and speed; else every 50 steps or 20 times", 1),
         Flag("eval_every_n_steps", int, 0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", 0),
         Flag("best_metric", str, None, "what tells the best checkpoint: a metric (ties: less loss) or loss; else the first"),
-        Flag("target_metric", str, None, "note when dev first reached this: accuracy:0.8, or loss:0.4 for at most that"),
+        Flag("target_metric", str, None, "note when the dev split first reaches this: accuracy:0.8, or loss:0.4 (at most)"),
         Flag("stop_at_target", bool, False, "end training there"),
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
@@ -178,7 +180,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("overwrite_output_dir", bool, False, "delete another run that the folder holds; the same run continues"),
         Flag("profile_steps", str, None, "steps to record for profilers, 20-30: profile/, NVTX ranges (docs/profiling.md)"),
         Flag("memory_trace_step", int, None, "step whose memory to write: memory_trace_stepN.txt, live_memory_stepN.tsv", 1),
-        Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
+        Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's too (examples.txt and variables.tsv: always)"),
+        Flag("log_form", str, SHORT, "short, or published: the lines of the published script", None, FORMS),
     ),
 }  # fmt: skip
 
@@ -222,8 +225,9 @@ class TrainSettings:
     label_smoothing: float
     seed: int
     save_checkpoints_steps: int
+    keep_checkpoint_max: int
     keep_optimizer_slots: bool
-    log_every_n_steps: int
+    log_every_n_steps: int | None
     eval_every_n_steps: int
     best_metric: str | None
     early_stopping_patience: int
@@ -265,6 +269,7 @@ class JobSettings:
     fit_memory: bool
     check_memory: bool
     verbosity: int
+    log_form: str
 
 
 @dataclasses.dataclass(frozen=True)

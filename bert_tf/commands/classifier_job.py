@@ -23,18 +23,21 @@ from bert_tf.commands.job import Job, prepare
 from bert_tf.commands.record import make_record
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.errors import CheckpointError, FlagError, OutputError, PreflightError
-from bert_tf.estimator import best, describe, preflight, run, run_folder, time_to_target
+from bert_tf.estimator import best, describe, metrics_log, preflight, run, run_folder, time_to_target
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.evaluations import read as read_evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.profile_hook import ProfileHook
+from bert_tf.estimator.rates_hook import RatesHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Batching
+from bert_tf.log_form import published
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
@@ -52,8 +55,6 @@ from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
-
-_SAVES = 5
 
 
 @WALL.run()
@@ -105,7 +106,8 @@ def _run(settings: Settings, machine: Machine, memory: int | None, environment: 
         logging.info("the chief evaluates and predicts; this worker is done")
         _end(job)
         return 0
-    estimator = run.make_estimator(_model(job), job.output_dir, machine.alone())
+    model = dataclasses.replace(_model(job), restore=plan)  # so that the log can mark variables
+    estimator = run.make_estimator(model, job.output_dir, machine.alone())
     if job.settings.job.do_eval:
         _evaluate(job, estimator)
     if job.settings.job.do_predict:
@@ -142,12 +144,13 @@ def _check(job: Job) -> RestorePlan:
     data = job.settings.data
     if job.settings.job.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
+    wanted = target(job.settings.train, job.task)
     problems = preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
-    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.output_dir).get("do_lower_case"):
+    weights_in = job.trained.folder if job.trained else Path(job.source.checkpoint).parent
+    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(weights_in).get("do_lower_case"):
         problems += preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
     if TRAIN in job.splits:
-        best_by(job.settings.train, job.task)  # all refuse what they cannot understand before the folder is claimed
-        target(job.settings.train, job.task)
+        best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
         loss.check(job.settings.train, job.task)
         problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
         problems += preflight.check_batch(
@@ -159,13 +162,14 @@ def _check(job: Job) -> RestorePlan:
         if any(path.resolve().parent in own for path in job.source.files):
             problems.append(f"{job.output_dir}: training starts from files in this folder; name another --output_dir")
     try:
-        reader = CheckpointReader(job.source.checkpoint if TRAIN in job.splits else run.require_checkpoint(job.output_dir))
+        reader = CheckpointReader(job.trained.checkpoint if job.trained else job.source.checkpoint)
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         now = {"labels": list(job.task.labels), "kind": job.task.head.kind}
-        problems += run_folder.misfits(job.output_dir, now)
-    weights_in = Path(job.source.checkpoint).parent if TRAIN in job.splits else job.output_dir
+        problems += run_folder.misfits(weights_in, now)
+        if wanted and not read_evaluations(_of_run(job), up_to=run.last_step(_of_run(job))):
+            problems.append(f"--target_metric: {_of_run(job)} was not evaluated while it trained (--eval_every_n_steps)")
     problems += run_folder.misfits_of_parts(weights_in, job.config, job.vocabulary)
     place = job.settings.devices.place
     if place:
@@ -202,7 +206,7 @@ def _features(job: Job, split: str) -> SentenceFeatures:
         job.output_dir / "features",
         key,
         lambda: sentences.build(
-            ((example.text_a, example.text_b) for example in examples),
+            ((example.text_a, example.text_b) for example in describe.counted(examples, len(examples))),
             labels.encode([example.label for example in examples], job.task.head, job.task.labels),
             WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
             max_seq_length=data.max_seq_length,
@@ -210,7 +214,11 @@ def _features(job: Job, split: str) -> SentenceFeatures:
         ),
         writes=job.machine.is_chief,
     )
-    describe.log_examples(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
+    lines = describe.examples_lines(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
+    for line in lines:
+        published.info("%s", line)
+    if job.machine.is_chief:
+        describe.keep_examples(job.results_dir, split, lines)
     logging.info(
         "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
         *(split, features.examples, features.lengths.mean(), features.truncated, data.max_seq_length),
@@ -234,7 +242,8 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, job.train_split)
-    logging.info(plan.summary())
+    logging.info("variables: %s", plan.summary())
+    logging.info("all variables are in %s, the first examples in %s", describe.VARIABLES_FILE, describe.EXAMPLES_FILE)
     _log_plan(job)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = Model(
@@ -245,21 +254,21 @@ def _train(job: Job, plan: RestorePlan) -> run.Outcome:
         seed=train.seed,
         optimization=_optimization(job),
         check_replicas=check_every > 0,
+        max_seq_length=job.settings.data.max_seq_length,
     )
-    save_steps = train.save_checkpoints_steps
-    if "save_checkpoints_steps" not in job.settings.given:  # a short run that is killed shall not begin again
-        save_steps = min(save_steps, -(-schedule.steps // _SAVES))
     training = run.Training(
         schedule,
-        save_steps,
-        train.log_every_n_steps,
+        train.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
+        train.log_every_n_steps or metrics_log.interval(schedule.steps),
         train.keep_optimizer_slots,
+        train.keep_checkpoint_max,
         check_every,
         _batching(job),
         _evaluation_plan(job),
         _setting(job),
     )
-    watchers = _watchers(job) if machine.is_chief else []
+    watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
+    watchers.append(RatesHook(schedule.batch_size, every_n_steps=train.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
@@ -364,7 +373,8 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
 
 def _model(job: Job) -> Model:
     """Returns the model without training."""
-    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed))
+    tokens = job.settings.data.max_seq_length
+    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed), max_seq_length=tokens)
 
 
 @WALL.span(EVALUATION)
@@ -389,9 +399,14 @@ def _time_to_target(job: Job) -> dict[str, Any]:
     wanted = target(job.settings.train, job.task)
     if wanted is None:
         return {}
-    found = time_to_target.summary(job.output_dir, wanted, up_to=run.last_step(job.output_dir))
+    found = time_to_target.summary(_of_run(job), wanted, up_to=run.last_step(_of_run(job)))
     logging.info("%s", wording.time_to_target(found))
     return {"time_to_target": found}
+
+
+def _of_run(job: Job) -> Path:
+    """Returns the folder of the run that is evaluated."""
+    return job.trained.of_run if job.trained else job.output_dir
 
 
 def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evaluation:
@@ -410,4 +425,5 @@ def _predict(job: Job, estimator: run.Estimator) -> None:
 
 
 def _logits(job: Job, estimator: run.Estimator, features: SentenceFeatures, batch_size: int | None) -> tuple[np.ndarray, int]:
-    return run.forward(estimator, features, batch_size=batch_size, batching=_batching(job))
+    checkpoint = job.trained.checkpoint if job.trained else None
+    return run.forward(estimator, features, checkpoint, batch_size=batch_size, batching=_batching(job))

@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
-from bert_tf.commands import recipes
+from bert_tf.commands import recipes, trained
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
+from bert_tf.commands.trained import Trained
 from bert_tf.config import BertConfig
-from bert_tf.errors import CheckpointError
-from bert_tf.estimator import run, run_folder
+from bert_tf.estimator import run_folder
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
@@ -41,6 +41,7 @@ class Job(NamedTuple):
     splits: Mapping[str, tuple[str, ...]]  # of each purpose that is wanted
     examples: Mapping[str, Sequence[SentenceExample]]  # of each split
     machine: Machine
+    trained: Trained | None = None  # what is evaluated, where nothing is trained
 
     @property
     def output_dir(self) -> Path:
@@ -79,9 +80,11 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
     Raises:
       BertError: a file is missing or cannot be used.
     """
-    if not settings.job.do_train:
-        settings = _as_trained(settings)
-    task = get_task(settings.data.task_name, settings.custom, _trained_labels(settings))
+    found = None if settings.job.do_train else trained.find(settings)
+    record = run_folder.trained(found.folder) if found else {}
+    if found:
+        settings = _as_trained(settings, found, record)
+    task = get_task(settings.data.task_name, settings.custom, record.get("labels"))
     data = find_data(task, settings.data.data_dir, environment=environment)
     evaluates = settings.job.do_eval or (settings.job.do_train and settings.train.eval_every_n_steps > 0)
     wanted = {TRAIN: settings.job.do_train, DEV: evaluates, TEST: settings.job.do_predict}
@@ -89,40 +92,30 @@ def prepare(settings: Settings, machine: Machine, *, environment: Mapping[str, s
     examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
     source = find_model(settings.model, environment=environment)
     settings, chosen = recipes.apply(settings, default_checkpoint=source.is_default, sample_data=data.is_sample)
-    logging.info("task %s, data from %s (%s)", task.name, data.folder, data.origin)
+    logging.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         logging.warning("this is the %s", SAMPLE_NOTE)
     logging.info("checkpoint %s (%s)", source.checkpoint, source.origin)
-    for name, value in chosen.items():
-        logging.info("--%s=%s from the recipe for the default checkpoint", name, value)
+    if chosen:
+        values = " ".join(f"--{name}={str(value).lower()}" for name, value in chosen.items())
+        logging.info("recipe for the default checkpoint: %s", values)
     logging.info("output to %s (%s)", settings.job.output_dir, "--output_dir" if "output_dir" in settings.given else "default")
     config = BertConfig.from_json_file(source.config)
-    job = Job(settings, task, data, source, config, Vocabulary.from_file(source.vocabulary), splits, examples, machine)
+    vocabulary = Vocabulary.from_file(source.vocabulary)
+    job = Job(settings, task, data, source, config, vocabulary, splits, examples, machine, found)
     if job.results_dir != job.output_dir:
         logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
 
 
-def _as_trained(settings: Settings) -> Settings:
-    """Takes what the command line leaves open from the run that the output folder holds."""
-    try:
-        checkpoint = run.require_checkpoint(settings.job.output_dir)
-    except CheckpointError as error:
-        if "init_checkpoint" not in settings.given:
-            raise
-        hint = "--init_checkpoint is where training starts; python -m bert_tf evaluate and predict take any checkpoint"
-        raise CheckpointError(f"{error}; {hint}") from error
-    idle = settings.given & ({field.name for field in dataclasses.fields(settings.train)} | _WHILE_TRAINING)
+def _as_trained(settings: Settings, model: Trained, record: Mapping[str, Any]) -> Settings:
+    """Takes what the command line leaves open from the run of a trained model."""
+    of_training = {field.name for field in dataclasses.fields(settings.train)} | _WHILE_TRAINING
+    idle = settings.given & (of_training - {"target_metric"})  # may be asked afterwards
     if idle:
         logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
-    trained = run_folder.trained(settings.job.output_dir)
-    names = {"max_seq_length", "do_lower_case", "long_text", *CUSTOM_COLUMNS} & trained.keys()
-    kept = {name: trained[name] for name in names - settings.given}
-    if trained and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
-        kept["init_checkpoint"] = checkpoint
+    names = {"max_seq_length", "do_lower_case", "long_text", *CUSTOM_COLUMNS} & record.keys()
+    kept = {name: record[name] for name in names - settings.given}
+    if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
+        kept["init_checkpoint"] = model.checkpoint
     return recipes.with_values(settings, kept)
-
-
-def _trained_labels(settings: Settings) -> Sequence[str] | None:
-    """Returns the labels of a model that is not to be trained."""
-    return None if settings.job.do_train else run_folder.trained(settings.job.output_dir).get("labels")

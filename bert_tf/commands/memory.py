@@ -1,4 +1,4 @@
-"""The memory command: what a traced step put out, what it held at its peak, two traces beside each other, and a forecast."""
+"""The memory command: what a traced step put out, what it held at its peak, two traces side by side, and a forecast."""
 
 from __future__ import annotations
 

@@ -63,8 +63,9 @@ def _determining(job: Job) -> dict[str, Any]:
     }
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [examples_digest(job.examples[split]) for split in job.splits[DEV]]
-    kept_and_said = ("save_checkpoints_steps", "keep_optimizer_slots", "log_every_n_steps", "early_stopping_patience")
-    for name in (*kept_and_said, "target_metric", "stop_at_target", *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
+    saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
+    said = ("log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
+    for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
         # parts of a batch, as it does for replicas.
         del determining[name]
@@ -75,6 +76,9 @@ def _determining(job: Job) -> dict[str, Any]:
 def _command(job: Job) -> str:
     """Returns the command that repeats the run from anywhere."""
     settings = job.settings
+    training = _training(settings.train)
+    if "save_checkpoints_steps" not in settings.given:  # the default means more than its number
+        del training["save_checkpoints_steps"]
     repeat = {
         "task_name": job.task.name,
         "data_dir": None if job.task.name == CUSTOM else str(job.data.folder.resolve()),
@@ -83,7 +87,7 @@ def _command(job: Job) -> str:
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
-        **_training(settings.train),
+        **training,
         **dataclasses.asdict(settings.speed),
         **{name: getattr(settings.job, name) for name in ("do_train", "do_eval", "do_predict")},
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},

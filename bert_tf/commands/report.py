@@ -1,4 +1,4 @@
-"""The report command: the page of a run, or of several beside each other."""
+"""The report command: the page of a run, or of several side by side."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def parse(argv: Sequence[str]) -> Settings:
 def help_text() -> str:
     """Returns what --help prints."""
     lines = [
-        "Makes the page of a run, or of several beside each other: python -m bert_tf report DIR [DIR ...]",
+        "Makes the page of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]",
         "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.",
         "While it trains, add --output=FILE.",
         "",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from absl import logging
 
+from bert_tf import log_form
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.classifier_flags import seed_numbers
 from bert_tf.commands.ending import ended
@@ -23,6 +24,7 @@ FLAGS = (
     Flag("glue_dir", str, None, "folder that holds MRPC; else $GLUE_DIR, data/, the sample"),
     Flag("gpu_memory_limit_mb", int, None, "memory for tensors on the GPU, in MiB; else the published, on a larger GPU", 1),
     Flag("published_layout", bool, False, "compute as the published script, padding included"),
+    Flag("num_train_steps", int, None, "train for fewer steps, to try it; what depends on the length is not compared", 1),
 )
 
 
@@ -68,7 +70,7 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    begin(logging.INFO)
+    begin(logging.INFO, log_form.PUBLISHED)
     reports_go_to(settings.output_dir)
     from bert_tf.commands import reproduction_job  # TensorFlow waits until it is needed: --help is quick
 

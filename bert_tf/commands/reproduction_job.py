@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging as python_logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from absl import logging
 
-from bert_tf import atomic, documents
+from bert_tf import atomic, documents, log_form
 from bert_tf.commands import classifier_flags, seeds
 from bert_tf.commands.reproduction_settings import Settings
 from bert_tf.commands.seeds import SeedResult
@@ -18,8 +19,9 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.estimator.run_folder import load_record, writing
-from bert_tf.reproduction import measured, report, verdicts
+from bert_tf.reproduction import forms, measured, report, verdicts
 from bert_tf.reproduction.facts import Published
+from bert_tf.reproduction.forms import FormFound
 from bert_tf.reproduction.measured import Device, Measured
 from bert_tf.reproduction.report import Distribution, Report
 from bert_tf.runtime import diagnosis, inventory, nvidia
@@ -29,8 +31,10 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 OUTSIDE = 1
+LOG = "log.txt"
 
 _CONDITIONS = "conditions.json"
+_AS_PUBLISHED = {"freeze", "label_smoothing"}  # their defaults stay: the recipe of the bundled sample has others
 
 
 def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
@@ -52,18 +56,21 @@ def run(settings: Settings, *, environment: Mapping[str, str]) -> int:
 
 def _run(settings: Settings, job: classifier_flags.Settings, system: System, environment: Mapping[str, str]) -> int:
     _keep_conditions(Path(job.job.output_dir), job, system, environment)
-    with _kept_lines() as log:
+    log = Path(job.job.output_dir) / LOG
+    with _kept_log(log):
         status = seeds.train_each(job, environment=environment)
     if status != 0:
         return status
     folder, results = Path(job.job.output_dir), seeds.collect(job)
     record = load_record(folder / results[0].folder)
     device = _device(record["machine"]["devices"][0], system, environment)
-    rows = verdicts.compare(settings.published, _measured(job, results, log, device, environment))
+    found = _measured(job, results, forms.found_in(log.read_text(encoding="utf-8").splitlines()), device, environment)
+    rows = verdicts.compare(settings.published, found)
     collapsed = {result.seed: result.collapsed for result in results if result.collapsed}
-    found = Report(settings.published, record["command"], rows, distributions(settings.published, results), collapsed)
-    report.write(folder, found)
-    print(report.to_markdown(found), end="")
+    spread = distributions(settings.published, results)
+    compared = Report(settings.published, record["command"], rows, spread, collapsed, found.forms)
+    report.write(folder, compared)
+    print(report.to_markdown(compared), end="")
     return OUTSIDE if any(row.verdict == verdicts.OUTSIDE for row in rows) else 0
 
 
@@ -77,7 +84,12 @@ def job_settings(settings: Settings, system: System, environment: Mapping[str, s
     given += [f"--data_dir={Path(settings.glue_dir) / published.task}"] if settings.glue_dir else []
     given += [f"--gpu_memory_limit_mb={limit}"] if limit is not None else []
     given += ["--published_layout"] if settings.published_layout else []
-    return classifier_flags.parse(["run_classifier.py", *published.arguments, *given])
+    arguments = published.arguments
+    if settings.num_train_steps is not None:
+        arguments = tuple(argument for argument in arguments if not argument.startswith("--num_train_epochs="))
+        given.append(f"--num_train_steps={settings.num_train_steps}")
+    parsed = classifier_flags.parse(["run_classifier.py", *arguments, *given, f"--log_form={log_form.PUBLISHED}"])
+    return dataclasses.replace(parsed, given=parsed.given | _AS_PUBLISHED)
 
 
 def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: System, environment: Mapping[str, str]) -> None:
@@ -87,9 +99,10 @@ def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: Syste
       OutputError: it is such a folder, or cannot be written.
     """
     now = {
-        "computed as": "published" if not job.speed.pad_to_longest else "by default",
+        "computed as": "published" if not job.speed.pack_tokens else "by default",
         "GPUs": [gpu.model for gpu in nvidia.listed(system.offered, environment.get(diagnosis.HIDING))],
         "memory limit in MiB": job.devices.gpu_memory_limit_mb,
+        "steps": job.train.num_train_steps,
     }
     path = atomic.make_folder(folder) / _CONDITIONS
     if not path.exists():
@@ -97,8 +110,8 @@ def _keep_conditions(folder: Path, job: classifier_flags.Settings, system: Syste
         return
     try:
         earlier = documents.json_value(path.read_text(encoding="utf-8"))
-        differences = [f"{name}: {earlier[name]}, now {value}" for name, value in now.items() if earlier[name] != value]
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        differences = [f"{key}: {earlier.get(key)}, now {now[key]}" for key in now if earlier.get(key) != now[key]]
+    except (OSError, ValueError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable; name another --output_dir") from error
     if differences:
         raise OutputError(f"{folder}: holds runs made otherwise ({'; '.join(differences)}); name another --output_dir")
@@ -116,23 +129,27 @@ def distributions(published: Published, results: Sequence[SeedResult]) -> dict[s
 
 
 @contextlib.contextmanager
-def _kept_lines() -> Iterator[list[str]]:
-    """Yields the lines that the log gets within the block."""
-    handler = _Keeper()
-    logging.get_absl_logger().addHandler(handler)
+def _kept_log(path: Path) -> Iterator[None]:
+    """Adds the log of the block to a file, where an earlier command that was stopped may have begun.
+
+    Raises:
+      OutputError: it cannot be written.
+    """
+    with atomic.readable_errors(path):
+        handler = _Keeper(path, encoding="utf-8", errors="backslashreplace")
+    handler.setFormatter(logging.PythonFormatter())
+    root = python_logging.getLogger()
+    root.addHandler(handler)
     try:
-        yield handler.lines
+        yield
     finally:
-        logging.get_absl_logger().removeHandler(handler)
+        root.removeHandler(handler)
+        handler.close()
 
 
-class _Keeper(python_logging.Handler):
-    def __init__(self) -> None:
-        super().__init__()
-        self.lines: list[str] = []
-
-    def emit(self, record: python_logging.LogRecord) -> None:
-        self.lines.append(record.getMessage())
+class _Keeper(python_logging.FileHandler):
+    def handleError(self, record: python_logging.LogRecord) -> None:  # noqa: N802  (logging's name)
+        """Drops a line that cannot be written: a full disk ends a run where results are lost, not where its log is."""
 
 
 def _device(name: str, system: System, environment: Mapping[str, str]) -> Device:
@@ -147,7 +164,7 @@ def _device(name: str, system: System, environment: Mapping[str, str]) -> Device
 def _measured(
     job: classifier_flags.Settings,
     results: Sequence[SeedResult],
-    log: Sequence[str],
+    found: Sequence[FormFound],
     device: Device,
     environment: Mapping[str, str],
 ) -> Measured:
@@ -158,7 +175,6 @@ def _measured(
     config, vocabulary = BertConfig.from_json_file(source.config), Vocabulary.from_file(source.vocabulary)
     examples = {purpose: task.examples(data, task.splits(data, purpose)[0]) for purpose in (TRAIN, DEV)}
     features = measured.features_of(task, examples[DEV], vocabulary, max_seq_length=limit)
-    width = None if job.speed.pad_to_longest else limit
     batch_size = job.train.train_batch_size
     return Measured(
         outcomes=tuple(
@@ -169,8 +185,9 @@ def _measured(
         vocabulary=vocabulary.fingerprint,
         examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
         shown=measured.shown(examples[DEV], features, vocabulary, max_seq_length=limit),
-        features={field.name: field.shape(None, width) for field in features.fields},
+        features={field.name: field.shape(None, limit) for field in features.fields},
         variables=measured.variables(require_checkpoint(folder / results[0].folder), source.checkpoint, config),
-        log=log,
+        forms=found,
         device=device,
+        num_train_steps=job.train.num_train_steps,
     )

@@ -17,3 +17,4 @@ class Settings(NamedTuple):
     glue_dir: str | None
     gpu_memory_limit_mb: int | None
     published_layout: bool
+    num_train_steps: int | None

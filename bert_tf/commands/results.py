@@ -8,10 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from absl import logging
 
 from bert_tf import atomic, documents
 from bert_tf.commands import submission
+from bert_tf.log_form import published, short
 from bert_tf.metrics import ClassScores
 from bert_tf.tasks import mistakes, predictions
 from bert_tf.tasks.base import SentenceExample, Task
@@ -120,13 +122,19 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
         for split, evaluation in evaluations.items()
         for name, (low, high) in evaluation.intervals.items()
     }
+    as_published = {key: np.float32(value) if isinstance(value, float) else value for key, value in sorted(results.items())}
+    listed = ", ".join(f"{key} = {value!s}" for key, value in as_published.items())
+    published.info("Saving dict for global step %d: %s", results["global_step"], listed)
+    published.info("evaluation_loop marked as finished")
     logging.info("***** Eval results *****")
-    for key in sorted(results):
-        logging.info("  %s = %s%s", key, results[key], intervals.get(key, ""))
+    for key, value in as_published.items():
+        published.info("  %s = %s", key, value)
+        if key != "loss":  # the same as eval_loss
+            short.info("  %s = %.6g%s", key, value, intervals.get(key, ""))
     for split, evaluation in evaluations.items():
-        logging.info("%s: %d examples", split, len(evaluation.labels))
+        short.info("%s: %d examples", split, len(evaluation.labels))
         for line in _table(evaluation.per_class):
-            logging.info("  %s", line)
+            short.info("  %s", line)
         if evaluation.collapsed:
             logging.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
 

@@ -18,6 +18,7 @@ from bert_tf.commands import classifier_job, recipes, report
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.commands.job import results_dir
 from bert_tf.errors import FlagError
+from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator import run_folder
 from bert_tf.runtime import cluster
 
@@ -87,6 +88,8 @@ def train_each(settings: Settings, *, environment: Mapping[str, str]) -> int:
     for number, seed in enumerate(seeds, start=1):
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(settings, seed)
+        if not single.job.do_train:
+            estimator_run.require_checkpoint(single.job.output_dir)  # one model of --init_checkpoint would be that of all seeds
         status = classifier_job.run_job(single, environment=environment)
         if status != 0:
             return status

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.registry import folder_name
 
 PROJECT = Path(__file__).resolve().parents[2]
+_PARTS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # files of one checkpoint
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
 
 
@@ -101,14 +103,26 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     path = Path(named or base or "")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # what else is refused is its own reason
-    if path.is_dir() and huggingface.is_huggingface_folder(path):
-        path = huggingface.converted(path, project / "checkpoints")
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
         raise CheckpointError(f"{path}: no checkpoint and no folder of this name ({origin})")
-    checkpoint = _checkpoint_in(path) if path.is_dir() else path.with_name(path.name.removesuffix(".index"))
+    checkpoint = checkpoint_of(path, project=project)
     folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
+
+
+def checkpoint_of(name: str | os.PathLike[str], *, project: Path = PROJECT) -> Path:
+    """Returns the checkpoint that a name stands for: its prefix, one of its files, or a folder.
+
+    Raises:
+      CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.
+    """
+    from bert_tf.checkpoints import huggingface
+
+    path = Path(name)
+    if path.is_dir() and huggingface.is_huggingface_folder(path):
+        path = huggingface.converted(path, project / "checkpoints")
+    return _checkpoint_in(path) if path.is_dir() else path.with_name(_PARTS.sub("", path.name))
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from bert_tf import atomic, files
-from bert_tf.checkpoints import saved
+from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.run_folder import RECORD
@@ -57,6 +57,8 @@ def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> 
             atomic.write_text(folder / name, (Path(output_dir) / name).read_text(encoding="utf-8"))
     name = f"model.ckpt-{step}"
     forward.save(folder / name)
+    with atomic.readable_errors(folder):
+        optimizer_state.to_disk(os.fspath(folder / name))
     saved.write_list(folder, name, [name])
     for earlier in folder.glob("model.ckpt-*"):
         if not earlier.name.startswith(f"{name}."):

@@ -1,52 +1,132 @@
-"""What the log says of examples, features and variables, in the form of the published script."""
+"""The first examples, the features and the variables of a run: in files, and in the published form of the log."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import os
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 
+from bert_tf import atomic
 from bert_tf.features.spec import SentenceFeatures
+from bert_tf.log_form import published
 from bert_tf.tasks.base import SentenceExample
 from bert_tf.tokenization.vocabulary import Vocabulary
 
+tf1 = tf.compat.v1
 
-def log_examples(
-    examples: Sequence[SentenceExample],
-    features: SentenceFeatures,
-    vocabulary: Vocabulary,
-    *,
-    max_seq_length: int,
-    count: int = 5,
-) -> None:
-    """Logs the first examples with their tokens and padded ids, of a text in windows those of the first."""
-    shown = min(count, len(examples))
+EXAMPLES_FILE, VARIABLES_FILE = "examples.txt", "variables.tsv"
+
+_SHOWN = 5  # examples of a split
+_OFTEN = 10_000  # examples, after which the published form says how far it is
+_TITLE = re.compile(r"^\*{5} (.*) \*{5}\n", re.MULTILINE)
+
+Item = TypeVar("Item")
+
+
+def examples_lines(
+    examples: Sequence[SentenceExample], features: SentenceFeatures, vocabulary: Vocabulary, *, max_seq_length: int
+) -> list[str]:
+    """Returns what the published script logs of the first examples: tokens and padded ids, of a text in windows the first.
+
+    Args:
+      examples: all of a split.
+      features: of all of them.
+      vocabulary: of the ids.
+      max_seq_length: to which ids are padded.
+    """
+    shown = min(_SHOWN, len(examples))
     batch = features.batch(features.first_rows[:shown], max_seq_length)
     has_ids = np.issubdtype(batch["label_ids"].dtype, np.integer)
+    lines = []
     for row, example in enumerate(examples[:shown]):
         ids = batch["input_ids"][row][batch["input_mask"][row] == 1]
-        logging.info("*** Example ***")
-        logging.info("guid: %s", example.guid)
-        logging.info("tokens: %s", " ".join(vocabulary.tokens[i] for i in ids))
-        for name in ("input_ids", "input_mask", "segment_ids"):
-            logging.info("%s: %s", name, " ".join(map(str, batch[name][row])))
+        lines += ["*** Example ***", f"guid: {example.guid}"]
+        lines.append(f"tokens: {' '.join(vocabulary.tokens[i] for i in ids)}")
+        lines += [f"{name}: {' '.join(map(str, batch[name][row]))}" for name in ("input_ids", "input_mask", "segment_ids")]
         if example.label is not None:
-            logging.info("label: %s%s", example.label, f" (id = {batch['label_ids'][row]})" if has_ids else "")
+            lines.append(f"label: {example.label}" + (f" (id = {batch['label_ids'][row]})" if has_ids else ""))
+    return lines
 
 
-def log_graph(features: Mapping[str, tf.Tensor], variables: Sequence[tf.Variable], loaded: Collection[str]) -> None:
-    """Logs the features of a batch and the variables to be trained, those from a checkpoint marked."""
-    logging.info("*** Features ***")
+def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[str]) -> None:
+    """Writes examples.txt, in which the lines of a split take the place of earlier ones; other splits stay.
+
+    Args:
+      folder: of the run.
+      split: name of the split.
+      lines: see `examples_lines`.
+
+    Raises:
+      OutputError: it cannot be written.
+    """
+    path = Path(folder) / EXAMPLES_FILE
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    _, *parts = _TITLE.split(text)  # titles and texts by turns
+    kept = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
+    atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in kept.items()))
+
+
+def counted(examples: Iterable[Item], count: int) -> Iterator[Item]:
+    """Yields examples; the published form of the log says how many of the count were there before."""
+    for number, example in enumerate(examples):
+        if number % _OFTEN == 0:
+            published.info("Writing example %d of %d", number, count)
+        yield example
+
+
+def log_graph(
+    features: Mapping[str, tf.Tensor], tokens: int | None, variables: Sequence[tf.Variable], loaded: Collection[str]
+) -> None:
+    """Logs features and variables in the published form.
+
+    Args:
+      features: of a batch, [B] or [B, T].
+      tokens: what T is in the features; a batch may be cut to its longest row. None where that is not known.
+      variables: to be trained.
+      loaded: names of those that a checkpoint gives, which are marked.
+    """
+    published.info("*** Features ***")
     for name in sorted(features):
-        logging.info("  name = %s, shape = %s", name, _shape(features[name]))
-    logging.info("**** Trainable Variables ****")
+        published.info("  name = %s, shape = %s", name, _shape(features[name], tokens))
+    published.info("**** Trainable Variables ****")
     for variable in variables:
         mark = ", *INIT_FROM_CKPT*" if variable.op.name in loaded else ""
-        logging.info("  name = %s, shape = %s%s", variable.name, _shape(variable), mark)
+        published.info("  name = %s, shape = %s%s", variable.name, _shape(variable), mark)
 
 
-def _shape(tensor: tf.Tensor | tf.Variable) -> str:
-    sizes = ["?" if size is None else str(size) for size in tensor.shape.as_list()]
-    return f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
+def _shape(tensor: tf.Tensor | tf.Variable, tokens: int | None = None) -> str:
+    first, *others = tensor.shape.as_list()
+    sizes = ["?" if size is None else str(size) for size in (first, *(tokens if size is None else size for size in others))]
+    return f"({sizes[0]},)" if not others else f"({', '.join(sizes)})"
+
+
+class VariablesHook(tf1.train.SessionRunHook):
+    """Writes variables.tsv before the first step: each trained variable, and where its first value is from."""
+
+    def __init__(self, folder: str | os.PathLike[str], loaded: Collection[str]) -> None:
+        """Prepares the hook.
+
+        Args:
+          folder: of the run.
+          loaded: names of the variables that the checkpoint gives.
+        """
+        self._path = Path(folder) / VARIABLES_FILE
+        self._loaded = frozenset(loaded)
+
+    def begin(self) -> None:
+        """Writes the file.
+
+        Raises:
+          OutputError: it cannot be written.
+        """
+        rows = [("name", "shape", "dtype", "from"), *map(self._row, tf1.trainable_variables())]
+        atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
+
+    def _row(self, variable: tf.Variable) -> tuple[str, str, str, str]:
+        origin = "checkpoint" if variable.op.name in self._loaded else "random"
+        return variable.op.name, str(variable.shape.as_list()), variable.dtype.base_dtype.name, origin

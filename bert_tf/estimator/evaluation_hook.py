@@ -10,7 +10,6 @@ from pathlib import Path
 
 import tensorflow as tf
 from absl import logging
-from tqdm import tqdm
 
 from bert_tf.checkpoints import saved
 from bert_tf.estimator import best, evaluations
@@ -119,12 +118,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         """Evaluates the checkpoint of a step where it is due; returns whether training is to end at once."""
         del session
         step = int(global_step_value)
+        self._note_time(step)  # before all else, so that what a kill leaves of this step has its time
         if step % self._plan.every_n_steps and step != self._total:
-            self._note_time(step)
             return False
         self._forward.load(self._checkpoint(step))
         results = self._plan.measure(self._forward)
-        self._note_time(step)  # before the evaluation is on disk, so that none is without its time
+        self._note_time(step)  # with the evaluation, before that is on disk
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
@@ -147,8 +146,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _report(self, step: int, results: Mapping[str, float], *, is_best: bool) -> None:
         text = ", ".join(f"{name} = {value:.4f}" for name, value in results.items())
-        with tqdm.external_write_mode():
-            logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
+        logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
         write_scalars(self._folder / _TENSORBOARD, results, step)
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:

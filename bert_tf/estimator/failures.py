@@ -13,6 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files
+from bert_tf.checkpoints import optimizer_state
 from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
 from bert_tf.estimator.hooks import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
@@ -42,7 +43,8 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
-            delete_unfinished(Path(folder))
+            for place in (Path(folder), Path(folder) / optimizer_state.FOLDER):
+                delete_unfinished(place)
 
 
 def refuse_what_is_no_number(logits: np.ndarray, checkpoint: str) -> None:

@@ -13,13 +13,14 @@ from typing import Any, TextIO
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from tqdm import tqdm
 
 from bert_tf import documents
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator import metrics_log
-from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.estimator.pace import Pace
+from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
+from bert_tf.log_form import short
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import LOG, SAVES, WALL
@@ -37,7 +38,7 @@ _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up
 class ProgressHook(tf1.train.SessionRunHook):
     """Reports loss, learning rate, examples/s, times and memory: to the log, to metrics.jsonl and to TensorBoard.
 
-    On a terminal a progress bar shows the time left; elsewhere there are plain lines.
+    On a terminal a progress bar below the log shows the time left.
 
     Attributes:
       step: steps taken, those of earlier runs included.
@@ -85,7 +86,8 @@ class ProgressHook(tf1.train.SessionRunHook):
         if self._folder is not None:
             self._lines = metrics_log.opened(self._folder, step)
         self._memory = MemoryUse()
-        self._bar = tqdm(total=self._total, initial=step, unit="step", disable=not sys.stderr.isatty(), smoothing=0.05)
+        ways = {"disable": not sys.stderr.isatty(), "smoothing": 0.05, "dynamic_ncols": True}
+        self._bar = tqdm(total=self._total, initial=step, unit="step", **ways)
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
@@ -105,28 +107,17 @@ class ProgressHook(tf1.train.SessionRunHook):
     def _report(self, values: Mapping[str, np.floating[Any]]) -> None:
         step, now = self.step, time.perf_counter()
         seconds = now - self._last_time
-        rate = (step - self._last_step) / seconds
+        speed = (step - self._last_step) / seconds * self._batch_size
         self._last_step, self._last_time = step, now
-        rates = {"examples_per_second": rate * self._batch_size, **self._tokens_per(seconds)}
+        rates = {"examples_per_second": speed, **self._tokens_per(seconds)}
         times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
             self._write({"step": step, **watched, **rates, **times, **self._memory.read()})
-        text = "step %d of %d: loss = %.4f, learning rate = %.3g, examples/s = %.1f, steps/s = %.2f%s%s"
+        text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
-        timed = _timed(rates, times)
-        with tqdm.external_write_mode():
-            logging.info(
-                text,
-                step,
-                self._total,
-                values["loss"],
-                values["learning_rate"],
-                rates["examples_per_second"],
-                rate,
-                timed,
-                skipped,
-            )
+        timed = _timed(times)
+        short.info(text, step, self._total, values["loss"], values["learning_rate"], speed, timed, skipped)
 
     def _tokens_per(self, seconds: float) -> dict[str, float]:
         """Returns the rate of real tokens since the last report."""
@@ -154,45 +145,35 @@ class ProgressHook(tf1.train.SessionRunHook):
 
 
 class CheckpointHook(tf1.train.CheckpointSaverHook):
-    """Saves everything on the way, and at the last step only what the trained model needs.
-
-    The optimizer's moments are two thirds of a checkpoint, and of no use once training is over.
-    """
+    """Saves a run on the way and at its end; what is saved, a `saver.RunSaver` knows."""
 
     def __init__(
         self,
         output_dir: str | os.PathLike[str],
         *,
-        every_n_steps: Sequence[int],
-        total_steps: int,
-        keep_slots: bool,
+        every_n_steps: Sequence[int] = (),
+        by_pace: bool = False,
         listeners: Sequence[tf1.train.CheckpointSaverListener] = (),
     ) -> None:
-        """Prepares the savers.
+        """Prepares the checkpoints.
 
         Args:
           output_dir: the folder.
           every_n_steps: steps that are a multiple of one of them are saved, wherever the run was interrupted.
-          total_steps: the last step.
-          keep_slots: whether the last checkpoint keeps the moments.
+          by_pace: whether to save when `pace.Pace` says so as well.
           listeners: hear of each checkpoint, and may end training.
         """
-        super().__init__(os.fspath(output_dir), save_steps=min(every_n_steps), save_graph_def=False, listeners=list(listeners))
+        super().__init__(os.fspath(output_dir), save_steps=1, save_graph_def=False, listeners=list(listeners))
         self._every = tuple(every_n_steps)
-        self._final_step = total_steps
+        self._by_pace = by_pace
+        self._pace: Pace | None = None
         self._step = 0
-        self._keep_slots = keep_slots
-
-    def begin(self) -> None:
-        """Builds the saver of the last step."""
-        super().begin()
-        kept = tf1.global_variables() if self._keep_slots else [*tf1.trainable_variables(), tf1.train.get_global_step()]
-        self._final_saver = tf1.train.Saver(kept, save_relative_paths=True)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Saves nothing: what the run starts from is on disk already."""
         del coord
         self._step = int(session.run(self._global_step_tensor))
+        self._pace = Pace(self._get_saver(), self._step) if self._by_pace else None
         self._timer.update_last_triggered_step(self._step)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
@@ -202,26 +183,21 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         """Saves where it is time."""
         del run_values
         self._step += 1
-        if any(self._step % steps == 0 for steps in self._every):
+        if any(self._step % steps == 0 for steps in self._every) or (self._pace and self._pace.is_due(self._step)):
             self._timer.update_last_triggered_step(self._step)
             if self._save(run_context.session, self._step):
                 run_context.request_stop()
 
-    def _get_saver(self) -> tf1.train.Saver:
-        saver = super()._get_saver()
-        if self._step < self._final_step:
-            return saver
-        self._final_saver.recover_last_checkpoints(saver.last_checkpoints)
-        return self._final_saver
-
     @WALL.span(SAVES)
     def _save(self, session: tf1.Session, step: int) -> bool:
-        session.run(tf1.get_collection(BEFORE_SAVING))
         try:
-            return super()._save(session, step)
+            ends = super()._save(session, step)
         except tf.errors.OutOfRangeError as error:  # TensorFlow's name for EFBIG; a session takes it for the end of the data
             reason = os.strerror(errno.EFBIG)
             raise OutputError(f"{self._checkpoint_dir}: cannot write: {reason}; the last whole checkpoint is kept") from error
+        if self._pace:
+            self._pace.saved(step)
+        return ends
 
 
 class StopOnSignalHook(tf1.train.SessionRunHook):
@@ -373,10 +349,7 @@ def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], 
     writer.flush()
 
 
-def _timed(rates: Mapping[str, float], times: Mapping[str, float]) -> str:
+def _timed(times: Mapping[str, float]) -> str:
     """Returns what the log says of times; milliseconds."""
-    parts = [f"tokens/s = {rates['tokens_per_second']:.0f}"] if "tokens_per_second" in rates else []
-    for name in ("reader_cost", "batch_cost", "communication_cost"):
-        if name in times:
-            parts.append(f"{name} = {times[name] * 1e3:.2f} ms (p90 {times[f'{name}_p90'] * 1e3:.2f})")
-    return "".join(f", {part}" for part in parts)
+    shown = (name for name in ("reader_cost", "batch_cost", "communication_cost") if name in times)
+    return "".join(f", {name} = {times[name] * 1e3:.1f} ms" for name in shown)

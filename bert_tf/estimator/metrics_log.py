@@ -14,6 +14,11 @@ from bert_tf.errors import OutputError
 METRICS_FILE = "metrics.jsonl"
 
 
+def interval(steps: int) -> int:
+    """Returns how often to report, in steps: 20 times a run at least, and every 50 steps at least."""
+    return min(50, max(1, steps // 20))
+
+
 def opened(folder: str | os.PathLike[str], step: int) -> TextIO | None:
     """Opens the log of a run to go on after a step; None, with a warning, where it cannot be: a log stops no run.
 

@@ -55,6 +55,7 @@ class Model:
     seed: int = 0
     optimization: Optimization | None = None
     restore: RestorePlan | None = None
+    max_seq_length: int | None = None  # of the features; batches are shorter where they are cut to their longest row
     check_replicas: bool = False  # adds what `replica_check.ReplicaCheckHook` reads
 
 
@@ -67,6 +68,7 @@ def make_model_fn(model: Model) -> ModelFn:
             if mode == PREDICT:
                 return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
             tf.identity(features[pipeline.ROWS], name=ROWS)
+            _describe(model, features)
             loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
         stamps.mark_ready(features[pipeline.READY])
@@ -81,17 +83,20 @@ def make_model_fn(model: Model) -> ModelFn:
             return heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
 
         loss, train_op = update.minimize(loss_of, features)
-        loaded = model.restore.loaded if model.restore else ()
-        if loaded:
+        if model.restore and model.restore.loaded:
             initialize_from(model.restore)
-        if replicas.number() == 0:
-            seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
-            log_graph(seen, tf1.trainable_variables(), loaded)
+        _describe(model, features)
         if model.check_replicas:
             watch_variables()
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
     return model_fn
+
+
+def _describe(model: Model, features: Features) -> None:
+    if replicas.number() == 0:
+        seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
+        log_graph(seen, model.max_seq_length, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
 
 
 def _logits(model: Model, features: Features, execution: Execution, lookup: Lookup = tf.gather) -> tf.Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 import shutil
 import signal
@@ -14,7 +15,7 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.checkpoints import saved, values
+from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import best
@@ -23,6 +24,7 @@ from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
 from bert_tf.estimator.model_fn import LOGITS, ROWS, Features, Model, ModelFn, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
+from bert_tf.estimator.saver import SaverHook, Saving
 from bert_tf.estimator.time_to_target import Clock
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.spec import SentenceFeatures
@@ -40,7 +42,6 @@ tf1 = tf.compat.v1
 Estimator = tf.estimator.Estimator
 Hook = tf.compat.v1.train.SessionRunHook
 
-_CHECKPOINTS_KEPT = 5
 _FORWARD = "forward"
 
 
@@ -49,9 +50,10 @@ class Training:
     """How to train, beside what the model knows."""
 
     schedule: Schedule
-    save_checkpoints_steps: int = 1000
+    save_checkpoints_steps: int | None = None  # None for the pace of `pace.Pace`
     log_every_n_steps: int = 50
     keep_optimizer_slots: bool = False
+    keep_checkpoint_max: int = 5
     check_replicas_every_n_steps: int = 0
     batching: Batching = TO_LONGEST
     evaluation: EvaluationPlan | None = None  # while it trains
@@ -75,7 +77,6 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
         train_distribute=machine.strategy,
         eval_distribute=machine.strategy,
         device_fn=machine.plan.device_function,
-        keep_checkpoint_max=_CHECKPOINTS_KEPT,
         log_step_count_steps=None,
         save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
@@ -122,10 +123,11 @@ def train(
     """
     folder, schedule = estimator.model_dir, training.schedule
     writes, watch = machine is None or machine.is_chief, machine and machine.watch
-    checkpoint = _start(folder, values.problem_of_saved)
+    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=schedule.steps))
     start = _step(checkpoint)
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
+        optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
@@ -146,13 +148,18 @@ def train(
             every_n_steps=training.log_every_n_steps,
             timer=timer,
         )
+        saver = SaverHook(
+            total_steps=schedule.steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max
+        )
         savers = [_saver(folder, training, listeners)] if writes else []
-        between_steps = [timing, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
+        between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
         input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
         try:
             with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
                 _fit(estimator, input_fn, between_steps, schedule.steps, watch)
                 _report_timing(folder if writes else None, timing, training.setting)
+                if writes:
+                    _report_saving(folder, saver.saving)
         finally:
             stop.release()
     # The chief of several machines may still be saving.
@@ -171,6 +178,16 @@ def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting)
             timing_file.write(folder, summary, diagnosis)
         except OutputError as error:  # what is trained is saved already
             logging.warning("%s", error)
+
+
+def _report_saving(folder: str, saving: Saving) -> None:
+    share = saving.seconds / WALL.account().seconds
+    text = "checkpoints saved: %d, %.1f MB in %.1f s, %.1f %% of the time so far"
+    logging.info(text, saving.checkpoints, saving.bytes / 1e6, saving.seconds, 100 * share)
+    try:
+        timing_file.add(folder, timing_file.SAVING, {**dataclasses.asdict(saving), "share": share})
+    except OutputError as error:  # what is trained is saved already
+        logging.warning("%s", error)
 
 
 @contextlib.contextmanager
@@ -209,26 +226,28 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
 
 
 def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListener]) -> CheckpointHook:
-    evaluated = [training.evaluation.every_n_steps] if training.evaluation else []
-    return CheckpointHook(
-        folder,
-        every_n_steps=[training.save_checkpoints_steps, *evaluated],
-        total_steps=training.schedule.steps,
-        keep_slots=training.keep_optimizer_slots,
-        listeners=listeners,
-    )
+    evaluated = training.evaluation.every_n_steps if training.evaluation else None
+    every = [steps for steps in (training.save_checkpoints_steps, evaluated) if steps]
+    by_pace = training.save_checkpoints_steps is None
+    return CheckpointHook(folder, every_n_steps=every, by_pace=by_pace, listeners=listeners)
 
 
 def forward(
-    estimator: Estimator, features: SentenceFeatures, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
+    estimator: Estimator,
+    features: SentenceFeatures,
+    checkpoint: str | None = None,
+    *,
+    batch_size: int | None = None,
+    batching: Batching = TO_LONGEST,
 ) -> tuple[np.ndarray, int]:
-    """Computes the best checkpoint, else the newest, over all examples, on all replicas; each counts once.
+    """Computes a checkpoint over all examples, on all replicas; each counts once.
 
     `Estimator.predict` knows one device only, so predictions come out of an evaluation too.
 
     Args:
-      estimator: whose folder holds the checkpoint.
+      estimator: of the model.
       features: labels are not looked at.
+      checkpoint: None for the best in the estimator's folder, else the newest there.
       batch_size: examples at a time; None for as many as suit their lengths.
       batching: how to pad.
 
@@ -238,7 +257,7 @@ def forward(
     Raises:
       CheckpointError: there is no checkpoint, it is damaged, or computes what is no number.
     """
-    checkpoint = require_checkpoint(estimator.model_dir)
+    checkpoint = checkpoint or require_checkpoint(estimator.model_dir)
     logging.info("with the weights of %s", checkpoint)
     collected = CollectHook(ROWS, logits=LOGITS)
     with readable_errors(estimator.model_dir), values.as_float32(checkpoint) as prefix:
@@ -290,8 +309,17 @@ def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -
     if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
         problem = f"{listed}: names a checkpoint that does not exist"
     if problem:
-        raise CheckpointError(f"{problem}; there is no whole checkpoint to go on from; to start anew, delete {folder}")
+        raise CheckpointError(
+            f"{problem}; there is no whole checkpoint with moments to go on from; to train from the weights of an older one,"
+            f" name it with --init_checkpoint, and a new --output_dir; to start anew, delete {folder}"
+        )
     return checkpoint
+
+
+def _problem_of(checkpoint: str, *, total_steps: int) -> str | None:
+    """Reads a checkpoint; returns why training cannot go on from it. After the last step nothing but the weights is needed."""
+    problem = values.problem_of_saved(checkpoint)
+    return optimizer_state.problem_of(checkpoint) if problem is None and _step(checkpoint) < total_steps else problem
 
 
 def _step(checkpoint: str | None) -> int:

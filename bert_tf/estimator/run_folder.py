@@ -49,7 +49,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 _TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
-_OWN = ("best", "eval", "features", "profile", "submission")  # folders in that of a run
+_OWN = ("best", "eval", "features", "optimizer", "profile", "submission")  # folders in that of a run
 # What of a configuration neither shapes nor scales what trained weights compute.
 _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
@@ -93,7 +93,7 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 
 def delete_unfinished(folder: Path) -> None:
     """Deletes what killed processes, or a save that failed, have left half-written in a folder that nobody else writes."""
-    for pattern in (atomic.TEMPORARY, "*.tempstate*", "model.ckpt-*_temp", "eval_forward"):
+    for pattern in (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward"):
         for rest in folder.glob(pattern):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
@@ -243,11 +243,11 @@ def _delete_run(folder: Path) -> None:
     for pattern in (
         "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
         "vocab.txt", "bert_config.json", "device_placement.tsv", "report.html",
-        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl",
+        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl", "variables.tsv",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()
-    for name in ("best", "eval", "features", "profile"):
+    for name in ("best", "eval", "features", "optimizer", "profile"):
         shutil.rmtree(folder / name, ignore_errors=True)
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
     for place in (folder, *of_other_tasks):
@@ -267,7 +267,8 @@ def _is_task(name: str) -> bool:
 def _delete_results(folder: Path) -> None:
     """Deletes what evaluation and prediction write."""
     for pattern in (
-        "eval_results.*", "wrong_examples.jsonl", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv", "submission.zip",
+        "eval_results.*", "examples.txt", "wrong_examples.jsonl", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv",
+        "submission.zip",
     ):  # fmt: skip
         for path in folder.glob(pattern):
             path.unlink()

@@ -6,7 +6,6 @@ killed did after its last checkpoint is lost, and its time is not counted either
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -42,7 +41,7 @@ class Target(NamedTuple):
 
 
 class Clock:
-    """Writes how long a run took to each step that is saved."""
+    """Writes how long a run took to each step that is saved; nothing where its first part is not known."""
 
     def __init__(
         self, output_dir: str | os.PathLike[str], start: int, *, elapsed: Callable[[], float], in_steps: Callable[[], float]
@@ -57,6 +56,7 @@ class Clock:
         """
         self._path = Path(output_dir) / CLOCK_FILE
         self._lines = _read(self._path, up_to=start)
+        self._is_known = bool(self._lines) or start == 0
         self._earlier = self._lines[-1] if self._lines else {"seconds": 0.0, "training_seconds": 0.0}
         self._elapsed, self._in_steps = elapsed, in_steps
 
@@ -66,6 +66,8 @@ class Clock:
         Raises:
           OutputError: the file cannot be written.
         """
+        if not self._is_known:
+            return
         line = {
             "step": step,
             "seconds": round(self._earlier["seconds"] + self._elapsed(), 3),
@@ -102,8 +104,9 @@ def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -
 def _read(path: Path, *, up_to: int) -> list[dict[str, float]]:
     """Returns the times up to a step; none where the file is damaged, for they are no part of what is learned."""
     try:
-        lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-        whole = [{name: line[name] for name in ("step", "seconds", "training_seconds")} for line in lines]
+        lines = [documents.json_value(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        kinds: dict[str, Callable[[Any], float]] = {"step": int, "seconds": float, "training_seconds": float}
+        whole = [{name: kind(line[name]) for name, kind in kinds.items()} for line in lines]
         return [line for line in whole if line["step"] <= up_to]
     except (OSError, ValueError, KeyError, TypeError):
         return []

@@ -28,6 +28,8 @@ from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, pl
 
 tf1 = tf.compat.v1
 
+DEFERRED = "bert_tf/deferred"  # collection of what a table consists of: weights, moments, when each row was last updated
+
 _NODES = 8
 _NEGLIGIBLE = 1e-9
 _CHUNK = 2048  # rows that are made current at once
@@ -94,7 +96,7 @@ class DeferredTable:
         self._m, self._v = (
             tf1.get_variable(name, table.shape, trainable=False, initializer=zeros) for name in moment_names(own_name)
         )
-        # Not in checkpoints: there every row is current at the checkpoint's step.
+        # Not in checkpoints themselves: there every row is current at the checkpoint's step.
         self._current_at = tf1.get_variable(
             f"{own_name}/current_at",
             initializer=lambda: tf.fill(table.shape[:1], self._step),
@@ -102,6 +104,8 @@ class DeferredTable:
             trainable=False,
             collections=[tf1.GraphKeys.LOCAL_VARIABLES],
         )
+        for variable in (table, self._m, self._v, self._current_at):
+            tf1.add_to_collection(DEFERRED, variable)
         with tf.device(_HOST):  # has the ids, and tells how many there are without waiting for a GPU
             self._ids, inverse = tf.unique(ids)
             self._places = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]

@@ -1,1 +1,1 @@
-"""The page of a run: what it reached, how it learned, where time went; or several runs beside each other."""
+"""The page of a run: what it reached, how it learned, where time went; or several runs side by side."""

@@ -72,7 +72,7 @@ class Spread:
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
-    """Writes the page of one run, or of several beside each other.
+    """Writes the page of one run, or of several side by side.
 
     Raises:
       OutputError: the file cannot be written.

@@ -18,6 +18,7 @@ from bert_tf.features import sentences
 from bert_tf.features.spec import SentenceFeatures
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
+from bert_tf.reproduction.forms import FormFound
 from bert_tf.tasks import labels
 from bert_tf.tasks.base import SentenceExample, Task
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -87,8 +88,9 @@ class Measured:
       shown: the first examples of dev, by guid.
       features: shapes by name; None is a size left open.
       variables: of the model, by name.
-      log: the lines of the log.
+      forms: of the lines of the log.
       device: that computed.
+      num_train_steps: where the length was asked for.
     """
 
     outcomes: tuple[Outcome, ...]
@@ -98,8 +100,9 @@ class Measured:
     shown: Mapping[str, Shown]
     features: Mapping[str, tuple[int | None, ...]]
     variables: Mapping[str, Variable]
-    log: Sequence[str]
+    forms: Sequence[FormFound]
     device: Device
+    num_train_steps: int | None = None
 
 
 def outcome(folder: Path, seed: int, *, batch_size: int, collapsed: str | None) -> Outcome:

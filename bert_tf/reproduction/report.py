@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from bert_tf import atomic, documents
 from bert_tf.reproduction.facts import Published
+from bert_tf.reproduction.forms import FormFound
 from bert_tf.reproduction.verdicts import Row
 
 JSON_NAME, MARKDOWN_NAME = "reproduction.json", "reproduction.md"
@@ -41,6 +42,7 @@ class Report:
       rows: of the comparison.
       distributions: by what is distributed; none of one seed.
       collapsed: why, by seed; those that did not are left out.
+      forms: of the lines of the log.
     """
 
     published: Published
@@ -48,6 +50,7 @@ class Report:
     rows: Sequence[Row]
     distributions: Mapping[str, Distribution]
     collapsed: Mapping[int, str]
+    forms: Sequence[FormFound] = ()
 
 
 def write(folder: Path, report: Report) -> None:
@@ -63,6 +66,7 @@ def write(folder: Path, report: Report) -> None:
         "rows": [dataclasses.asdict(row) for row in report.rows],
         "distributions": {what: found._asdict() for what, found in report.distributions.items()},
         "collapsed": report.collapsed,
+        "forms": [found._asdict() for found in report.forms],
     }
     atomic.write_text(folder / JSON_NAME, documents.to_json(contents, indent=2) + "\n")
     atomic.write_text(folder / MARKDOWN_NAME, to_markdown(report))
@@ -83,6 +87,9 @@ def to_markdown(report: Report) -> str:
         table = _table(heads, [(what, *map(_cell, found)) for what, found in report.distributions.items()])
         parts.append(f"The published run is one draw; these are the draws here (below: seeds with a lower value).\n\n{table}")
     parts += [f"Seed {seed} collapsed: {why}." for seed, why in report.collapsed.items()]
+    if report.forms:
+        cells = [(found.form, str(found.lines), found.verdict, found.reason) for found in report.forms]
+        parts.append(f"Forms of lines in the published log:\n\n{_table(('', 'lines here', 'verdict', 'reason'), cells)}")
     return "\n\n".join(parts) + "\n"
 
 

@@ -6,13 +6,14 @@ import dataclasses
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
+from bert_tf.reproduction import forms
 from bert_tf.reproduction.facts import Published, digest
 from bert_tf.reproduction.measured import Device, Measured, Outcome
 
 EQUAL, WITHIN, OUTSIDE, NOT_COMPARABLE = "equal", "within the published range", "outside", "not comparable"
 
 # What has to be the same for a row to be comparable.
-DATA, VOCABULARY, WEIGHTS, HARDWARE, PADDING = "data", "vocabulary", "weights", "hardware", "padding"
+DATA, VOCABULARY, WEIGHTS, HARDWARE, LENGTH = "data", "vocabulary", "weights", "hardware", "length"
 
 Verdict = tuple[str, str]  # and the reason
 
@@ -26,20 +27,6 @@ _SIZES = (
     "type_vocab_size",
 )
 _LAYER = re.compile(r"/layer_(\d+)/")
-
-# The legible forms of the log's lines.
-_LINES = {
-    "*** Example ***": r"\*\*\* Example \*\*\*",
-    "guid": r"guid: dev-\d+",
-    "tokens": r"tokens: \[CLS\] .* \[SEP\]",
-    "input_ids": r"input_ids: \d+( \d+)+",
-    "label": r"label: \S+ \(id = \d+\)",
-    "***** Eval results *****": r"\*{5} Eval results \*{5}",
-    "eval_accuracy": r"eval_accuracy = \d\.\d+( \(.*\))?",  # ours adds an interval
-    "eval_loss": r"eval_loss = \d+\.\d+",
-    "global_step": r"global_step = \d+",
-    "loss": r"loss = \d+\.\d+",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,7 +82,7 @@ def compare(published: Published, measured: Measured) -> list[Row]:
 
 
 def differences(published: Published, measured: Measured) -> dict[str, str]:
-    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and PADDING the runs differ, and how."""
+    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH the runs differ, and how."""
     found = {}
     if dict(measured.examples) != dict(published.examples):
         found[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"
@@ -109,8 +96,8 @@ def differences(published: Published, measured: Measured) -> dict[str, str]:
         found[WEIGHTS] = "other weights (of another vocabulary)"
     if published.gpu not in measured.device.model:
         found[HARDWARE] = f"other hardware: {measured.device.model}"
-    if any(None in shape[1:] for shape in measured.features.values()):
-        found[PADDING] = "batches are padded to their longest example; with --published_layout to the limit"
+    if measured.num_train_steps not in (None, published.steps):
+        found[LENGTH] = f"other length: --num_train_steps={measured.num_train_steps}, published {published.steps}"
     return found
 
 
@@ -119,12 +106,12 @@ def _listed(values: Mapping[str, int]) -> str:
 
 
 def _of_outcome(rows: _Rows, published: Published, outcome: Outcome, dev_examples: int, seed: str) -> Iterator[Row]:
-    yield rows.row(f"steps{seed}", published.steps, outcome.steps, _exact(published.steps, outcome.steps), (DATA,))
+    yield rows.row(f"steps{seed}", published.steps, outcome.steps, _exact(published.steps, outcome.steps), (DATA, LENGTH))
     for what, theirs, ours, verdict in (
         ("eval_accuracy", published.accuracy, outcome.accuracy, _accuracy(published, outcome, dev_examples)),
         ("eval_loss", published.loss, outcome.loss, _loss(published.loss, outcome.loss)),
     ):
-        yield rows.row(f"{what}{seed}", theirs, ours, verdict, (DATA, WEIGHTS))
+        yield rows.row(f"{what}{seed}", theirs, ours, verdict, (DATA, WEIGHTS, LENGTH))
     for what, (shown, slowest), ours in (
         ("examples/s", published.examples_per_second, outcome.examples_per_second),
         ("steps/s", published.steps_per_second, outcome.steps_per_second),
@@ -179,7 +166,7 @@ def _of_examples(rows: _Rows, published: Published, measured: Measured) -> Itera
 def _of_features(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
     wanted, found = published.features, measured.features
     yield rows.all_of("feature names", {name: name in found for name in wanted})
-    yield rows.all_of("feature shapes", {name: found.get(name) == shape for name, shape in wanted.items()}, (PADDING,))
+    yield rows.all_of("feature shapes", {name: found.get(name) == shape for name, shape in wanted.items()})
 
 
 def _of_variables(rows: _Rows, published: Published, measured: Measured) -> Iterator[Row]:
@@ -211,6 +198,5 @@ def _memory(rows: _Rows, published: Published, device: Device) -> Row:
 
 
 def _log(rows: _Rows, measured: Measured) -> Row:
-    lines = [line.strip() for line in measured.log]
-    found = {form: any(re.fullmatch(pattern, line) for line in lines) for form, pattern in _LINES.items()}
-    return rows.all_of("forms of log lines", found)
+    comparable = [found for found in measured.forms if found.verdict != forms.NOT_COMPARABLE]
+    return rows.all_of("forms of log lines", {found.form: found.verdict == forms.EQUAL for found in comparable})

@@ -43,7 +43,7 @@ class Cause:
     remedy: str
 
 
-LEFT_OUT = Cause("hidden_by_flags", "left out by --visible_gpus or --num_gpus", "name it in --visible_gpus")
+LEFT_OUT = Cause("hidden_by_flags", "left out by --visible_gpus or --num_gpus", "omit the flag, or include the GPU in it")
 _UNKNOWN = Cause("unknown", "TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
 _NOT_FOUND = Cause(
     "no_gpu_found",

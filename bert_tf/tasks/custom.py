@@ -188,7 +188,7 @@ class CustomTask:
     @property
     def _has_header(self) -> bool:
         given = self._settings.has_header
-        by_number = all(map(str.isdecimal, (self._settings.text_a or "").split(",")))
+        by_number = all(part.strip().isdecimal() for part in (self._settings.text_a or "").split(","))
         return not by_number if given is None else given
 
     @property

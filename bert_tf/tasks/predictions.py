@@ -15,8 +15,7 @@ from bert_tf import documents
 from bert_tf.tasks import scores
 from bert_tf.tasks.base import REGRESSION, HeadSpec
 from bert_tf.tasks.tables import JSONL, TSV
-
-_BREAKS = str.maketrans("\t\n\r", "   ")  # ids and labels of JSON and CSV may hold them
+from bert_tf.text_table import cell
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,9 +59,9 @@ class Layout:
         return self._objects(rows) if self.form == JSONL else self._text([id_, label, *numbers] for id_, label, numbers in rows)
 
     def _text(self, rows: Iterable[Sequence[Any]]) -> str:
-        texts = ([self.label_separator.join(cell) if isinstance(cell, tuple) else cell for cell in row] for row in rows)
-        if self.form == TSV:
-            return "".join("\t".join(cell.translate(_BREAKS) for cell in row) + "\n" for row in texts)
+        texts = ([self.label_separator.join(part) if isinstance(part, tuple) else part for part in row] for row in rows)
+        if self.form == TSV:  # ids and labels of JSON and CSV may hold tabs and line breaks
+            return "".join("\t".join(map(cell, row)) + "\n" for row in texts)
         written = io.StringIO()
         csv.writer(written).writerows(texts)  # as RFC 4180 has it: lines end with CRLF, and quotes hold line breaks
         return written.getvalue()

@@ -43,6 +43,15 @@ _DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by com
 # What divides the header line of a file that is called CSV, where no comma does, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 
+# By parts of what Python says is wrong with a CSV file, what to do about it.
+_QUOTES = "put a cell that holds a quote in quotes, and double the quote"
+_CSV_REMEDIES = {
+    "NUL": "delete the NUL characters, as with tr -d '\\0'",  # before Python 3.11
+    "field limit": "cut the text, or close the quote that makes one cell of all that follows",
+    "end of data": "close the quote that begins in this row",
+    "new-line": "a carriage return alone ends no line: put its cell in quotes, or convert the file, as with tr '\\r' '\\n'",
+}
+
 
 class Once(str):
     """The path of a file that is read only once, so that it may be a pipe."""
@@ -116,7 +125,7 @@ class Table:
           report: is called for each row that cannot be used, which is then left out.
 
         Raises:
-          DataError: a column is missing or stands there twice; whatever `report` raises.
+          DataError: a column is missing or appears twice; whatever `report` raises.
         """
         where = self._find(columns)
         for row in self._rows:
@@ -277,12 +286,9 @@ def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataE
         try:
             cells = next(reader, None)
         except csv.Error as error:  # the rows below would be cut anywhere
-            remedy = "a cell with a quote in it stands in quotes and doubles it"
-            if "NUL" in str(error):  # before Python 3.11
-                remedy = "delete the NUL characters, as with tr -d '\\0'"
-            if "field limit" in str(error):
-                remedy = "cut the text, or close the quote that makes one cell of all that follows"
-            raise DataError(f"not CSV: {error}; {remedy}", path, line) from error
+            problem = str(error).partition(" - ")[0]  # what follows is advice on Python's open()
+            remedy = next((remedy for part, remedy in _CSV_REMEDIES.items() if part in problem), _QUOTES)
+            raise DataError(f"not CSV: {problem}; {remedy}", path, line) from error
         if cells is None:
             return
         yield _Row(line, cells)

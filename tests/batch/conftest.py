@@ -8,7 +8,7 @@ from tests.tiny import write_project
 
 @pytest.fixture(scope="session")
 def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("project") / "tiny")
+    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="session")

@@ -34,7 +34,7 @@ def write_run(
     project: TinyProject,
     steps: Iterable[int] = (20, 100, 40),
     *,
-    layers: int = 2,
+    layers: int = 1,
     record: Mapping[str, object] = MRPC,
 ) -> Path:
     """Writes a run; its weights differ from step to step.

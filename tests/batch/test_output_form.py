@@ -30,12 +30,19 @@ def test_the_name_says_it_unless_it_is_asked_for(output, asked, expected):
     assert output_form.of(output, asked) == expected
 
 
-@pytest.mark.parametrize("output", ["x.parquet", "x.csv.zst", "x.XLSX", "x.csv.zip"])
+@pytest.mark.parametrize("output", ["x.parquet", "x.XLSX"])
 def test_a_name_that_promises_something_else_is_refused(output):
     with pytest.raises(
         FlagError, match=rf"{output}: cannot write that; name it \.tsv, \.csv, \.jsonl or one of these with \.gz"
     ):
         output_form.of(output, None)
+
+
+@pytest.mark.parametrize("asked", [None, "csv"])
+@pytest.mark.parametrize(("output", "suffix"), [("x.csv.zst", ".zst"), ("x.ZIP", ".zip")])
+def test_a_compression_that_is_not_written_is_refused_whatever_is_asked_for(output, asked, suffix):
+    with pytest.raises(FlagError, match=rf"{output}: cannot compress to {suffix}; name it .* or one of these with \.gz$"):
+        output_form.of(output, asked)
 
 
 @pytest.mark.parametrize("compressed", [False, True])

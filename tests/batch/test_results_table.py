@@ -49,6 +49,14 @@ def test_tsv_has_every_metric_and_a_cell_for_each(tmp_path):
     )
 
 
+def test_a_label_or_name_of_several_lines_stays_in_its_row(tmp_path):
+    named = dataclasses.replace(BETTER, split="dev\nfile", collapsed="all predictions are a\r\nb")
+    table(tmp_path, rows=[named])
+    lines = (tmp_path / "results.tsv").read_bytes().decode().split("\n")
+    assert [line.count("\t") for line in lines] == [lines[0].count("\t")] * 2 + [0]
+    assert for_screen([named]).count("\n") == 4
+
+
 def test_what_is_read_again_is_what_was_written(tmp_path):
     table(tmp_path)
     assert ResultsTable(tmp_path, ORDER).rows == list(ROWS)
@@ -153,7 +161,7 @@ def test_the_screen_has_the_best_first_and_errors_last():
         "\n"
         "warning: run/a-2: nothing was learned: no positive correlation (STS-B dev)\n"
         "\n"
-        "error: run/a-3: damaged\tcheckpoint (MRPC dev)\n"
+        "error: run/a-3: damaged checkpoint (MRPC dev)\n"
     )
 
 

@@ -15,7 +15,7 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.tiny import TinyProject, write_project
 
-FAKE = (sys.executable, str(Path(__file__).with_name("fake_worker.py")))
+FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
 
 
 @pytest.fixture(scope="session")

@@ -196,10 +196,10 @@ def test_no_step_to_train(too_few, refused):
 
 
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
-def test_nothing_trained_to_evaluate_or_predict(wanted, refused, tmp_path):
+def test_nothing_trained_to_evaluate_or_predict(wanted, refused, project):
     assert refused(**{wanted: True}) == [
-        f"{tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with --output_dir;"
-        " --init_checkpoint is where training starts; python -m bert_tf evaluate and predict take any checkpoint"
+        f"{project.init_checkpoint}: no output_weights: this is a pretrained model, not a classifier; train it first"
+        " (--do_train), or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
     ]
 
 

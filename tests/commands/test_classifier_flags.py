@@ -94,6 +94,10 @@ def test_a_lever_that_is_turned_off_twice_is_off():
     assert levers(parse("--published_layout", "--nofused_adam")) == set()
 
 
+def test_the_form_of_the_log_changes_nothing_that_is_computed():
+    assert levers(parse("--log_form=published")) == set(EXACT)
+
+
 def test_the_published_layout_leaves_what_is_not_exact():
     speed = parse("--published_layout", "--group_by_length", "--xla", "--precision=tf32").speed
     assert (speed.group_by_length, speed.xla, speed.precision) == (True, True, "tf32")
@@ -245,6 +249,7 @@ def test_a_flag_given_twice_takes_the_last_value():
         ("--predict_batch_size=0", "is not a positive integer"),
         ("--save_checkpoints_steps=0", "is not a positive integer"),
         ("--log_every_n_steps=0", "is not a positive integer"),
+        ("--log_form=publish", "--log_form: unknown value 'publish'; did you mean published?"),
         ("--learning_rate=-1e-5", "flag --learning_rate=-1e-5: -1e-05 is not a non-negative number"),
         ("--num_train_epochs=-3", "is not a non-negative number"),
         ("--warmup_proportion=-0.1", "is not a non-negative number"),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import io
 import json
 import os
+import re
 import shlex
 import shutil
 import signal
@@ -27,6 +30,7 @@ from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 class Trained(NamedTuple):
     project: TinyProject
     folder: Path
+    log: str = ""
 
 
 def run(*arguments: str) -> int:
@@ -37,17 +41,33 @@ def run(*arguments: str) -> int:
 def _no_environment(monkeypatch, caplog):
     for name in ("GLUE_DIR", "BERT_BASE_DIR"):
         monkeypatch.delenv(name, raising=False)
-    caplog.set_level("INFO", logger="absl")
+    caplog.set_level("INFO")
+
+
+@pytest.fixture(autouse=True)
+def _no_page(monkeypatch):
+    """`trained` has one."""
+    monkeypatch.setattr(classifier_job.report, "at_end", lambda _: None)
+
+
+@pytest.fixture
+def _nothing_computed(monkeypatch):
+    """Every example has the same logits, without a graph."""
+    monkeypatch.setattr(classifier_job.run, "forward", lambda _, features, *__, **___: (np.zeros([features.examples, 2]), 5))
+
+
+without_computing = pytest.mark.usefixtures("_nothing_computed")
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory) -> Trained:
     """A run that trained, evaluated and predicted, in a folder with a blank in its name; not to be changed."""
     folder = tmp_path_factory.mktemp("job") / "a project"
-    project = write_project(folder)
+    project = write_project(folder, layers=1)
     tasks = {"do_train": True, "do_eval": True, "do_predict": True}
-    assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
-    return Trained(project, folder / "out")
+    with contextlib.redirect_stderr(io.StringIO()) as log:
+        assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
+    return Trained(project, folder / "out", log.getvalue())
 
 
 @pytest.fixture
@@ -65,6 +85,7 @@ def evaluation(folder: Path) -> dict[str, str]:
     return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
 
 
+@without_computing
 def test_a_run_is_evaluated_with_the_case_that_it_was_trained_with(copied, caplog):
     record = copied.folder / "run_config.json"  # of a training that a tokenizer_config.json allowed
     record.write_text(record.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
@@ -143,11 +164,11 @@ def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, 
 @pytest.mark.parametrize("positions", [24, 64])
 def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch, positions):
     monkeypatch.setattr(classifier_job.speed, "set_up", lambda _: None)
-    project = write_project(tmp_path / "project")
-    config = dataclasses.replace(BertConfig.tiny(len(TOKENS)), max_position_embeddings=positions)
+    project = write_project(tmp_path / "project", layers=1)
+    config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=positions)
     project.bert_config_file.write_text(config.to_json())
     write_checkpoint(project.init_checkpoint, random_weights(config))
-    assert run(*project.flags(tmp_path / "out", num_train_epochs=1, do_train=True, xla=True)) == 0
+    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True, xla=True)) == 0
 
 
 @pytest.mark.parametrize(
@@ -163,23 +184,26 @@ def test_what_changes_numbers_or_order_is_another_run(copied, monkeypatch, capsy
     assert f"{copied.folder}: holds another run ({difference});" in capsys.readouterr().err
 
 
-def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path):
-    ways = {"num_train_steps": 2, "freeze": "1,embeddings", "do_train": True}
-    assert run(*trained.project.flags(tmp_path / "out", **ways)) == 0
+def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path, monkeypatch):
+    ways = {"num_train_steps": 2, "freeze": "0,embeddings", "do_train": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(classifier_job.run, "train", stopped)
+        assert run(*trained.project.flags(tmp_path / "out", **ways)) == 130
+        assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,0-0"})) == 130
     record = json.loads((tmp_path / "out" / "run_config.json").read_text())
     assert record["training"].keys() & {"num_train_epochs", "num_train_steps", "polynomial_power"} == {"num_train_steps"}
-    assert record["training"]["freeze"] == ["1", "embeddings"]
+    assert record["training"]["freeze"] == ["0", "embeddings"]
     again = [*shlex.split(record["command"])[2:], f"--output_dir={tmp_path / 'again'}"]
     assert run(*again) == 0
     assert (tmp_path / "again" / "model.ckpt-2.index").exists()
     assert not (tmp_path / "again" / "eval_results.json").exists()  # as it was not asked for
-    assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,1-1"})) == 0
 
 
 def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
     training = json.loads((trained.folder / "run_config.json").read_text())["training"]
     assert not training.keys() & {
         "save_checkpoints_steps",
+        "keep_checkpoint_max",
         "keep_optimizer_slots",
         "log_every_n_steps",
         "xla",
@@ -206,6 +230,7 @@ def test_results_of_other_data_than_the_sample_have_no_note(trained):
     assert json.loads((trained.folder / "run_config.json").read_text())["data_note"] == ""
 
 
+@without_computing
 def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     shutil.copytree(copied.project.data_dir, tmp_path / "data" / "sample" / "MRPC")
     monkeypatch.setattr(job, "find_data", functools.partial(sources.find_data, project=tmp_path))
@@ -215,6 +240,7 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
 
 
+@without_computing
 def test_the_log_says_where_everything_came_from(copied, caplog):
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
     assert f"task MRPC, data from {copied.project.data_dir} (--data_dir)" in caplog.messages
@@ -230,6 +256,7 @@ def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
     assert any("truncated to 24" in message for message in caplog.messages)  # its max_seq_length, not the default
 
 
+@without_computing
 def test_evaluating_alone_follows_a_flag_that_is_given(copied, caplog):
     data = f"--data_dir={copied.project.data_dir}"
     assert run("--task_name=MRPC", data, "--do_eval", "--max_seq_length=12", f"--output_dir={copied.folder}") == 0
@@ -258,6 +285,7 @@ def test_evaluating_the_run_of_a_task_with_other_labels_is_refused(copied, capsy
     assert capsys.readouterr().err.splitlines()[-1] == error
 
 
+@without_computing
 def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alone(copied, caplog):
     change_record(copied.folder, task_name="QQP")
     earlier = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
@@ -267,27 +295,29 @@ def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alo
     assert f"the model was not trained on MRPC: results go to {copied.folder / 'MRPC'}" in caplog.text
 
 
+@without_computing
 def test_flags_of_training_are_named_where_nothing_is_trained(copied, caplog):
     assert run(*copied.project.flags(copied.folder, do_eval=True, label_smoothing=0.5, memory_trace_step=3)) == 0
     said = "nothing is trained, so these change nothing: --label_smoothing, --memory_trace_step, --train_batch_size"
     assert said in caplog.text
 
 
-def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoint(tmp_path, capsys):
+@pytest.mark.parametrize(("evaluates", "expected"), [(0, 130), (5, 2)])
+def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoint(
+    tmp_path, monkeypatch, capsys, evaluates, expected
+):
+    monkeypatch.setattr(classifier_job.run, "train", stopped)
     project = write_project(tmp_path / "project")
+    command = project.flags(tmp_path / "out", num_train_epochs=1, do_train=True, eval_every_n_steps=evaluates)
+    assert run(*command) == 130
     dev = project.data_dir / "dev.tsv"
-    whole = dev.read_text()
-    for evaluates, expected in ((0, 0), (5, 2)):
-        ways = {"num_train_epochs": 1, "do_train": True, "eval_every_n_steps": evaluates}
-        dev.write_text(whole)
-        assert run(*project.flags(tmp_path / f"out{evaluates}", **ways)) == 0
-        dev.write_text(whole.rpartition("\n")[0].rpartition("\n")[0] + "\n")
-        assert run(*project.flags(tmp_path / f"out{evaluates}", **ways)) == expected
-    assert "holds another run (dev_examples_sha256 was " in capsys.readouterr().err
+    dev.write_text(dev.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    assert run(*command) == expected
+    assert ("holds another run (dev_examples_sha256 was " in capsys.readouterr().err) == (expected == 2)
 
 
 def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
-    project = write_project(tmp_path / "project")
+    project = write_project(tmp_path / "project", layers=1)
     rows = [f"{'red' if number % 2 else 'blue'};{number}" for number in range(16)]
     (tmp_path / "train.csv").write_text("mood,said,how\n" + "".join(f'{row.split(";")[0]},"the {row}",\n' for row in rows))
     (tmp_path / "dev.jsonl").write_text(
@@ -350,13 +380,13 @@ def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_writt
     results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
     name = "bert/pooler/dense/bias"
     if use == "do_train":
-        project = write_project(tmp_path / "project")
+        project = write_project(tmp_path / "project", layers=1)
         rewrite_weights(project.init_checkpoint, **{name: value})
         status = run(*project.flags(tmp_path / "new", do_train=True, verbosity=-1))
     else:
         rewrite_weights(copied.folder / "model.ckpt-5", **{name: value})
         status = run(*copied.project.flags(copied.folder, verbosity=-1, **{use: True}))
-    [line] = capsys.readouterr().err.splitlines()
+    *_, line = capsys.readouterr().err.splitlines()
     assert status == 2
     assert f": weights that {said}{name}" in line
     assert {name: (copied.folder / name).read_bytes() for name in results} == results
@@ -370,8 +400,8 @@ def test_a_head_that_is_no_number_is_refused(copied, capsys):
 
 
 def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
-    project = write_project(tmp_path / "project")
-    weights = random_weights(BertConfig.tiny(len(TOKENS)))
+    project = write_project(tmp_path / "project", layers=1)
+    weights = random_weights(BertConfig.from_json_file(project.bert_config_file))
     rewrite_weights(project.init_checkpoint, **{name: value.astype(np.float16) for name, value in weights.items()})
     assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True)) == 0
     reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
@@ -379,7 +409,7 @@ def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
 
 
 def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):
-    config = BertConfig(len(TOKENS), 16, 2, 2, 16)
+    config = BertConfig(len(TOKENS), 16, 1, 2, 16)
     (tmp_path / "bert_config.json").write_text(config.to_json())
     write_checkpoint(tmp_path / "bert_model.ckpt", random_weights(config))
     other = {"init_checkpoint": tmp_path / "bert_model.ckpt", "bert_config_file": tmp_path / "bert_config.json"}
@@ -416,10 +446,18 @@ def test_the_account_of_the_wall_time_is_whole(trained):
     assert min(found["wall"]["parts"].values()) >= 0
 
 
+def test_the_results_say_what_saving_has_cost(trained):
+    saving = json.loads((trained.folder / "timing.json").read_text())["saving"]
+    assert saving["checkpoints"] == 1
+    assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
+    assert 0 < saving["share"] < 1
+
+
 def test_the_page_shows_where_the_wall_time_went(trained):
     assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
 
 
+@without_computing
 def test_a_command_that_does_not_train_leaves_the_account_of_training(copied, caplog):
     before = (copied.folder / "timing.json").read_bytes()
     assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
@@ -435,9 +473,42 @@ def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monk
     assert caplog.messages[-1].startswith("wall time ")
 
 
+@without_computing
 def test_verbosity_below_0_logs_warnings_only(copied, caplog):
     assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 0
-    assert [record.message for record in caplog.records if record.name == "absl" and record.levelname == "INFO"] == []
+    assert [record.message for record in caplog.records if record.levelname == "INFO"] == []
+
+
+def test_the_log_of_a_run_fits_on_two_screens(trained):
+    lines = [line for line in trained.log.splitlines() for _ in range(-(-len(line) // 120))]  # as a terminal wraps them
+    assert len(lines) + 20 <= 100  # a longer run has 20 steps more
+    assert max(len(line) for line in lines if " step " in line) <= 120
+    assert "\x1b" not in trained.log
+    assert "\r" not in trained.log
+
+
+def test_every_line_of_the_log_is_this_packages(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    package = Path(classifier_job.__file__).parents[1]
+    assert [record.message for record in caplog.records if package not in Path(record.pathname).parents] == []
+
+
+def test_variables_and_first_examples_are_in_files(trained):
+    name, *rows = (line.split("\t")[0] for line in (trained.folder / "variables.tsv").read_text().splitlines())
+    assert (name, len(rows)) == ("name", 25)
+    assert "bert/embeddings/LayerNorm/beta" not in trained.log
+    examples = (trained.folder / "examples.txt").read_text()
+    assert re.findall(r"^guid: (\S+)", examples, re.MULTILINE) == [
+        f"{s}-{n}" for s in ("train", "dev", "test") for n in range(1, 6)
+    ]
+    assert "guid: " not in trained.log
+
+
+def test_an_evaluation_replaces_the_examples_of_its_split(copied):
+    before = (copied.folder / "examples.txt").read_text()
+    (copied.folder / "examples.txt").write_text(before.replace("guid: dev-1\n", "guid: other\n"))
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert (copied.folder / "examples.txt").read_text() == before
 
 
 def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
@@ -445,7 +516,7 @@ def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr("bert_tf.checkpoints.default.ensure", lambda _: model)
     arguments = ("--do_train", "--num_train_epochs=0", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
     assert run("--task_name=MRPC", f"--data_dir={trained.project.data_dir}", *arguments) == 2  # no step
-    assert "--train_batch_size=12 from the recipe for the default checkpoint" in caplog.messages
+    assert any("recipe for the default checkpoint: " in m and "--train_batch_size=12" in m for m in caplog.messages)
 
 
 def predict(copied: Trained, data: bytes) -> list[list[str]]:
@@ -471,6 +542,7 @@ def test_how_a_file_was_saved_changes_no_prediction(change, copied):
     assert (copied.folder / "test_results.tsv").read_bytes() == expected
 
 
+@without_computing
 def test_no_text_breaks_a_row_or_a_cell(copied):
     texts = ('"rain', 'a " b', "'", "rain\u2028salt", "rain\x85\x0b\x0csalt", "\x00", "\U0001f327", "\u0663 \u96e8")
     lines = ["index\t#1 ID\t#2 ID\t#1 String\t#2 String", *(f"0\t1\t2\t{text}\t{text}" for text in texts)]
@@ -479,6 +551,7 @@ def test_no_text_breaks_a_row_or_a_cell(copied):
     assert {len(row) for row in rows[:-1]} == {4}
 
 
+@without_computing
 def test_text_far_over_the_limit_is_truncated_and_counted(copied, caplog):
     header = "index\t#1 ID\t#2 ID\t#1 String\t#2 String"
     long = "rain " * 20_000
@@ -513,6 +586,7 @@ def test_a_folder_that_another_command_writes_is_left_alone(copied, capsys, ways
     assert {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()} == before
 
 
+@without_computing
 def test_what_a_killed_command_left_half_written_is_deleted(copied):
     left = (
         "features/.MRPC-dev-1.safetensors.77.tmp",
@@ -528,25 +602,15 @@ def test_what_a_killed_command_left_half_written_is_deleted(copied):
     assert not [name for name in (*left, "model.ckpt-9_temp") if (copied.folder / name).exists()]
 
 
-@pytest.mark.parametrize(("flags_given", "every"), [((), 3), (("--save_checkpoints_steps=7",), 7)])
-def test_a_short_run_saves_five_times_where_no_flag_says_otherwise(copied, monkeypatch, tmp_path, flags_given, every):
+@pytest.mark.parametrize(("given", "every"), [({}, None), ({"save_checkpoints_steps": 1000}, 1000)])
+def test_a_run_is_saved_by_the_clock_too_where_no_flag_says_how_often(copied, monkeypatch, tmp_path, given, every):
     seen = []
 
     def stop(*arguments, **_):
-        seen.append(arguments[-1])
+        seen.append(arguments[-1].save_checkpoints_steps)
         return Outcome(0, signal.SIGINT)
 
     monkeypatch.setattr(classifier_job.run, "train", stop)
-    project = copied.project
-    model = (f"--init_checkpoint={project.init_checkpoint}", f"--vocab_file={project.vocab_file}")
-    size = (f"--bert_config_file={project.bert_config_file}", f"--data_dir={project.data_dir}", "--max_seq_length=24")
-    run(
-        "--task_name=MRPC",
-        "--do_train",
-        *model,
-        *size,
-        *flags_given,
-        "--train_batch_size=8",
-        f"--output_dir={tmp_path / 'new'}",
-    )
-    assert seen[0].save_checkpoints_steps == every  # 15 steps
+    run(*copied.project.flags(tmp_path / "new", do_train=True, **given))
+    assert seen == [every]
+    assert ("save_checkpoints_steps" in repeated(tmp_path / "new").given) == bool(given)

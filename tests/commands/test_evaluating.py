@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import pytest
 
-from bert_tf.commands import classifier, classifier_flags, sources
+from bert_tf.commands import classifier, classifier_flags, classifier_job, sources
 from bert_tf.commands.evaluating import best_by, target
 from bert_tf.errors import FlagError
 from bert_tf.estimator.time_to_target import Target
@@ -90,7 +91,9 @@ def trained(tmp_path_factory):
     project = write_project(folder / "project")
     ways = {"eval_every_n_steps": 3, "num_train_epochs": 2, "learning_rate": 0.1}
     arguments = project.flags(folder / "out", do_train=True, do_eval=True, **ways)
-    assert run(*arguments) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier_job.report, "at_end", lambda _: None)
+        assert run(*arguments) == 0
     return folder / "out", arguments
 
 
@@ -130,7 +133,8 @@ def test_the_best_checkpoint_is_a_model_to_begin_with(trained):
     assert (source.vocabulary, source.config) == (folder / "best" / "vocab.txt", folder / "best" / "bert_config.json")
 
 
-def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
+def test_more_patience_or_a_target_is_the_same_run(trained, monkeypatch, caplog):
+    monkeypatch.setattr(classifier_job.report, "at_end", lambda _: None)
     caplog.set_level("INFO", logger="absl")
     folder, arguments = trained
     (folder / "eval_results.json").unlink()
@@ -140,7 +144,28 @@ def test_more_patience_or_a_target_is_the_same_run(trained, caplog):
     assert f"with the weights of {folder}/best/model.ckpt-{best(folder)['step']}" in caplog.messages
     assert results(folder)["global_step"] == reached["step"]
     found = results(folder)["time_to_target"]
-    lines = [json.loads(line) for line in (folder / "evaluations.jsonl").read_text().splitlines()]
-    first = next(line["step"] for line in lines if line["eval_accuracy"] >= reached["eval_accuracy"])  # ties: best/ is later
-    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first, reached["eval_accuracy"])
+    first = next(line for line in evaluations(folder) if line["eval_accuracy"] == reached["eval_accuracy"])
+    assert (found["metric"], found["step"], found["value"]) == ("eval_accuracy", first["step"], first["eval_accuracy"])
     assert 0 < found["training_seconds"] < found["seconds"]
+
+
+def test_a_run_that_was_trained_is_asked_for_another_target(trained, tmp_path, capsys, caplog):
+    folder, arguments = trained
+    (folder / "eval_results.json").unlink(missing_ok=True)
+    assert run(*arguments, "--do_train=false", "--target_metric=acuracy:0.5") == 2
+    assert "did you mean accuracy" in capsys.readouterr().err
+    assert not (folder / "eval_results.json").exists()
+    elsewhere = (f"--init_checkpoint={folder}/best", f"--output_dir={tmp_path}/new")
+    for checkpoint, output in (((), folder), (elsewhere, tmp_path / "new")):
+        assert run(*arguments, "--do_train=false", *checkpoint, "--target_metric=loss:1e9") == 0
+        assert results(output)["time_to_target"]["step"] == 3
+    assert "--target_metric" not in caplog.text
+
+
+def test_a_target_of_a_run_that_was_never_evaluated_is_refused(trained, tmp_path, capsys):
+    folder, arguments = trained
+    shutil.copytree(folder, tmp_path / "out")
+    (tmp_path / "out" / "evaluations.jsonl").unlink()
+    assert run(*arguments, "--do_train=false", f"--output_dir={tmp_path}/out", "--target_metric=loss:1e9") == 2
+    said = f"--target_metric: {tmp_path}/out was not evaluated while it trained (--eval_every_n_steps)"
+    assert said in capsys.readouterr().err

@@ -76,7 +76,7 @@ def test_help_names_every_flag_without_tensorflow():
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory):
-    return write_project(tmp_path_factory.mktemp("predict") / "tiny")
+    return write_project(tmp_path_factory.mktemp("predict") / "tiny", layers=1)
 
 
 @pytest.fixture(scope="module")

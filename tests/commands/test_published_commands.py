@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import write_checkpoint
-from bert_tf.commands import classifier, predict
+from bert_tf.commands import classifier, classifier_job, predict
 from bert_tf.config import BertConfig
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS
 from tests.tiny import random_weights
@@ -26,7 +27,7 @@ def sentence(rng: np.random.Generator) -> str:
 
 def write_model(folder: Path) -> Path:
     folder.mkdir(parents=True)
-    config = BertConfig.tiny(vocab_size=len(CHINESE))
+    config = dataclasses.replace(BertConfig.tiny(vocab_size=len(CHINESE)), num_hidden_layers=1)
     (folder / "vocab.txt").write_text("\n".join(CHINESE) + "\n", encoding="utf-8")
     (folder / "bert_config.json").write_text(config.to_json().replace("64", "128"), encoding="utf-8")
     config = BertConfig.from_json_file(folder / "bert_config.json")
@@ -74,11 +75,13 @@ def model(tmp_path_factory) -> Path:
     return write_model(tmp_path_factory.mktemp("models") / "chinese_L-2_H-8_A-2")
 
 
-def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(model, xnli, tmp_path, caplog):
+def test_the_published_xnli_command_trains_on_the_published_chinese_vocabulary(model, xnli, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(classifier_job.report, "at_end", lambda _: None)
     assert classifier.main(command(model, xnli, tmp_path / "out", "--use_tpu=false", "--num_tpu_cores=8")) == 0
     assert "there is no TPU here, so these change nothing: --use_tpu, --num_tpu_cores" in caplog.messages
     assert not [message for message in caplog.messages if "do_lower_case" in message]
-    tokens = next(message for message in caplog.messages if message.startswith("tokens: "))
+    examples = (tmp_path / "out" / "examples.txt").read_text(encoding="utf-8").splitlines()
+    tokens = next(line for line in examples if line.startswith("tokens: "))
     assert tokens.split()[1:3] == ["[CLS]", "bert"]
     results = (tmp_path / "out" / "eval_results.txt").read_text()
     assert {"eval_accuracy", "eval_accuracy_de", "eval_accuracy_zh"} <= {line.split(" = ")[0] for line in results.splitlines()}

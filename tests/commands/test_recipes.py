@@ -23,10 +23,11 @@ def test_task_data_gets_small_batches_and_bias_correction():
     assert (after.train.num_train_epochs, after.data.max_seq_length) == (3.0, 128)
 
 
-def test_sample_gets_more_epochs_at_a_higher_rate():
+def test_sample_gets_more_epochs_and_what_keeps_it_from_learning_by_heart():
     after, _ = recipes.apply(settings(), default_checkpoint=True, sample_data=True)
-    assert (after.train.num_train_epochs, after.train.train_batch_size) == (5.0, 16)
-    assert (after.train.learning_rate, after.data.max_seq_length) == (1e-4, 64)
+    assert (after.train.num_train_epochs, after.train.train_batch_size) == (6.0, 8)
+    assert (after.train.learning_rate, after.data.max_seq_length) == (8e-5, 64)
+    assert (after.train.freeze, after.train.label_smoothing) == ("embeddings,0-1", 0.1)
     assert after.train.adam_bias_correction
 
 
@@ -38,6 +39,8 @@ def test_never_over_a_flag_that_is_given(sample_data):
         "--train_batch_size=4",
         "--max_seq_length=32",
         "--noadam_bias_correction",
+        "--freeze=5",
+        "--label_smoothing=0.2",
     )
     assert recipes.apply(before, default_checkpoint=True, sample_data=sample_data) == (before, {})
 
@@ -50,7 +53,7 @@ def test_no_epochs_where_the_steps_are_given():
 def test_one_given_flag_leaves_the_rest_of_the_recipe():
     after, chosen = recipes.apply(settings("--learning_rate=5e-5"), default_checkpoint=True, sample_data=True)
     assert "learning_rate" not in chosen
-    assert (after.train.learning_rate, after.train.num_train_epochs) == (5e-5, 5.0)
+    assert (after.train.learning_rate, after.train.num_train_epochs) == (5e-5, 6.0)
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import json
 import numpy as np
 import pytest
 
+from bert_tf import log_form
 from bert_tf.commands import results
 from bert_tf.errors import OutputError
 from bert_tf.tasks import mistakes
@@ -102,18 +103,32 @@ def test_several_splits_have_their_mean_under_the_plain_keys(tmp_path):
 
 
 def test_evaluation_is_logged_with_intervals_and_a_table(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+    caplog.set_level("INFO")
     evaluation = evaluated(WRONG, ("no", "certainly"))
     write(tmp_path, dev=evaluation)
     low, high = evaluation.intervals["accuracy"]
     first, accuracy, _, loss, *_, count, head, no, certainly, _ = caplog.messages
     assert first == "***** Eval results *****"
-    assert accuracy == f"  eval_accuracy = {2 / 3} (95 %: {low:.4f} to {high:.4f})"
-    assert loss == f"  eval_loss = {evaluation.loss}"
+    assert accuracy == f"  eval_accuracy = 0.666667 (95 %: {low:.4f} to {high:.4f})"
+    assert loss == f"  eval_loss = {evaluation.loss:.6g}"
     assert count == "dev: 3 examples"
     assert head == "  label      precision  recall     f1  support"
     assert no == "  no             0.500   1.000  0.667        1"
     assert certainly == "  certainly      1.000   0.500  0.667        2"
+
+
+def test_the_published_form_has_the_values_as_the_published_script_has(tmp_path, caplog):
+    log_form.choose(log_form.PUBLISHED)
+    caplog.set_level("INFO")
+    loss = np.float32(write(tmp_path)["loss"])
+    assert caplog.messages == [
+        "Saving dict for global step 15: eval_accuracy = 1.0, eval_f1 = 1.0,"
+        f" eval_loss = {loss!s}, global_step = 15, loss = {loss!s}",
+        "evaluation_loop marked as finished",
+        "***** Eval results *****",
+        *("  eval_accuracy = 1.0", "  eval_f1 = 1.0", f"  eval_loss = {loss!s}", "  global_step = 15", f"  loss = {loss!s}"),
+    ]
+    assert 8 <= len(str(loss)) <= 11  # digits of float32
 
 
 @pytest.mark.parametrize(("labels", "warned"), [(RIGHT, False), (WRONG, True)])
@@ -124,7 +139,7 @@ def test_a_model_that_has_learned_nothing_is_warned_of(tmp_path, caplog, labels,
 
 
 def test_of_several_splits_each_has_its_interval_in_the_log(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+    caplog.set_level("INFO")
     write(tmp_path, dev_a=evaluated(RIGHT), dev_b=evaluated(WRONG))
     assert [line.split()[0] for line in caplog.messages if "95 %" in line] == [
         *("eval_accuracy_a", "eval_accuracy_b", "eval_f1_a", "eval_f1_b")
@@ -132,7 +147,7 @@ def test_of_several_splits_each_has_its_interval_in_the_log(tmp_path, caplog):
 
 
 def test_of_many_classes_the_first_are_logged(tmp_path, caplog):
-    caplog.set_level("INFO", logger="absl")
+    caplog.set_level("INFO")
     names = [f"class {number}" for number in range(23)]
     labels = np.arange(23, dtype=np.int32)
     write(tmp_path, dev=evaluate_logits(HeadSpec(23), names, ("accuracy",), np.eye(23, dtype=np.float32), labels))

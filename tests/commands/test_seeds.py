@@ -164,13 +164,20 @@ def test_what_is_finished_is_kept_where_a_later_seed_is_not(ends, jobs, tmp_path
     assert capsys.readouterr().out == ""
 
 
+@pytest.fixture
+def _no_page(monkeypatch):
+    monkeypatch.setattr(classifier_job.report, "at_end", lambda _: None)
+
+
 @pytest.fixture(scope="module")
 def series(tmp_path_factory):
     """A series of two seeds that was trained in one process; project and folder."""
     folder = tmp_path_factory.mktemp("series")
-    project = write_project(folder / "project")
+    project = write_project(folder / "project", layers=1)
     ways = {"num_train_epochs": 1, "do_train": True, "do_eval": True, "verbosity": -1}
-    assert classifier.main(["run_classifier.py", *project.flags(folder / "out", seeds="3,1", **ways)]) == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(classifier_job.report, "at_end", lambda _: None)
+        assert classifier.main(["run_classifier.py", *project.flags(folder / "out", seeds="3,1", **ways)]) == 0
     return project, folder / "out", ways
 
 
@@ -179,13 +186,16 @@ def weights(folder: Path) -> dict[str, bytes]:
     return {name: reader[name].tobytes() for name in reader.shapes}
 
 
+@pytest.mark.usefixtures("_no_page")
 def test_a_seed_of_a_series_is_the_seed_alone(series, tmp_path):
     project, folder, ways = series
-    assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "alone", seed=1, **ways)]) == 0
+    alone = {**ways, "seed": 1, "do_eval": False}
+    assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "alone", **alone)]) == 0
     assert weights(folder / "seed-1") == weights(tmp_path / "alone")
     assert weights(folder / "seed-3") != weights(tmp_path / "alone")
 
 
+@pytest.mark.usefixtures("_no_page")
 def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(series, capsys):
     project, folder, _ = series
     before = (folder / "seeds.tsv").read_bytes()
@@ -201,6 +211,7 @@ def test_a_series_is_evaluated_on_another_task_in_a_table_of_its_own(series, cap
     assert "eval_f1" in capsys.readouterr().out
 
 
+@pytest.mark.usefixtures("_no_page")
 def test_the_same_series_again_trains_what_is_not_finished(series, monkeypatch):
     project, folder, ways = series
     before, trained = weights(folder / "seed-1"), []

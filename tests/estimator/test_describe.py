@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
-from bert_tf.estimator.describe import log_examples, log_graph
+from bert_tf import log_form
+from bert_tf.estimator.describe import VariablesHook, counted, examples_lines, keep_examples, log_graph
 from bert_tf.features import sentences
 from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
 from bert_tf.tasks.labels import encode
@@ -19,11 +20,13 @@ PAIR_OF_CLASSES = HeadSpec(2)
 
 @pytest.fixture
 def logged(caplog):
-    caplog.set_level("INFO", logger="absl")
-    return lambda: [record.getMessage() for record in caplog.records]
+    """What the published form of the log says."""
+    log_form.choose(log_form.PUBLISHED)
+    caplog.set_level("INFO")
+    return lambda: caplog.messages
 
 
-def describe(*examples, head=PAIR_OF_CLASSES, long_text="truncate", **settings):
+def described(*examples, head=PAIR_OF_CLASSES, long_text="truncate"):
     features = sentences.build(
         [(example.text_a, example.text_b) for example in examples],
         encode([example.label for example in examples], head, ("0", "1")),
@@ -31,12 +34,11 @@ def describe(*examples, head=PAIR_OF_CLASSES, long_text="truncate", **settings):
         max_seq_length=10,
         long_text=long_text,
     )
-    log_examples(examples, features, VOCABULARY, max_seq_length=10, **settings)
+    return examples_lines(examples, features, VOCABULARY, max_seq_length=10)
 
 
-def test_an_example_is_logged_as_the_published_script_does(logged):
-    describe(PAIR)
-    assert logged() == [
+def test_an_example_is_described_as_by_the_published_script():
+    assert described(PAIR) == [
         "*** Example ***",
         "guid: train-1",
         "tokens: [CLS] cat ##s sat [SEP] cat [SEP]",
@@ -47,45 +49,54 @@ def test_an_example_is_logged_as_the_published_script_does(logged):
     ]
 
 
-def test_an_example_to_be_predicted_has_no_label_line(logged):
-    describe(SINGLE)
-    assert not [line for line in logged() if line.startswith("label")]
-    assert "tokens: [CLS] cat [SEP]" in logged()
+def test_an_example_to_be_predicted_has_no_label_line():
+    lines = described(SINGLE)
+    assert not [line for line in lines if line.startswith("label")]
+    assert "tokens: [CLS] cat [SEP]" in lines
 
 
 @pytest.mark.parametrize(
     ("head", "label", "line"),
     [(HeadSpec(1, REGRESSION), 3.8, "label: 3.8"), (HeadSpec(2, MULTI_LABEL), ("1", "0"), "label: ('1', '0')")],
 )
-def test_labels_that_are_no_class_have_no_id(logged, head, label, line):
-    describe(SentenceExample("train-1", "cat", label=label), head=head)
-    assert logged()[-1] == line
+def test_labels_that_are_no_class_have_no_id(head, label, line):
+    assert described(SentenceExample("train-1", "cat", label=label), head=head)[-1] == line
 
 
-def test_of_a_text_in_windows_the_first_is_logged(logged):
-    describe(SentenceExample("train-1", "cat " * 9 + "sat"), PAIR, long_text="windows")
-    assert [line for line in logged() if line.startswith(("guid", "tokens"))] == [
+def test_of_a_text_in_windows_the_first_is_described():
+    lines = described(SentenceExample("train-1", "cat " * 9 + "sat"), PAIR, long_text="windows")
+    assert [line for line in lines if line.startswith(("guid", "tokens"))] == [
         *("guid: train-1", "tokens: [CLS] cat cat cat cat cat cat cat cat [SEP]"),
         *("guid: train-1", "tokens: [CLS] cat ##s sat [SEP] cat [SEP]"),
     ]
 
 
-@pytest.mark.parametrize(("count", "shown"), [(0, 0), (2, 2), (5, 3)])
-def test_only_the_first_examples_are_logged(logged, count, shown):
-    describe(PAIR, SINGLE, PAIR, count=count)
-    assert logged().count("*** Example ***") == shown
+@pytest.mark.parametrize(("count", "shown"), [(0, 0), (3, 3), (7, 5)])
+def test_only_the_first_five_examples_are_described(count, shown):
+    assert described(*[PAIR] * count).count("*** Example ***") == shown
 
 
-def test_five_examples_are_logged_by_default(logged):
-    describe(*[PAIR] * 7)
-    assert logged().count("*** Example ***") == 5
+def test_examples_of_a_split_take_the_place_of_its_earlier_ones(tmp_path):
+    for split, line in (("train", "guid: 1"), ("dev", "guid: 2"), ("train", "guid: 3")):
+        keep_examples(tmp_path, split, ["*** Example ***", line])
+    assert (tmp_path / "examples.txt").read_text() == (
+        "***** train *****\n*** Example ***\nguid: 3\n***** dev *****\n*** Example ***\nguid: 2\n"
+    )
+
+
+def test_the_published_form_counts_examples_as_they_are_written(logged):
+    assert len(list(counted(range(20_001), 20_001))) == 20_001
+    assert logged() == [f"Writing example {number} of 20001" for number in (0, 10_000, 20_000)]
+
+
+def made_variables():
+    return [tf1.get_variable("bert/kernel", [2, 3]), tf1.get_variable("output_bias", [2], tf.float16)]
 
 
 def test_features_and_variables_are_logged_as_the_published_script_does(logged):
     with tf.Graph().as_default():
-        features = {"label_ids": tf1.placeholder(tf.int32, [None]), "input_ids": tf1.placeholder(tf.int32, [None, 4])}
-        variables = [tf1.get_variable("bert/kernel", [2, 3]), tf1.get_variable("output_bias", [2])]
-        log_graph(features, variables, ("bert/kernel",))
+        features = {"label_ids": tf1.placeholder(tf.int32, [None]), "input_ids": tf1.placeholder(tf.int32, [None, None])}
+        log_graph(features, 4, made_variables(), ("bert/kernel",))
     assert logged() == [
         "*** Features ***",
         "  name = input_ids, shape = (?, 4)",
@@ -93,4 +104,15 @@ def test_features_and_variables_are_logged_as_the_published_script_does(logged):
         "**** Trainable Variables ****",
         "  name = bert/kernel:0, shape = (2, 3), *INIT_FROM_CKPT*",
         "  name = output_bias:0, shape = (2,)",
+    ]
+
+
+def test_variables_are_in_a_file_with_their_origin(tmp_path):
+    with tf.Graph().as_default():
+        made_variables()
+        VariablesHook(tmp_path, ("bert/kernel",)).begin()
+    assert [line.split("\t") for line in (tmp_path / "variables.tsv").read_text().splitlines()] == [
+        ["name", "shape", "dtype", "from"],
+        ["bert/kernel", "[2, 3]", "float32", "checkpoint"],
+        ["output_bias", "[2]", "float16", "random"],
     ]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import logging as standard_logging
-import shutil
 from types import SimpleNamespace
 
 import numpy as np
@@ -33,6 +32,17 @@ def train(folder, hooks, steps=6):
     run.train(
         estimator, toy.features(24), run.Training(schedule, log_every_n_steps=1, keep_optimizer_slots=True), seed=1, hooks=hooks
     )
+
+
+def steps_from(start, steps, hook):
+    """Steps of a graph that only counts."""
+    with tf.Graph().as_default():
+        step = tf1.train.get_or_create_global_step()
+        update = step.assign_add(1)
+        scaffold = tf1.train.Scaffold(init_fn=lambda _, session: step.load(start, session))
+        with tf1.train.MonitoredSession(tf1.train.ChiefSessionCreator(scaffold), hooks=[hook]) as session:
+            for _ in range(steps):
+                session.run(update)
 
 
 @pytest.fixture(scope="module")
@@ -127,13 +137,15 @@ def test_training_is_the_same_with_a_trace(traced, tmp_path):
     assert [line["loss"] for line in with_trace] == [line["loss"] for line in without]
 
 
-@pytest.mark.parametrize(("step", "said"), [(9, "the run ended with step 6"), (3, "the run starts with step 7")])
-def test_says_why_there_is_no_trace(traced, tmp_path, caplog, step, said):
-    folder, steps = tmp_path / "out", 6
-    if step == 3:
-        steps = 12
-        shutil.copytree(traced[0], folder, ignore=shutil.ignore_patterns("memory_trace*"))
+def test_says_why_there_is_no_trace_of_a_step_after_the_last(tmp_path, caplog):
     with caplog.at_level(standard_logging.WARNING, "absl"):
-        train(folder, [MemoryTraceHook(folder, step)], steps)
-    assert f"--memory_trace_step={step}: no trace, {said}" in caplog.text
-    assert not (folder / f"memory_trace_step{step}.txt").exists()
+        steps_from(0, 6, MemoryTraceHook(tmp_path, 9))
+    assert "--memory_trace_step=9: no trace, the run ended with step 6" in caplog.text
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_says_why_there_is_no_trace_of_a_step_before_the_first(tmp_path, caplog):
+    with caplog.at_level(standard_logging.WARNING, "absl"):
+        steps_from(6, 2, MemoryTraceHook(tmp_path, 3))
+    assert "--memory_trace_step=3: no trace, the run starts with step 7" in caplog.text
+    assert list(tmp_path.iterdir()) == []

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 
 import numpy as np
@@ -9,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.estimator.model_fn import EVAL, LOGITS, PREDICT, ROWS, TRAIN, LossOptions, Model, make_model_fn
-from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization
+from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization, Update
 from bert_tf.inputs import pipeline
 from bert_tf.modeling import heads
 from bert_tf.tasks import scores
@@ -49,10 +50,31 @@ def pretrained(tmp_path_factory):
     return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
 
 
+@functools.cache
+def training():
+    """Returns the graph of training, and what the Estimator gets; tests read it and run sessions of their own."""
+    with tf.Graph().as_default() as graph:
+        return graph, build(TRAIN)
+
+
 @pytest.fixture(autouse=True)
 def graph():
     with tf.Graph().as_default() as graph:
         yield graph
+
+
+@pytest.fixture
+def learning():
+    """The spec of training, in its graph."""
+    graph, spec = training()
+    with graph.as_default():
+        yield spec
+
+
+@pytest.fixture
+def _without_update(monkeypatch):
+    """Makes no gradients, where the loss alone is looked at."""
+    monkeypatch.setattr(Update, "minimize", lambda _, loss_of, features: (loss_of(features, 0), tf.no_op()))
 
 
 def session():
@@ -80,8 +102,11 @@ def test_the_function_fits_on_a_screen():
 
 
 @pytest.mark.parametrize("mode", [TRAIN, EVAL, PREDICT])
-def test_the_variables_are_the_encoder_s_and_the_head_s(mode):
-    build(mode)
+def test_the_variables_are_the_encoder_s_and_the_head_s(mode, request):
+    if mode == TRAIN:
+        request.getfixturevalue("learning")
+    else:
+        build(mode)
     shapes = {variable.op.name: tuple(variable.shape) for variable in tf1.trainable_variables()}
     assert shapes == {**encoder_shapes(toy.CONFIG), "output_weights": (2, 8), "output_bias": (2,)}
 
@@ -101,7 +126,9 @@ def test_predictions_are_one_logit_for_each_label(labels):
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("mode", [EVAL, TRAIN])
-def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, kind):
+def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, kind, request):
+    if kind != CLASSIFICATION:
+        request.getfixturevalue("_without_update")
     head, label_ids = KINDS[kind]
     spec = build(mode, head=head, label_ids=label_ids, dropout=False)
     with session() as opened:
@@ -109,6 +136,7 @@ def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, ki
     assert loss == pytest.approx(scores.losses(kind, logits, label_ids).mean(), rel=1e-5)
 
 
+@pytest.mark.usefixtures("_without_update")
 @pytest.mark.parametrize("loss_of", [heads.classification_loss, heads.multi_label_loss])
 @pytest.mark.parametrize("mode", [EVAL, TRAIN])
 def test_weights_and_smoothing_are_of_training_alone(graph, mode, loss_of):
@@ -122,46 +150,44 @@ def test_weights_and_smoothing_are_of_training_alone(graph, mode, loss_of):
     assert loss == pytest.approx(evaluate(lambda: loss_of(logits, label_ids, **used)).mean(), rel=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("mode", "names"),
-    [(TRAIN, (LOSS, LEARNING_RATE, GRADIENT_NORM)), (EVAL, (LOGITS, ROWS)), (PREDICT, (LOGITS,))],
-)
+@pytest.mark.parametrize(("mode", "names"), [(EVAL, (LOGITS, ROWS)), (PREDICT, (LOGITS,))])
 def test_what_hooks_fetch_has_its_name(graph, mode, names):
     build(mode)
     assert [graph.get_tensor_by_name(f"{name}:0").op.name for name in names] == list(names)
 
 
-@pytest.mark.parametrize(("mode", "losses"), [(EVAL, 1), (TRAIN, 3)])
-def test_only_training_drops(mode, losses):
-    spec = build(mode)
-    found = losses_at(spec, 0, 1, 2)
-    assert len(set(found)) == losses
+def test_what_hooks_fetch_of_training_has_its_name(learning):
+    names = [LOSS, LEARNING_RATE, GRADIENT_NORM]
+    assert [learning.loss.graph.get_tensor_by_name(f"{name}:0").op.name for name in names] == names
 
 
-def test_an_update_counts_the_step_and_changes_every_weight():
-    spec = build(TRAIN)
+def test_evaluation_drops_nothing():
+    assert len(set(losses_at(build(EVAL), 0, 1, 2))) == 1
+
+
+def test_an_update_counts_the_step_and_changes_every_weight(learning):
     with session() as opened:
         before = opened.run(tf1.trainable_variables())
-        opened.run(spec.train_op)
+        opened.run(learning.train_op)
         after = opened.run(tf1.trainable_variables())
         assert opened.run(tf1.train.get_global_step()) == 1
     unchanged = [v.op.name for v, old, new in zip(tf1.trainable_variables(), before, after) if np.array_equal(old, new)]
     assert unchanged == []
 
 
-def test_an_update_with_a_loss_that_is_no_number_changes_no_weight():
-    spec = build(TRAIN)
+def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(learning):
     poison = tf1.trainable_variables()[-1].assign([np.nan, 0.0])
     with session() as opened:
         opened.run(poison)
         state = tf1.global_variables()
         before = opened.run(state)
         with pytest.raises(tf.errors.InvalidArgumentError, match="the loss or its gradient is not a finite number"):
-            opened.run(spec.train_op)
+            opened.run(learning.train_op)
         after = opened.run(state)
     assert all(old.tobytes() == new.tobytes() for old, new in zip(before, after))
 
 
+@pytest.mark.usefixtures("_without_update")
 def test_pretrained_weights_are_where_training_starts(pretrained):
     build(TRAIN, restore=pretrained)
     with session() as opened:
@@ -171,17 +197,16 @@ def test_pretrained_weights_are_where_training_starts(pretrained):
     assert all(np.array_equal(started[name], expected[name]) for name in expected)
 
 
-def test_dropout_depends_on_seed_and_step_alone():
-    spec = build(TRAIN)
-    found = losses_at(spec, 4, 9, 4)
+def test_dropout_depends_on_seed_and_step_alone(learning):
+    found = losses_at(learning, 4, 9, 4)
     assert found[0] == found[2] != found[1]
 
 
+@pytest.mark.usefixtures("_without_update")
 def test_another_seed_drops_others():
     losses = []
     for seed in (1, 2):
         with tf.Graph().as_default():
-            spec = build(TRAIN, seed=seed)
-            with session() as opened:  # with the same weights: `build` sets the seed of the graph
-                losses.append(float(opened.run(spec.loss)))
+            # With the same weights: `build` sets the seed of the graph.
+            losses += losses_at(build(TRAIN, seed=seed), 0)
     assert losses[0] != losses[1]

@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import subprocess
-import sys
-from pathlib import Path
+import shutil
 
 import numpy as np
 import pytest
@@ -19,9 +17,9 @@ from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.modeling import heads
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization import loss_scale
+from tests import processes
 from tests.estimator import toy
 
-ROOT = Path(__file__).resolve().parents[2]
 SCHEDULE = Schedule(24, 4, 25)  # 150 steps
 ONCE = {"save_checkpoints_steps": 1000}
 
@@ -31,34 +29,40 @@ def pretrained(tmp_path_factory):
     return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
 
 
-def train(folder, dtype, restore, *, schedule=SCHEDULE, **model):
+def train(folder, dtype, restore, *, schedule=SCHEDULE, training=ONCE, **model):
     """Returns the lines of metrics.jsonl."""
     execution = Execution(dtype=dtype)
     scaled = dtype == tf.float16
     model = {"execution": execution, "restore": restore, "loss_scaling": scaled, **model}
-    toy.train(folder, schedule=schedule, training=ONCE, **model)
+    toy.train(folder, schedule=schedule, training=training, **model)
     return toy.metrics_lines(folder)
 
 
-@pytest.mark.parametrize("dtype", [tf.float16, tf.bfloat16], ids=lambda dtype: dtype.name)
-def test_training_in_16_bits_lowers_the_loss(tmp_path, pretrained, dtype):
-    losses = [line["loss"] for line in train(tmp_path, dtype, pretrained)]
+def assert_learned(lines):
+    losses = [line["loss"] for line in lines]
     assert np.mean(losses[:12]) > 0.6
     assert np.mean(losses[-12:]) < 0.3
 
 
-def test_weights_and_moments_stay_float32(tmp_path, pretrained):
-    training = {"keep_optimizer_slots": True}
-    toy.train(tmp_path, execution=Execution(dtype=tf.bfloat16), restore=pretrained, training=training)
-    found = toy.entries(tmp_path)
+def test_training_in_float16_lowers_the_loss_and_reports_the_skipped_steps(tmp_path, pretrained, caplog):
+    with caplog.at_level("INFO"):
+        lines = train(tmp_path, tf.float16, pretrained)
+    assert_learned(lines)
+    assert [line["skipped_steps"] for line in lines[:6]] == [0] * 6
+    assert [text for text in caplog.messages if text.endswith(", skipped steps = 0")][5].startswith("step 6 of 150: loss = ")
+
+
+def test_training_in_bfloat16_lowers_the_loss_and_keeps_weights_and_moments_in_float32(tmp_path, pretrained):
+    training = {**ONCE, "keep_optimizer_slots": True}
+    toy.train(tmp_path, schedule=SCHEDULE, execution=Execution(dtype=tf.bfloat16), restore=pretrained, training=training)
+    assert_learned(toy.metrics_lines(tmp_path))
+    found = toy.entries(tmp_path, SCHEDULE.steps)
+    assert "output_weights/adam_v" in found
     assert {value.dtype for name, value in found.items() if name != "global_step"} == {np.dtype(np.float32)}
 
 
-def test_float16_reports_the_skipped_steps(tmp_path, pretrained, caplog):
-    with caplog.at_level("INFO", logger="absl"):
-        lines = train(tmp_path, tf.float16, pretrained, schedule=Schedule(24, 4, 1))
-    assert [line["skipped_steps"] for line in lines] == [0] * 6
-    assert [text for text in caplog.messages if text.endswith(", skipped steps = 0")][5].startswith("step 6 of 6: loss = ")
+KEPT = {"save_checkpoints_steps": 60, "keep_optimizer_slots": True}
+LONG = {"schedule": Schedule(24, 4, 40), "training": KEPT, "learning_rate": 0.006}  # 240 steps
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +71,7 @@ def overflown(tmp_path_factory, pretrained):
     folder = tmp_path_factory.mktemp("overflown")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(loss_scale, "_INITIAL", 2.0**127)
-        train(folder, tf.float16, pretrained, schedule=Schedule(24, 4, 40), learning_rate=0.006)
+        train(folder, tf.float16, pretrained, **LONG)
     return folder
 
 
@@ -87,10 +91,8 @@ def test_reports_of_skipped_steps_are_json(overflown):
     assert constants == []  # NaN and Infinity, which only Python reads
 
 
-def test_skipped_steps_change_no_weight(tmp_path, pretrained, monkeypatch):
-    monkeypatch.setattr(loss_scale, "_INITIAL", 2.0**127)
-    train(tmp_path, tf.float16, pretrained, schedule=Schedule(24, 4, 1))
-    before, after = toy.random_weights(toy.CONFIG), toy.entries(tmp_path, 6)
+def test_skipped_steps_change_no_weight(overflown):
+    before, after = toy.random_weights(toy.CONFIG), toy.entries(overflown, 60)
     assert [name for name, value in before.items() if value.tobytes() != after[name].tobytes()] == []
 
 
@@ -101,18 +103,14 @@ def test_weights_that_are_no_numbers_fail_in_float16_as_well(tmp_path, epochs):
         train(tmp_path / "out", tf.float16, poisoned, schedule=Schedule(24, 4, epochs))
 
 
-def test_float16_continues_with_its_scale(tmp_path, pretrained, monkeypatch):
-    monkeypatch.setattr(loss_scale, "_INITIAL", 2.0**30)
-    half = {"execution": Execution(dtype=tf.float16), "loss_scaling": True, "restore": pretrained}
-    toy.train(tmp_path, **half)
-    saved = toy.entries(tmp_path, 15)
-    assert saved["loss_scale/scale"] == 2.0 ** (30 - saved["loss_scale/skipped_steps"])
+def test_float16_continues_with_its_scale(overflown, tmp_path, pretrained):
+    folder = shutil.copytree(overflown, tmp_path / "copy")
+    saved = toy.entries(folder, 120)
+    assert saved["loss_scale/scale"] == 2.0 ** (127 - saved["loss_scale/skipped_steps"])
     assert saved["loss_scale/skipped_steps"] > 0
-    for path in tmp_path.glob("model.ckpt-18*"):
-        path.unlink()
-    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-15"\n')
-    toy.train(tmp_path, **half)
-    assert [line["skipped_steps"] for line in toy.metrics_lines(tmp_path)][15] == saved["loss_scale/skipped_steps"]
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-120"\n')
+    lines = train(folder, tf.float16, pretrained, **LONG)
+    assert [line["skipped_steps"] for line in lines][120] == saved["loss_scale/skipped_steps"]
 
 
 XLA_RUN = """
@@ -139,9 +137,9 @@ def train_for_xla(folder, restore, *, xla):
 
 def test_xla_trains_to_the_same_losses_and_compiles_once(tmp_path, pretrained, monkeypatch):
     monkeypatch.setattr(heads, "_DROPOUT_RATE", 0.0)
+    (tmp_path / "run.py").write_text(XLA_RUN)
     environment = {**os.environ, "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit", "XLA_FLAGS": f"--xla_dump_to={tmp_path / 'dump'}"}
-    command = [sys.executable, "-c", XLA_RUN, tmp_path / "xla"]
-    done = subprocess.run(command, cwd=ROOT, timeout=300, env=environment, capture_output=True, text=True, check=False)
+    done = processes.run([tmp_path / "run.py", tmp_path / "xla"], environment=environment)
     assert done.returncode == 0, done.stderr[-2000:]
     # Of each compilation a file: module_0012.cluster_3__..., of which no cluster needs two, as all batches have one shape.
     clusters = [path.name.split(".")[1] for path in (tmp_path / "dump").glob("module_*.before_optimizations.txt")]

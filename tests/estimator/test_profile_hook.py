@@ -106,11 +106,6 @@ def test_the_times_of_recorded_steps_say_nothing_of_the_others(recorded):
     assert (timing["first_steps"], timing["traced_steps"] + timing["steps"]) == (5, 7)
 
 
-def test_micro_batches_take_turns_in_one_phase(tmp_path):
-    phases = json.loads((record(tmp_path, (3, 3), micro_batches=2) / "phases.json").read_text())
-    assert list(phases) == ["steps", "data", "forward and backward", "optimizer", "batch"]
-
-
 def test_a_batch_that_goes_to_a_device_has_a_phase_for_it(tmp_path, recorded):
     """No GPU is at hand: the stamp is added as for one, and the losses stay those of a run without it."""
     phases = json.loads((record(tmp_path, (4, 6), copies=True) / profile_hook.PHASES_FILE).read_text())
@@ -137,9 +132,21 @@ def test_the_copy_is_over_where_every_part_of_the_batch_has_a_reader():
         assert graph.get_operation_by_name(stamps.COPIED).device == "/device:CPU:0"
 
 
-def test_under_nsight_systems_tensorflow_s_profiler_is_left_off(tmp_path):
-    folder = record(tmp_path, (3, 4), environment={"NSYS_PROFILING_SESSION_ID": "1"})
-    assert sorted(path.name for path in folder.iterdir()) == ["chrome_trace_step4.json", "operations.json", "phases.json"]
+@pytest.fixture(scope="module")
+def under_nsight(tmp_path_factory):
+    """Steps 3 to 6, of which two are traced, under Nsight Systems."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profile_hook, "_TRACED", 2)
+        return record(tmp_path_factory.mktemp("nsight"), (3, 6), environment={"NSYS_PROFILING_SESSION_ID": "1"})
+
+
+def test_under_nsight_systems_tensorflow_s_profiler_is_left_off(under_nsight):
+    names = sorted(path.name for path in under_nsight.iterdir())
+    assert names == ["chrome_trace_step6.json", "operations.json", "phases.json"]
+
+
+def test_of_a_long_range_the_last_steps_are_traced(under_nsight):
+    assert tables(under_nsight)[0].steps == 2
 
 
 def test_what_is_learned_does_not_change(tmp_path, recorded):
@@ -164,15 +171,29 @@ def products_of_encoder(rows, phase):
     return sum(row.gflop or 0 for row in rows if row.scope[:2] == ("bert", "encoder") and row.phase == phase) * 1e9
 
 
-@pytest.mark.parametrize("micro_batches", [1, 2])
-def test_operations_of_the_encoder_are_those_counted_by_hand(tmp_path, micro_batches):
+@pytest.fixture(scope="module", params=[1, 2])
+def in_full(request, tmp_path_factory):
+    """Number of micro-batches, and the record of a run that leaves nothing out."""
     plain = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
-    found, rows = tables(record(tmp_path, (3, 5), execution=plain, micro_batches=micro_batches, data=texts_of_one_length()))
+    ways = {"execution": plain, "micro_batches": request.param, "data": texts_of_one_length()}
+    return request.param, record(tmp_path_factory.mktemp("in_full"), (3, 5), **ways)
+
+
+def test_operations_of_the_encoder_are_those_counted_by_hand(in_full):
+    micro_batches, folder = in_full
+    found, rows = tables(folder)
     assert found.steps == 3
     assert products_of_encoder(rows, "forward") == pytest.approx(encoder_flops(TOKENS, micro_batches))
     # Each product has two for its gradients.
     assert products_of_encoder(rows, "backward") == pytest.approx(2 * encoder_flops(TOKENS, micro_batches))
     assert {row.calls for row in rows if row.gflop and row.scope[:2] == ("bert", "encoder")} == {micro_batches}
+
+
+def test_micro_batches_take_turns_in_one_phase(in_full):
+    micro_batches, folder = in_full
+    passes = ["forward", "backward"] if micro_batches == 1 else ["forward and backward"]
+    phases = json.loads((folder / "phases.json").read_text())
+    assert list(phases) == ["steps", "data", *passes, "optimizer", "batch"]
 
 
 def test_what_passes_between_steps_is_no_part_of_a_recorded_step(recorded):
@@ -245,8 +266,3 @@ def test_groups_of_a_real_run_are_scopes_of_variables(recorded):
         "output_weights",
         "watch",
     }
-
-
-def test_of_a_long_range_the_last_steps_are_traced(tmp_path, monkeypatch):
-    monkeypatch.setattr(profile_hook, "_TRACED", 2)
-    assert tables(record(tmp_path, (3, 6)))[0].steps == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 
 import numpy as np
 import pytest
@@ -10,7 +11,6 @@ import pytest
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
-from bert_tf.estimator import hooks, run
 from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
 from tests.estimator import toy, wide
@@ -68,9 +68,9 @@ def test_rows_that_no_batch_used_moved_nevertheless(deferred):
 
 @pytest.fixture(scope="module")
 def corrected(tmp_path_factory, train):
-    """Runs with bias correction, deferred and at once."""
+    """Runs with bias correction: deferred, and at once with the loss scale of float16."""
     adamw = AdamWConfig(bias_correction=True)
-    return [train(tmp_path_factory.mktemp("corrected"), defer_embeddings=defer, adamw=adamw) for defer in (True, False)]
+    return [train(tmp_path_factory.mktemp("corrected"), loss_scaling=scaled, adamw=adamw) for scaled in (False, True)]
 
 
 def test_bias_correction_is_made_up_for_as_well(corrected):
@@ -84,32 +84,17 @@ def test_checkpoints_with_moments_hold_them_for_every_weight_and_nothing_else(de
     assert toy.entries(deferred, step).keys() == {*WEIGHTS, *MOMENTS, "global_step"}
 
 
-@pytest.mark.parametrize("run_of", [0, 1], ids=["deferred", "at once"])
+@pytest.mark.parametrize("run_of", [0, 1], ids=["deferred", "at once and scaled"])
 def test_the_last_checkpoint_holds_what_is_trained_and_the_step(corrected, run_of):
     assert toy.entries(corrected[run_of], LAST).keys() == {*WEIGHTS, "global_step"}
 
 
-def test_the_last_checkpoint_of_float16_has_nothing_of_the_loss_scale(tmp_path, train):
-    train(tmp_path, loss_scaling=True)
-    assert toy.entries(tmp_path, LAST).keys() == {*WEIGHTS, "global_step"}
-    scale = {name for name in toy.entries(tmp_path, 28) if name.startswith("loss_scale/")}
-    assert toy.entries(tmp_path, 28).keys() == {*WEIGHTS, *MOMENTS, *scale, "global_step"}
-    assert len(scale) == 3  # a run that continues needs it
-
-
-def test_a_run_that_failed_after_a_checkpoint_continues_bit_for_bit(tmp_path, monkeypatch, train, deferred):
-    class Failing(hooks.ProgressHook):
-        def after_run(self, run_context, run_values):
-            super().after_run(run_context, run_values)
-            if self.step == 13:
-                raise RuntimeError("as if the machine had failed")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(run, "ProgressHook", Failing)
-        with pytest.raises(RuntimeError, match="as if"):
-            train(tmp_path, keep=True)
-    train(tmp_path, keep=True)
-    found, expected = toy.entries(tmp_path, LAST), toy.entries(deferred, LAST)
+def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred):
+    folder = shutil.copytree(deferred, tmp_path / "copy")
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-14"\n')
+    train(folder, keep=True)
+    assert {path.stem for path in folder.glob("*.index")} == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
+    found, expected = toy.entries(folder, LAST), toy.entries(deferred, LAST)
     assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
 
 

@@ -81,9 +81,15 @@ def test_a_step_that_is_saved_again_has_its_later_time(tmp_path, now):
     assert [json.loads(line)["seconds"] for line in (tmp_path / CLOCK_FILE).read_text().splitlines()] == [12.0]
 
 
-@pytest.mark.parametrize("text", [None, "", "{", '{"step": 10}\n', "[]\n"])
-def test_a_clock_that_is_lost_leaves_the_step(tmp_path, text):
+NO_NUMBER = '{"step": 10, "seconds": null, "training_seconds": 1}\n'
+
+
+@pytest.mark.parametrize("text", [None, "", "{", '{"step": 10}\n', "[]\n", NO_NUMBER, NO_NUMBER.replace("null", '"soon"')])
+def test_a_clock_that_is_lost_leaves_the_step(tmp_path, now, text):
     if text is not None:
         (tmp_path / CLOCK_FILE).write_text(text)
     evaluated(tmp_path, 0.9)
     assert reached(tmp_path) == (10, None, None)
+    process(tmp_path, now, [20], start=10)
+    evaluated(tmp_path, 0.1, 0.9)
+    assert reached(tmp_path) == (20, None, None)  # the time from step 10 on would be too little

@@ -29,7 +29,8 @@ def test_nothing_but_results_is_in_the_folder(finished):
     folder, _ = finished
     names = {re.sub(r"ckpt-\d+.*|tfevents.*", "*", path.name) for path in folder.iterdir()}
     assert names == {
-        *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "features"),
+        *("bert_config.json", "checkpoint", "eval", "eval_results.json", "eval_results.txt", "events.out.*", "examples.txt"),
+        *("features", "variables.tsv"),
         *("metrics.jsonl", "model.*", "predictions.tsv", "report.html", "run_config.json", "submission", "test_results.tsv"),
         *("timing.json", "vocab.txt", "wrong_examples.jsonl"),
     }
@@ -68,24 +69,17 @@ def test_test_results_are_the_probabilities_in_the_published_form(finished):
 @pytest.mark.parametrize(
     "line",
     [
-        *("*** Example ***", "guid: train-1", "tokens: [CLS] ", "input_ids: 2 ", "*** Features ***"),
-        *(
-            "**** Trainable Variables ****",
-            "embeddings:0, shape = (34, 8), *INIT_FROM_CKPT*",
-            "***** Running training *****",
-        ),
-        *("  Num examples = 40", "  Batch size = 8", "  Num steps = 60", "***** Running evaluation *****"),
-        *("***** Eval results *****", "  eval_accuracy = ", "***** Running prediction *****", "step 60 of 60: loss = "),
+        *("***** Running training *****", "  Num examples = 40", "  Batch size = 8", "  Num steps = 60"),
+        *("step 60 of 60: loss = ", "***** Running evaluation *****", "***** Eval results *****", "  eval_accuracy = "),
+        "***** Running prediction *****",
     ],
 )
-def test_the_log_has_the_published_lines(finished, line):
+def test_the_log_says_what_is_done(finished, line):
     assert line in finished[1].stderr
 
 
-def test_every_line_of_the_log_is_this_package_s(finished):
-    modules = "|".join(path.stem for path in (commands.PROJECT / "bert_tf").rglob("*.py"))
-    ours = rf"[IW]\d{{4}} [\d:.]+ +\d+ ({modules})\.py:\d+\]"
-    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(ours, line)]
+def test_every_line_of_the_log_has_its_form(finished):
+    strangers = [line for line in finished[1].stderr.splitlines() if not re.match(r"\d\d:\d\d:\d\d ", line)]
     assert strangers == []
 
 
@@ -106,12 +100,3 @@ def test_a_trained_folder_is_enough_to_evaluate_and_predict(copy, project):
     result = commands.run(flags)
     assert result.returncode == 0, result.stderr
     assert {name: (copy / name).read_text() for name in kept} == kept
-
-
-@pytest.mark.parametrize("do", ["do_eval", "do_predict"])
-def test_without_a_checkpoint_there_are_no_results(tmp_path, project, do):
-    result = commands.run(project.flags(tmp_path / "out", **{do: True}))
-    assert result.returncode == 2
-    [error] = commands.errors(result)
-    assert error.startswith(f"error: {tmp_path}/out: no trained checkpoint; train first (--do_train), or name its folder with")
-    assert not (tmp_path / "out" / "eval_results.txt").exists()

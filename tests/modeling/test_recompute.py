@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 
 import numpy as np
 import pytest
@@ -38,19 +39,28 @@ def encode(config, execution, *lengths, tokens):
     return bert(*inputs, config, execution, first_only=True).pooled
 
 
-def learn(execution, *, optimized):
-    """Returns pooled vectors and the gradients of their squares by variable; with dropout."""
-    config = session_config()
-    config.graph_options.rewrite_options.disable_meta_optimizer = not optimized
-    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+@functools.cache
+def graph_of(execution):
+    """Returns a graph, what initializes it, and what is learned there: pooled vectors and the gradients of their squares."""
+    with tf.Graph().as_default() as graph:
         dropout = Dropout(1, tf1.placeholder_with_default(np.int64(5), []))
         pooled = encode(CONFIG, dataclasses.replace(execution, dropout=dropout), 7, 4, 1, tokens=7)
         variables = {variable.op.name: variable for variable in tf1.trainable_variables()}
         gradients = tf.gradients(tf.square(pooled), list(variables.values()))
+        learned = pooled, dict(zip(variables, map(tf.convert_to_tensor, gradients)))
         weights = random_weights(CONFIG)
         starts = {variable.initial_value: weights[name] for name, variable in variables.items()}
-        session.run(tf1.global_variables_initializer(), starts)
-        return session.run((pooled, dict(zip(variables, map(tf.convert_to_tensor, gradients)))))
+        return graph, (tf1.global_variables_initializer(), starts), learned
+
+
+def learn(execution, *, optimized):
+    """Returns pooled vectors and the gradients of their squares by variable; with dropout."""
+    config = session_config()
+    config.graph_options.rewrite_options.disable_meta_optimizer = not optimized
+    graph, initialize, learned = graph_of(execution)
+    with tf1.Session(graph=graph, config=config) as session:
+        session.run(*initialize)
+        return session.run(learned)
 
 
 @pytest.mark.parametrize("way", WAYS)

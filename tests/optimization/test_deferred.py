@@ -96,43 +96,55 @@ def assert_moments_agree(found, step, config):
         np.testing.assert_array_less(np.abs(got - want), MOMENTS_AGREE * size + 1e-30)
 
 
-class Run:
-    """A graph and a session with a table whose updates are put off."""
+class Table:
+    """A graph with a table whose updates are put off."""
 
-    def __init__(self, config, *, start=START, step=0, peak=PEAK) -> None:
+    def __init__(self, config, shape, peak) -> None:
         self.graph = tf.Graph()
         with self.graph.as_default():
-            self._step = tf1.train.get_or_create_global_step()
-            self._ids, self._upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
+            self.global_step = tf1.train.get_or_create_global_step()
+            self.ids, self.upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
             rate_at = functools.partial(learning_rate, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
-            self.deferred = DeferredTable(config, rate_at, self._step.read_value(), total_steps=STEPS)
+            self.deferred = DeferredTable(config, rate_at, self.global_step.read_value(), total_steps=STEPS)
             with tf1.variable_scope("bert/embeddings"):
-                table = tf1.get_variable("word_embeddings", start.weights.shape)
-                self._read = self.deferred.lookup(table, self._ids)
-            gradient = tf.gradients(self._read, self.deferred.gradient_source, self._upstream)[0]
-            self.update = self.deferred.apply(tf.convert_to_tensor(gradient))
-            with tf.control_dependencies([self.update]):
-                self._train = self._step.assign_add(1, read_value=False)
-            self._make_current = self.deferred.make_current()
+                table = tf1.get_variable("word_embeddings", shape)
+                self.read = self.deferred.lookup(table, self.ids)
+            gradient = tf.gradients(self.read, self.deferred.gradient_source, self.upstream)[0]
+            with tf.control_dependencies([self.deferred.apply(tf.convert_to_tensor(gradient))]):
+                self.train = self.global_step.assign_add(1, read_value=False)
+            self.make_current = self.deferred.make_current()
             variables = {v.op.name.rpartition("/")[2]: v for v in tf1.global_variables()}
-            self._state = State(*(variables[name] for name in ("word_embeddings", "adam_m", "adam_v")))
-            self._current_at = tf1.local_variables()[0]
-            values = {v.initial_value: value for v, value in zip((*self._state, self._step), (*start, step))}
-            globally, locally = tf1.global_variables_initializer(), tf1.local_variables_initializer()
+            self.state = State(*(variables[name] for name in ("word_embeddings", "adam_m", "adam_v")))
+            self.current_at = tf1.local_variables()[0]
+            self.starts = [variable.initial_value for variable in (*self.state, self.global_step)]
+            self.initialize = tf1.global_variables_initializer(), tf1.local_variables_initializer()
+
+
+made = functools.cache(Table)
+
+
+class Run:
+    """A session with a table whose updates are put off; tests that add to its graph have one of their own."""
+
+    def __init__(self, config, *, start=START, step=0, peak=PEAK, make=made) -> None:
+        self.table = make(config, start.weights.shape, peak)
+        self.graph, self.deferred = self.table.graph, self.table.deferred
+        globally, locally = self.table.initialize
         self._session = tf1.Session(graph=self.graph)
-        self._session.run(globally, values)
+        self._session.run(globally, dict(zip(self.table.starts, (*start, step))))
         self._session.run(locally)  # after the checkpoint, as in a MonitoredSession
 
     def step(self, batch) -> np.ndarray:
         """Trains; returns what was read."""
-        return self._session.run([self._read, self._train], {self._ids: batch.ids, self._upstream: batch.upstream})[0]
+        table = self.table
+        return self._session.run([table.read, table.train], {table.ids: batch.ids, table.upstream: batch.upstream})[0]
 
     def make_current(self) -> State:
-        self._session.run(self._make_current)
-        return self._session.run(self._state)
+        self._session.run(self.table.make_current)
+        return self._session.run(self.table.state)
 
     def current_at(self) -> np.ndarray:
-        return self._session.run(self._current_at)
+        return self._session.run(self.table.current_at)
 
 
 def operations_before(operation):
@@ -242,11 +254,11 @@ def test_a_row_that_occurs_twice_is_read_twice_and_updated_once_by_the_sum():
 
 
 def test_a_micro_batch_finds_its_rows_among_those_of_the_batch():
-    run = Run(AdamWConfig())
+    run = Run(AdamWConfig(), make=Table)
     with run.graph.as_default():
         read = run.deferred.lookup(run.deferred.table, tf.constant([7, 4, 7]))
         gradient = tf.convert_to_tensor(tf.gradients(read, run.deferred.gradient_source)[0])
-    found, by_row = run._session.run([read, gradient], {run._ids: [4, 9, 7, 4]})
+    found, by_row = run._session.run([read, gradient], {run.table.ids: [4, 9, 7, 4]})
     np.testing.assert_array_equal(found, START.weights[[7, 4, 7]])
     np.testing.assert_array_equal(by_row[:, 0], [1, 0, 2])  # of rows 4, 9 and 7
 

@@ -38,8 +38,6 @@ class Cell(NamedTuple):
 
 
 GRID = (
-    Cell(64, 2, 64, 16, {}),
-    Cell(128, 3, 32, 4, {}),
     Cell(128, 3, 256, 4, {"padding": 0.5}),
     Cell(256, 3, 64, 8, {}),
     Cell(128, 3, 128, 8, {"recompute": True}),
@@ -48,6 +46,8 @@ GRID = (
     Cell(128, 2, 128, 8, dataclasses.asdict(PUBLISHED)),
 )
 WIDER = (
+    Cell(64, 2, 64, 16, {}),
+    Cell(128, 3, 32, 4, {}),
     *(Cell(hidden, layers, 128, 8, {}) for hidden, layers in ((64, 1), (64, 6), (192, 4), (384, 6), (512, 2))),
     *(Cell(128, 4, tokens, 8, {}) for tokens in (16, 64, 256, 384)),
     *(Cell(128, 4, 64, batch, {}) for batch in (1, 4, 16, 64)),

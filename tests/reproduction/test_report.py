@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bert_tf.reproduction.facts import GTX1060
+from bert_tf.reproduction.forms import FormFound
 from bert_tf.reproduction.report import Distribution, Report, to_markdown
 from bert_tf.reproduction.verdicts import Row
 
@@ -16,6 +17,16 @@ def test_rows_are_a_table():
         "| ------------- | --------- | ---- | ------- | ------ |",
         "| steps         | 917       | 917  | equal   |        |",
         "| eval_accuracy | 0.8504902 | 0.25 | outside | a \\| b |",
+    ]
+
+
+def test_forms_of_lines_are_a_table_of_their_own():
+    found = [FormFound("guid: dev-4", 5, "equal", ""), FormFound("CPU Frequency", 0, "not comparable", "other words")]
+    assert to_markdown(Report(GTX1060, "python x", ROWS, {}, {}, found)).splitlines()[-4:] == [
+        "|               | lines here | verdict        | reason      |",
+        "| ------------- | ---------- | -------------- | ----------- |",
+        "| guid: dev-4   | 5          | equal          |             |",
+        "| CPU Frequency | 0          | not comparable | other words |",
     ]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from bert_tf.config import BertConfig
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
+from bert_tf.reproduction.forms import MISSING, FormFound
 from bert_tf.reproduction.measured import Device, Measured, Outcome, Shown
 from bert_tf.reproduction.verdicts import EQUAL, NOT_COMPARABLE, OUTSIDE, WITHIN, compare
 
@@ -54,18 +55,7 @@ SAME = Measured(
     shown={"dev-1": Shown({INPUT_IDS: IDS}, "yes", 1), "dev-2": Shown({TOKENS: WORDS}, "no", 0)},
     features={"input_ids": (None, 5), "input_mask": (None, 5), "label_ids": (None,)},
     variables={**PUBLISHED.variables, "bert/embeddings/word_embeddings": Variable((50, 768))},
-    log=[
-        "*** Example ***",
-        "guid: dev-1",
-        "tokens: [CLS] rain salt [SEP]",
-        "input_ids: 2 5 6 3 0",
-        "label: yes (id = 1)",
-        "***** Eval results *****",
-        "  eval_accuracy = 0.75",
-        "  eval_loss = 0.5313762",
-        "  global_step = 10",
-        "  loss = 0.5313762",
-    ],
+    forms=(FormFound("guid: dev-4", 5, EQUAL, ""), FormFound("CPU Frequency", 0, NOT_COMPARABLE, "other words")),
     device=Device("GPU", "NVIDIA GeForce GTX 1060 6GB", 5175),
 )
 
@@ -100,8 +90,8 @@ def test_the_same_run_is_equal_in_every_row():
         (with_outcome(examples_per_second=37.4), "examples/s", OUTSIDE),
         (with_outcome(examples_per_second=99.0), "examples/s", WITHIN),
         (with_outcome(steps_per_second=3.1), "steps/s", OUTSIDE),
-        ({"log": SAME.log[:-1]}, "forms of log lines", OUTSIDE),
-        ({"log": [line.replace("dev-1", "1") for line in SAME.log]}, "forms of log lines", OUTSIDE),
+        ({"forms": [*SAME.forms, FormFound("loss = 0.5313762", 0, MISSING, "")]}, "forms of log lines", OUTSIDE),
+        ({"num_train_steps": 10}, "steps", EQUAL),
         ({"features": {"input_ids": (None, 5)}}, "feature names", OUTSIDE),
         ({"features": {"input_ids": (None, 6), "label_ids": (None,)}}, "feature shapes", OUTSIDE),
     ],
@@ -176,9 +166,9 @@ RESULTS = {"eval_accuracy", "eval_loss", "examples/s", "steps/s"}
         ({"device": Device("CPU", "Xeon")}, {"examples/s", "steps/s", "GPU memory, MB"}, "other hardware: Xeon"),
         ({"device": Device("GPU", "GTX 1060")}, {"GPU memory, MB"}, "--gpu_memory_limit_mb=5175 sets it"),
         (
-            {"features": {"input_ids": (None, None), "label_ids": (None,)}},
-            {"feature shapes"},
-            "batches are padded to their longest example; with --published_layout to the limit",
+            {"num_train_steps": 4, **with_outcome(steps=4)},
+            {"steps", "eval_accuracy", "eval_loss"},
+            "other length: --num_train_steps=4, published 10",
         ),
     ],
 )

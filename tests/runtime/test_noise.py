@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from bert_tf.runtime.noise import quiet_before_import, quiet_python
+from bert_tf.runtime.noise import hear_python, quiet_before_import, quiet_python
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
@@ -32,11 +32,35 @@ def test_silences_the_libraries_unless_the_user_says_otherwise(monkeypatch, befo
     assert os.environ[LEVEL] == after
 
 
-@pytest.mark.parametrize(("level", "heard"), [(logging.WARNING, False), (logging.ERROR, True)])
-def test_warnings_of_loggers_are_silent_and_errors_are_not(loggers, level, heard):
+DEPRECATED = "From x.py:1: Estimator (from y) is deprecated and will be removed in a future version.\nInstructions: none"
+
+
+@pytest.mark.parametrize(
+    ("level", "message", "quiet", "published"),
+    [
+        (logging.INFO, "Graph was finalized.", 0, 1),
+        (logging.WARNING, DEPRECATED, 0, 1),
+        (logging.WARNING, "Collective ops may deadlock", 1, 1),
+        (logging.INFO, "Initialize variable bert/pooler/dense/bias:0 from checkpoint c with d", 0, 0),
+        (logging.INFO, "Saving dict for global step 5: global_step = 5, loss = 0.7", 0, 0),
+        (logging.ERROR, "out of memory", 1, 1),
+    ],
+)
+@pytest.mark.usefixtures("loggers")
+def test_what_tensorflow_says_is_heard_where_it_says_something(level, message, quiet, published, caplog):
+    for hear, heard in ((quiet_python, quiet), (hear_python, published), (quiet_python, quiet)):
+        caplog.clear()
+        with warnings.catch_warnings(), caplog.at_level("INFO"):
+            hear()
+            logging.getLogger("tensorflow").log(level, message)
+        assert len(caplog.messages) == heard
+
+
+@pytest.mark.usefixtures("loggers")
+def test_warnings_of_h5py_are_silent():
     with warnings.catch_warnings():
         quiet_python()
-    assert [logger.isEnabledFor(level) for logger in loggers] == [heard, heard]
+    assert not logging.getLogger("h5py").isEnabledFor(logging.WARNING)
 
 
 @pytest.mark.parametrize(

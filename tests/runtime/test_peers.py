@@ -19,6 +19,7 @@ from bert_tf.errors import DeviceError
 from bert_tf.runtime import peers
 from bert_tf.runtime.cluster import Cluster, Worker
 from bert_tf.runtime.peers import Patience, Watch
+from tests import processes
 
 QUICK = Patience(first=20, report=10, again=0.02, answer=0.1, settle=0.05)
 LONG = 10  # seconds until a test fails
@@ -364,18 +365,18 @@ def test_the_process_ends_though_its_main_thread_hangs():
 TENSORFLOW = """
 import sys, tensorflow as tf
 server = tf.distribute.Server({"worker": ["127.0.0.1:" + sys.argv[1]]}, job_name="worker", task_index=0)
-print("up", flush=True)
-sys.stdin.read()
+print("server is up", file=sys.stderr, flush=True)
+server.join()
 """
 
 
 @pytest.fixture(scope="module")
-def tensorflow_server():
+def tensorflow_server(tmp_path_factory):
     """A process with TensorFlow's own server, and its port."""
-    port = free_port()
-    command = [sys.executable, "-c", TENSORFLOW, str(port)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as started:
-        assert started.stdout.readline() == "up\n"
+    port, path = free_port(), tmp_path_factory.mktemp("server") / "server.py"
+    path.write_text(TENSORFLOW)
+    with processes.start([path, str(port)]) as started:
+        started.wait_for("server is up")
         yield started, port
         started.kill()
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import types
 
 import pytest
@@ -217,14 +218,17 @@ def lacks_kernel(node: tf1.NodeDef) -> bool:
     reason="this TensorFlow is built without kernels for a GPU",
 )
 @pytest.mark.parametrize(
-    "optimization", [{}, {"defer_embeddings": False, "adamw": AdamWConfig(fused=False)}, {"loss_scaling": True}]
-)
-@pytest.mark.parametrize(
-    "function", [whole("/GPU:1", DEVICES), device_function(parse("embeddings:/GPU:0,encoder:/GPU:1,head:/GPU:1"), DEVICES)]
+    ("function", "optimization"),
+    [
+        (whole("/GPU:1", DEVICES), {}),
+        (whole("/GPU:1", DEVICES), {"defer_embeddings": False, "adamw": AdamWConfig(fused=False)}),
+        (whole("/GPU:1", DEVICES), {"loss_scaling": True}),
+        (device_function(parse("embeddings:/GPU:0,encoder:/GPU:1,head:/GPU:1"), DEVICES), {}),
+    ],
 )
 def test_a_gpu_has_kernels_for_all_of_training(function, optimization):
     """Without soft placement an operation without a kernel ends the run; nothing here needs a GPU."""
-    config = BertConfig.tiny()
+    config = dataclasses.replace(BertConfig.tiny(), num_hidden_layers=1)
     model = Model(config, HeadSpec(2), optimization=Optimization(0.1, 2, 9, **optimization))
     with tf.Graph().as_default() as graph, graph.device(function):
         shapes = {field.name: field.shape(None, None) for field in SENTENCE_FIELDS}
@@ -237,5 +241,5 @@ def test_a_gpu_has_kernels_for_all_of_training(function, optimization):
         definition = graph.as_graph_def()
     bodies = [definition.node, *(body.node_def for body in definition.library.function)]
     on_gpu = [node for nodes in bodies for node in nodes if "GPU" in node.device]
-    assert len(on_gpu) > 1000
+    assert len(on_gpu) > 700
     assert not [(node.name, node.op) for node in on_gpu if lacks_kernel(node)]

@@ -109,6 +109,12 @@ def test_columns_by_number_mean_that_there_is_no_header(task):
     assert made.examples("", "train")[0] == SentenceExample("train-1", "x", "z", "1")
 
 
+@pytest.mark.parametrize("columns", ["1,3", "1, 3"])
+def test_several_columns_by_number_mean_it_too(task, columns):
+    made = task("a\t0\tb\nc\t1\td\nc\t0\td\n", "train.tsv", text_a=columns, label_column="2")
+    assert texts(made) == [("a b", None), ("c d", None), ("c d", None)]
+
+
 def test_columns_by_number_below_a_header(task):
     assert texts(task("n,m\nx,1\ny,0\n", text_a="1", label_column="2", has_header=True)) == [("x", None), ("y", None)]
 

@@ -233,10 +233,20 @@ def test_a_csv_row_of_several_lines_counts_by_its_first(write):
     assert rows(write(b'x,y\n"a\nb",1\nc,2\n', "a.csv"), "y") == [(2, ["1"]), (4, ["2"])]
 
 
-@pytest.mark.parametrize("cell", [b'"never closed', b'"closed" early'])
-def test_wrong_quotes_are_named(write, cell):
+@pytest.mark.parametrize(
+    ("cell", "remedy"),
+    [
+        (b'"never closed', "close the quote that begins in this row"),
+        (b'"closed" early', "put a cell that holds a quote in quotes, and double the quote"),
+        (b"old\rMac", "a carriage return alone ends no line: put its cell in quotes, or convert the file"),
+    ],
+)
+def test_what_is_no_csv_is_named_with_what_to_do(write, cell, remedy):
     path = write(b"sentence,label\nfine,0\n" + cell + b",1\nfine,0\n", "a.csv")
-    assert message_of(path, "sentence").startswith(f"{path}:3: not CSV: ")
+    message = message_of(path, "sentence")
+    assert message.startswith(f"{path}:3: not CSV: ")
+    assert f"; {remedy}" in message
+    assert " - do you" not in message  # Python's advice to programmers
 
 
 def test_a_cell_may_be_a_long_document(write):

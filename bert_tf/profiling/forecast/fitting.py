@@ -16,6 +16,8 @@ MEBIBYTE = 1 << 20
 # Of the memory of a GPU that tensors of other sizes have cut into pieces that nobody can use.
 FRAGMENTED = 0.05
 
+HOSTED = "--place=embeddings:/CPU:0"
+
 _LARGEST_BATCH = 1 << 16
 
 
@@ -108,7 +110,7 @@ def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
         ("--recompute", {"recompute": True}),
         ("--precision=bfloat16", {"precision": "bfloat16" if BYTES[options.precision] == FLOAT else options.precision}),
         (f"--freeze={written(half_frozen)}", {"frozen": half_frozen}),
-        ("--place=embeddings:/CPU:0", {"host_embeddings": True}),
+        (HOSTED, {"host_embeddings": True}),
         ("--pack_tokens", {"pack_tokens": True}),
         ("--lean_gradients", {"lean_gradients": True}),
         ("--skip_unread", {"skip_unread": True}),

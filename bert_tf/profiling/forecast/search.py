@@ -60,7 +60,7 @@ class _Change(NamedTuple):
 
 
 def cheapest(config: BertConfig, asked: Step, *, memory: int) -> list[Combination]:
-    """Returns combinations that fit, the cheapest first; none of them has a flag that it could do without.
+    """Returns combinations that fit, the cheapest first; each needs all of its flags.
 
     Args:
       config: sizes of the model.
@@ -68,7 +68,7 @@ def cheapest(config: BertConfig, asked: Step, *, memory: int) -> list[Combinatio
       memory: of the device, in bytes.
     """
     search = _Search(config, asked, memory)
-    return search.exact() or search.changed()
+    return search.exact() or search.changed() or search.hosted()
 
 
 class _Search:
@@ -78,8 +78,8 @@ class _Search:
     def exact(self) -> list[Combination]:
         """Returns what leaves the result as it is; of two combinations of which one has more kinds of flags, the other."""
         found: list[Combination] = []
-        for combination in sorted(self._exact_for(self._asked, ()), key=lambda it: len(it.flags)):
-            if not any(_kinds(other) < _kinds(combination) for other in found):
+        for combination in sorted(self._exact_for(self._asked, ()), key=lambda it: (len(it.flags), it.slowdown)):
+            if not any(_kinds(other) <= _kinds(combination) for other in found):
                 found.append(combination)
         return sorted(found, key=_cost)
 
@@ -98,27 +98,43 @@ class _Search:
                     found[names] = best._replace(changes=tuple(kind.name for kind in some))
         return list(found.values())
 
+    def hosted(self) -> list[Combination]:
+        """Returns what fits with the embeddings in the memory of the host, where they can be and are not yet."""
+        if self._asked.options.host_embeddings or self._asked.options.replicas > 1:
+            return []
+        found = cheapest(self._config, _with(self._asked, host_embeddings=True), memory=self._memory)
+        return [combination._replace(flags=(fitting.HOSTED, *combination.flags)) for combination in found]
+
     def _exact_for(self, step: Step, flags: tuple[str, ...]) -> Iterator[Combination]:
         """Yields for each way to compute a step the fewest parts with which it fits."""
-        off = {name: True for name in _LAYOUT if not getattr(step.options, name)}
-        layouts = [{}, off] if off else [{}]
-        recomputes = [{}, {"recompute": True}] if not step.options.recompute else [{}]
-        for layout, recompute in itertools.product(layouts, recomputes):
-            changed = {**layout, **recompute}
-            options = dataclasses.replace(step.options, **changed)
+        off = [name for name in _LAYOUT if not getattr(step.options, name)]
+        recomputes = [[], ["recompute"]] if not step.options.recompute else [[]]
+        for layout, recompute in itertools.product([[], off] if off else [[]], recomputes):
             options = fitting.fewest_parts(
-                self._config, tokens=step.tokens, batch_size=step.batch_size, memory=self._memory, options=options
+                self._config,
+                tokens=step.tokens,
+                batch_size=step.batch_size,
+                memory=self._memory,
+                options=dataclasses.replace(step.options, **dict.fromkeys([*layout, *recompute], True)),
             )
             if options is not None:
                 parts = options.micro_batches
                 again = [f"--gradient_accumulation_steps={parts}"] if parts != self._asked.options.micro_batches else []
-                done = Step(step.tokens, step.batch_size, options)
+                done = self._without_needless(Step(step.tokens, step.batch_size, options), layout)
+                on = [name for name in layout if getattr(done.options, name)]
                 yield Combination(
-                    (*flags, *(f"--{name}" for name in changed), *again),
+                    (*flags, *(f"--{name}" for name in [*on, *recompute]), *again),
                     (),
                     self._peak(done),
                     slowdown(self._config, self._asked, done),
                 )
+
+    def _without_needless(self, step: Step, layout: Sequence[str]) -> Step:
+        """Returns a step that fits without those of some options that it does not need for that."""
+        for name in layout:
+            without = _with(step, **{name: False})
+            step = without if self._peak(without) <= fitting.usable(self._memory) else step
+        return step
 
     def _mildest(self, kinds: Sequence[_Change]) -> list[_Level] | None:
         """Returns the mildest levels of all of these changes with which a step fits; None where the harshest do not."""

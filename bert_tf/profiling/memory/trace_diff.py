@@ -1,4 +1,4 @@
-"""Two traces beside each other."""
+"""Two traces side by side."""
 
 from __future__ import annotations
 

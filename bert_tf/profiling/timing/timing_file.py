@@ -15,6 +15,7 @@ from bert_tf.profiling.timing.wall_clock import Account
 
 TIMING_FILE = "timing.json"
 WALL = "wall"  # its part on the wall time
+SAVING = "saving"  # its part on checkpoints
 
 
 def exists(folder: str | os.PathLike[str]) -> bool:
@@ -33,11 +34,25 @@ def add_account(folder: str | os.PathLike[str], account: Account) -> None:
     Raises:
       OutputError: the file cannot be written.
     """
+    add(folder, WALL, dataclasses.asdict(account))
+
+
+def add(folder: str | os.PathLike[str], name: str, values: Mapping[str, Any]) -> None:
+    """Adds a part, in the place of an earlier one of its name.
+
+    Args:
+      folder: of the run.
+      name: of the part.
+      values: what it holds.
+
+    Raises:
+      OutputError: the file cannot be written.
+    """
     try:
-        values = dict(documents.json_value(files.read_text(Path(folder) / TIMING_FILE)))
+        earlier = dict(documents.json_value(files.read_text(Path(folder) / TIMING_FILE)))
     except (OSError, ValueError, TypeError):  # it is missing or damaged
-        values = {}
-    _write(folder, {**values, WALL: dataclasses.asdict(account)})
+        earlier = {}
+    _write(folder, {**earlier, name: values})
 
 
 def _write(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> None:

@@ -51,15 +51,25 @@ def test_what_leaves_the_result_as_it_is_goes_first_and_by_its_time():
     assert found[0].slowdown < found[1].slowdown
 
 
+def options_of(combination):
+    """Returns what the flags of a combination that changes no result turn on."""
+    named = (flag.removeprefix("--").partition("=") for flag in combination.flags)
+    values = {name: int(value) if value else True for name, _, value in named}
+    return {"micro_batches" if name == "gradient_accumulation_steps" else name: value for name, value in values.items()}
+
+
 def test_no_combination_has_a_flag_that_it_could_do_without():
-    found = search.cheapest(LARGE, Step(512, 32, PUBLISHED), memory=12000 * MEBIBYTE)
-    layout = "--pack_tokens --skip_unread --lean_gradients --fused_adam"
+    asked, memory = dataclasses.asdict(PUBLISHED), 12000 * MEBIBYTE
+    found = search.cheapest(LARGE, Step(512, 32, PUBLISHED), memory=memory)
     kinds = [flag.partition("=")[0] for flag in flags(found)]
     assert kinds == [
-        f"{layout} --gradient_accumulation_steps",
-        f"{layout} --recompute",
+        "--lean_gradients --fused_adam --gradient_accumulation_steps",
+        "--fused_adam --recompute",
         "--recompute --gradient_accumulation_steps",
     ]
+    for needed in map(options_of, found):
+        assert fits(LARGE, 512, 32, memory, **{**asked, **needed})
+        assert not any(fits(LARGE, 512, 32, memory, **{**asked, **needed, name: asked[name]}) for name in needed)
 
 
 def test_changes_are_combined_where_none_is_enough_alone():
@@ -92,6 +102,15 @@ def test_a_shorter_sequence_has_no_fewer_real_tokens():
 def test_a_smaller_batch_has_no_more_parts_than_examples():
     step = search._smaller(Step(128, 32, ComputeOptions(micro_batches=16, replicas=2)), 8)
     assert (step.batch_size, step.options.micro_batches) == (8, 4)
+
+
+def test_embeddings_go_to_the_host_where_nothing_else_fits():
+    asked, memory = Step(128, 8, ComputeOptions()), 400 * MEBIBYTE
+    (found,) = search.cheapest(BASE, asked, memory=memory)
+    assert found.flags == ("--place=embeddings:/CPU:0", "--freeze=embeddings,0-11")
+    assert fits(BASE, 128, 8, memory, host_embeddings=True, frozen=frozenset({"embeddings", *range(12)}))
+    several = asked._replace(options=dataclasses.replace(asked.options, replicas=2))
+    assert search.cheapest(BASE, several, memory=memory) == []
 
 
 def test_nothing_is_said_to_help_where_nothing_does():

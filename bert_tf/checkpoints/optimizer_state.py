@@ -1,0 +1,110 @@
+"""What a run needs to go on from a checkpoint, beside the weights; deleted when a newer checkpoint is whole on disk.
+
+OUTPUT_DIR/optimizer/moments-N holds the optimizer's moments at step N, rows-N the word vectors whose updates are put off. Both
+are in TensorFlow's format, and written before model.ckpt-N: a checkpoint that lacks its moments has had them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Iterable
+from pathlib import Path
+
+from bert_tf import atomic
+from bert_tf.checkpoints import values
+from bert_tf.checkpoints.reader import CheckpointReader
+
+FOLDER = "optimizer"
+
+_MOMENT = "/adam_m"  # how names of first moments end
+
+
+def moments(checkpoint: str) -> str:
+    """Returns the name of the moments of a checkpoint, whether they exist or not."""
+    return _beside(checkpoint, "moments")
+
+
+def rows(checkpoint: str) -> str:
+    """Returns the name of the word vectors that belong to a checkpoint, whether they exist or not."""
+    return _beside(checkpoint, "rows")
+
+
+def _beside(checkpoint: str, kind: str) -> str:
+    path = Path(checkpoint)
+    return str(path.parent / FOLDER / f"{kind}-{path.name.rpartition('-')[2]}")
+
+
+def exists(prefix: str) -> bool:
+    """Whether there is a file of this name."""
+    return Path(f"{prefix}.index").is_file()
+
+
+def is_inside(checkpoint: str) -> bool:
+    """Whether a checkpoint itself holds the moments, as with --keep_optimizer_slots."""
+    return any(name.endswith(_MOMENT) for name in CheckpointReader(checkpoint).shapes)
+
+
+def problem_of(checkpoint: str) -> str | None:
+    """Reads the moments of a whole checkpoint; returns why training cannot go on with them, None where it can."""
+    if not is_inside(checkpoint) and not exists(moments(checkpoint)):
+        place = f"{FOLDER}/{Path(moments(checkpoint)).name}"
+        return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
+    found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
+    return next(filter(None, found), None)
+
+
+def delete(checkpoint: str) -> None:
+    """Deletes what belongs to a checkpoint whose save has failed: it may fill the disk."""
+    for path in _files((moments(checkpoint), rows(checkpoint))):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def _files(prefixes: Iterable[str]) -> list[Path]:
+    return [part for prefix in prefixes for part in Path(prefix).parent.glob(f"{Path(prefix).name}.*")]
+
+
+def size(checkpoint: str) -> int:
+    """Returns the bytes of a checkpoint and of what belongs to it."""
+    return sum(path.stat().st_size for path in _all_files(checkpoint))
+
+
+def prune(newest: str, kept: Iterable[str]) -> None:
+    """Deletes what belongs to other checkpoints, once the newest one is on the disk: the power may fail.
+
+    Args:
+      newest: a whole checkpoint.
+      kept: checkpoints that keep what belongs to them.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    names = {Path(name(checkpoint)).name for checkpoint in kept for name in (moments, rows)}
+    own = Path(newest).parent / FOLDER
+    with atomic.readable_errors(own):
+        found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
+        others = [path for path in found if path.name.partition(".")[0] not in names]
+        if others:
+            to_disk(newest)
+        for path in others:  # an index first: data without one are no checkpoint
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        if len(others) == len(found):
+            with contextlib.suppress(OSError):  # a network disk keeps the name of what somebody reads
+                own.rmdir()
+
+
+def _all_files(checkpoint: str) -> list[Path]:
+    return _files((checkpoint, moments(checkpoint), rows(checkpoint)))
+
+
+def to_disk(checkpoint: str) -> None:
+    """Returns when a checkpoint and what belongs to it, with their names, outlive a loss of power."""
+    paths = _all_files(checkpoint)
+    for path in [*paths, *{path.parent for path in paths}]:
+        number = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)

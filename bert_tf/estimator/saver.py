@@ -1,0 +1,170 @@
+"""How a run is saved and restored: weights in the checkpoint, all that only training needs in files beside it.
+
+Saving changes nothing in the run: word vectors whose updates are put off are written as they are, made current for the
+checkpoint, and read back. So the weights do not depend on when checkpoints are saved, which may go by the clock.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from absl import logging
+
+from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints.saved import problem_of
+from bert_tf.estimator.update import BEFORE_SAVING
+from bert_tf.optimization.deferred import DEFERRED
+
+tf1 = tf.compat.v1
+
+_ALL = 2**31 - 1  # checkpoints; TensorFlow's own 0 lists only the newest, and what is not in the list is deleted later
+
+
+@dataclasses.dataclass
+class Saving:
+    """What saving has cost a run so far.
+
+    Attributes:
+      checkpoints: saved.
+      bytes: written.
+      seconds: spent.
+      last: seconds of the last.
+    """
+
+    checkpoints: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    last: float = 0.0
+
+    def add(self, size: int, seconds: float) -> None:
+        """Counts a checkpoint."""
+        self.checkpoints += 1
+        self.bytes += size
+        self.seconds += seconds
+        self.last = seconds
+
+
+class RunSaver(tf1.train.Saver):
+    """Saves weights and step, before the last step moments and put-off word vectors beside them.
+
+    Attributes:
+      saving: what it has cost.
+      bytes: what a checkpoint of the run takes, all in all.
+    """
+
+    def __init__(self, saving: Saving, *, total_steps: int, keep_slots: bool = False, keep_max: int = 5) -> None:
+        """Adds what saves and restores the variables of the current graph.
+
+        Args:
+          saving: is told what it costs.
+          total_steps: the last step, which needs no moments.
+          keep_slots: whether checkpoints hold the moments themselves, the last included.
+          keep_max: how many are kept; 0 for all.
+        """
+        weights = [*tf1.trainable_variables(), tf1.train.get_global_step()]
+        names = {variable.name for variable in weights}
+        moments = [variable for variable in tf1.global_variables() if variable.name not in names]
+        rows = tf1.get_collection(DEFERRED)
+        saved = [*weights, *moments] if keep_slots else weights
+        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True)
+        self._weights = _saver(weights) if keep_slots else self
+        self._moments, self._rows = _saver(moments), _saver(rows)
+        self._total = total_steps
+        self._keep_slots = keep_slots
+        self._restored: str | None = None
+        self.saving = saving
+        self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows))
+
+    def save(self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any) -> str:
+        """Saves the run, and deletes what older checkpoints needed to go on when all is on the disk."""
+        began = time.monotonic()
+        prefix = f"{save_path}-{global_step}"
+        goes_on = global_step < self._total
+        try:
+            if goes_on:
+                _write(self._rows, sess, optimizer_state.rows(prefix))
+            sess.run(tf1.get_collection(BEFORE_SAVING))
+            if goes_on and not self._keep_slots:
+                _write(self._moments, sess, optimizer_state.moments(prefix))
+            super().save(sess, save_path, global_step, **settings)
+        except BaseException:
+            if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
+                optimizer_state.delete(prefix)
+            raise
+        if goes_on:
+            _read(self._rows, sess, optimizer_state.rows(prefix))
+        optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
+        self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
+        return prefix
+
+    def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
+        """Deletes a checkpoint that is one too many, once the newest is on the disk: the power may fail."""
+        if self.last_checkpoints:
+            optimizer_state.to_disk(self.last_checkpoints[-1])
+        super()._MaybeDeleteOldCheckpoints(*arguments, **settings)
+
+    def restore(self, sess: tf1.Session, save_path: str) -> None:
+        """Restores weights and moments; `restore_rows` has to follow when the session is there."""
+        tf1.train.Saver.restore(self._weights, sess, save_path)
+        _read(self._moments, sess, save_path if optimizer_state.is_inside(save_path) else optimizer_state.moments(save_path))
+        self._restored = save_path
+
+    def restore_rows(self, session: tf1.Session) -> None:
+        """Restores put-off word vectors where the checkpoint has some; else they are as it holds them.
+
+        When each was last updated is a local variable, which a session initializes after `restore`.
+        """
+        if not self._restored or self._rows.saver_def is None:
+            return
+        rows = optimizer_state.rows(self._restored)
+        if optimizer_state.exists(rows):
+            _read(self._rows, session, rows)
+        else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
+            logging.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
+
+
+def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:
+    return tf1.train.Saver(list(variables), sharded=True, max_to_keep=None, allow_empty=True)
+
+
+def _write(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
+    if saver.saver_def is not None:  # of no variables there is none
+        Path(prefix).parent.mkdir(exist_ok=True)  # where the run's own folder was deleted, that is an error
+        saver.save(session, prefix, write_meta_graph=False, write_state=False)
+
+
+def _read(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:
+    if saver.saver_def is not None:
+        session.run(saver.saver_def.restore_op_name, {saver.saver_def.filename_tensor_name: prefix})
+
+
+class SaverHook(tf1.train.SessionRunHook):
+    """Has the session of a run saved and restored by a `RunSaver`.
+
+    Attributes:
+      saving: what it has cost.
+    """
+
+    def __init__(self, **settings: Any) -> None:
+        """Prepares the saver.
+
+        Args:
+          **settings: those of `RunSaver`.
+        """
+        self._settings = settings
+        self.saving = Saving()
+
+    def begin(self) -> None:
+        """Takes the place of the saver that the Estimator would use."""
+        self._saver = RunSaver(self.saving, **self._settings)
+        tf1.get_collection_ref(tf1.GraphKeys.SAVERS)[:] = [self._saver]
+
+    def after_create_session(self, session: tf1.Session, coord: Any) -> None:
+        """Completes what was restored."""
+        del coord
+        self._saver.restore_rows(session)

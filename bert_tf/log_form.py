@@ -1,0 +1,70 @@
+"""The log of a command, in one of two forms: short, for people, or that of the published script.
+
+What absl logs is in both. A line that only one form has goes to that form's logger.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+import threading
+
+from absl import logging as absl_logging
+from absl.logging import converter
+from tqdm import tqdm
+
+FORMS = SHORT, PUBLISHED = ("short", "published")
+
+short = logging.getLogger("bert_tf.log.short")
+published = logging.getLogger("bert_tf.log.published")
+
+
+def choose(form: str) -> None:
+    """Has the lines of one form appear, and those of the other not."""
+    short.disabled, published.disabled = form != SHORT, form != PUBLISHED
+
+
+def set_up(form: str, verbosity: int) -> None:
+    """Writes the log to standard error; a second call takes the place of the first.
+
+    Args:
+      form: SHORT has the time before a line; PUBLISHED what absl has: level, time, thread, file and line.
+      verbosity: absl's; above 0 both forms say where a line comes from.
+    """
+    choose(form)
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        if isinstance(handler, (_AboveBar, absl_logging.ABSLHandler)):
+            root.removeHandler(handler)
+    of_tensorflow = logging.getLogger("tensorflow")
+    for own in [found for found in of_tensorflow.handlers if type(found) is logging.StreamHandler]:
+        of_tensorflow.removeHandler(own)  # imported before, as in a notebook, TensorFlow writes each line itself too
+    tqdm.set_lock(threading.RLock())  # its own is for processes too, of which a system without fork says that it leaks
+    handler = _AboveBar()
+    handler.setFormatter(_Plain() if form == SHORT and verbosity <= 0 else absl_logging.PythonFormatter())
+    root.addHandler(handler)
+    absl_logging.set_verbosity(verbosity)
+    absl_logging.get_absl_logger().setLevel(logging.NOTSET)  # what counts is the root, as for all loggers
+    root.setLevel(converter.absl_to_standard(verbosity))
+
+
+class _AboveBar(logging.Handler):
+    """Writes lines to standard error; a progress bar that is there stays below them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            with tqdm.external_write_mode(sys.stderr):
+                print(self.format(record), file=sys.stderr, flush=True)  # noqa: T201
+        except Exception:
+            self.handleError(record)
+
+
+class _Plain(logging.Formatter):
+    """Time and text: 12:34:56 warning: ..."""
+
+    def __init__(self) -> None:
+        super().__init__(datefmt="%H:%M:%S")
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  (logging's name)
+        level = "" if record.levelno <= logging.INFO else f"{record.levelname.lower()}: "
+        return f"{self.formatTime(record, self.datefmt)} {level}{record.message}"
