@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+import sys
 from typing import NamedTuple
 
 from bert_tf.runtime import nvidia
@@ -14,7 +16,7 @@ HIDING = "CUDA_VISIBLE_DEVICES"
 _DRIVER = "libcuda.so.1"
 # By CUDA's major version: what TensorFlow 2.15 loads before it uses a GPU (seen with LD_DEBUG=libs and a driver that is a
 # stub); without one of them it uses none. NCCL is compiled in; libcurand is not asked for.
-_LIBRARIES = {
+CUDA_LIBRARIES = {
     "12": (
         "libcudart.so.12",
         "libcublas.so.12",
@@ -25,6 +27,7 @@ _LIBRARIES = {
         "libcudnn.so.8",
     )
 }
+_REPAIRED = {"2.15.0": "2.15.1"}  # and-cuda of the first asks for wheels of TensorRT that cannot be had (tensorflow#66517)
 _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibility, table 1
 
 
@@ -130,7 +133,9 @@ def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
 
 
 def _install(facts: Facts) -> str:
-    return f"pip install tensorflow[and-cuda]=={facts.build.version}"
+    """Returns a line that a shell takes, whichever shell and environment it is."""
+    version = _REPAIRED.get(facts.build.version, facts.build.version)
+    return f"{shlex.quote(sys.executable)} -m pip install 'tensorflow[and-cuda]=={version}'"
 
 
 def _no_driver(facts: Facts) -> Cause | None:
@@ -160,6 +165,6 @@ def _old_driver(facts: Facts) -> Cause | None:
 
 
 def _no_libraries(facts: Facts) -> Cause | None:
-    needed = _LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
+    needed = CUDA_LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
     problems = nvidia.not_loaded(needed, facts.build.folder)
     return Cause("no_cuda_libraries", f"cannot load {', '.join(problems)}", _install(facts)) if problems else None

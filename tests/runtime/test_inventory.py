@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import shlex
+import sys
 
 import pytest
 import tensorflow as tf
@@ -13,7 +15,7 @@ from bert_tf.runtime.build import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
 
 A100 = {"device_name": "NVIDIA A100", "compute_capability": (8, 0)}
-ADVICE = "pip install tensorflow[and-cuda]==2.15.1"
+ADVICE = f"{shlex.quote(sys.executable)} -m pip install 'tensorflow[and-cuda]==2.15.1'"
 
 
 @pytest.fixture
