@@ -14,6 +14,7 @@ from bert_tf import documents
 from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.runtime import cuda_driver
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.text_table import table
 
@@ -160,6 +161,8 @@ def _built(inventory: Inventory) -> str:
         parts[1] = f"built for CUDA {build.cuda_version} and cuDNN {build.cudnn_version}"
     if inventory.driver_version:
         parts.append(f"NVIDIA driver {inventory.driver_version}")
+    if inventory.driver_status:
+        parts.append(cuda_driver.described(inventory.driver_status))
     return ", ".join(parts)
 
 

@@ -7,13 +7,13 @@ import shlex
 import sys
 from typing import NamedTuple
 
-from bert_tf.runtime import nvidia
+from bert_tf.runtime import cuda_driver, nvidia
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.nvidia import Gpu, System
 
 HIDING = "CUDA_VISIBLE_DEVICES"
 
-_DRIVER = "libcuda.so.1"
+_NO_DEVICE = 100  # of cuInit
 # By CUDA's major version: what TensorFlow 2.15 loads before it uses a GPU (seen with LD_DEBUG=libs and a driver that is a
 # stub); without one of them it uses none. NCCL is compiled in; libcurand is not asked for.
 CUDA_LIBRARIES = {
@@ -46,7 +46,8 @@ class Cause:
     remedy: str
 
 
-LEFT_OUT = Cause("hidden_by_flags", "left out by --visible_gpus or --num_gpus", "name it in --visible_gpus")
+_CHOOSING = "--visible_gpus, --num_gpus, --device, --place or --strategy=one_device"
+LEFT_OUT = Cause("hidden_by_flags", f"left out by {_CHOOSING}", "name it in --visible_gpus")
 _UNKNOWN = Cause("unknown", "TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
 _NOT_FOUND = Cause(
     "no_gpu_found",
@@ -128,7 +129,7 @@ def _forbidden() -> Cause | None:
 def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
     if not facts.build.is_cuda_build:
         return (Cause("no_cuda_build", "this TensorFlow is built without CUDA", _install(facts)),)
-    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _no_libraries(facts))
+    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _not_started(facts), _no_libraries(facts))
     return tuple(cause for cause in found if cause)
 
 
@@ -139,7 +140,7 @@ def _install(facts: Facts) -> str:
 
 
 def _no_driver(facts: Facts) -> Cause | None:
-    problems = nvidia.not_loaded([_DRIVER], facts.build.folder)
+    problems = nvidia.not_loaded([cuda_driver.LIBRARY], facts.build.folder)
     if not problems:
         return None
     reason = f"no NVIDIA driver: cannot load {problems[0]}"
@@ -162,6 +163,14 @@ def _old_driver(facts: Facts) -> Cause | None:
         return None
     reason = f"the driver is {facts.system.driver_version}, CUDA {cuda} needs {oldest} or newer"
     return Cause("driver_too_old", reason, f"install driver {oldest} or newer")
+
+
+def _not_started(facts: Facts) -> Cause | None:
+    number = cuda_driver.status()
+    if not number or (number == _NO_DEVICE and (facts.hiding is not None or not facts.system.gpus)):  # which is named by itself
+        return None
+    said = cuda_driver.answer(number)
+    return Cause("driver_does_not_start", f"{cuda_driver.described(number)}: {said.meaning}", said.remedy)
 
 
 def _no_libraries(facts: Facts) -> Cause | None:
