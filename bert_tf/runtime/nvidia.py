@@ -86,7 +86,7 @@ def other_processes() -> tuple[Process, ...]:
     said = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = _query("compute-apps", _OF_PROCESSES).stdout
-    rows = re.findall(r"^(\d+), *(.*), *([^,]+)$", said, re.MULTILINE)  # a name may have commas
+    rows = re.findall(r"^(\d+), *(.*), *([^,\n]+)$", said, re.MULTILINE)  # a name may have commas
     found = (Process(int(pid), Path(name).name, _number(memory)) for pid, name, memory in rows)
     return tuple(process for process in found if process.pid != os.getpid())
 

@@ -32,6 +32,8 @@ def tokens(config: BertConfig, *, length: int, memory: int, number: int = FLOAT,
 def peak(config: BertConfig, *, examples: int, length: int, number: int = FLOAT) -> int:
     """Returns the bytes at the peak of a forward pass, beside weights: nothing is kept from one layer to the next.
 
+    Of BERT-Base a trace has 0.56 of it at lengths of 16 to 512, where one operation computes at a time; a GPU is given several.
+
     Args:
       config: sizes of the model.
       examples: of the batch.
