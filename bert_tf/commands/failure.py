@@ -114,6 +114,8 @@ def _out_of_memory(error: BaseException) -> str | None:
     if not isinstance(error, (MemoryError, *_of_tensorflow("ResourceExhaustedError"))):
         return None
     said = _message(error)
+    if "device:GPU" in str(error):
+        return f"out of memory on the GPU: {said}; lower the batch size or --max_seq_length, or end what else computes there"
     remedy = "lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
     return f"out of memory on the host{f': {said}' if said else ''}; {remedy}"
 

@@ -138,6 +138,8 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
     logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
+    if machine.gpu_memory is not None:
+        logging.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
         logging.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
     wants_cpu = settings.visible_gpus == "none" or settings.num_gpus == 0

@@ -118,6 +118,12 @@ def test_a_list_of_devices_that_fails_is_one_line(error):
     assert MEMORY in line
 
 
+def test_memory_of_a_gpu_is_not_that_of_the_host():
+    message = "OOM when allocating tensor with shape[9] on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc"
+    (line,) = failure.failure(tf.errors.ResourceExhaustedError(None, None, message)).lines
+    assert line.startswith(f"out of memory on the GPU: {message}; lower the batch size")
+
+
 @pytest.mark.parametrize("error", [RuntimeError("generator already executing"), ValueError("CUDA_ERROR_UNKNOWN")])
 def test_what_nobody_foresaw_stays_so(error, tmp_path, monkeypatch):
     monkeypatch.setattr(failure, "_FOLDERS", [tmp_path])

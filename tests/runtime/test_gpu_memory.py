@@ -119,3 +119,13 @@ def test_one_device_takes_memory_of_no_other(memory, settings, seen, used):
     plan = machine.plan(DeviceSettings(**settings), environment={})
     assert plan.devices[0] == used
     assert narrowed.strategy == settings.get("strategy")
+
+
+def test_the_log_says_what_there_is_and_which_gpu_it_is(memory, caplog, monkeypatch):
+    caplog.set_level("INFO", logger="absl")
+    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: None)
+    settings = DeviceSettings(device="/GPU:1")
+    memory(BIG, SLICE, device="/GPU:1")
+    machine.describe(machine.set_up(settings, environment={}), settings, {})
+    assert "memory for tensors on each GPU: 9728 MiB" in caplog.text
+    assert "--device=/GPU:1 alone is seen, as /GPU:0" in caplog.text
