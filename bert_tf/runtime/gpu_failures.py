@@ -13,6 +13,7 @@ from typing import NamedTuple
 from bert_tf.runtime import nvidia
 
 _SHOWN = 200  # characters of TensorFlow's own message
+_NAMED = 3  # processes
 _ON_CPU = "--visible_gpus=none computes on the CPU"
 
 
@@ -44,9 +45,9 @@ def explain(message: str) -> str | None:
 
 
 def others() -> str:
-    """Returns which other processes have memory of GPUs, as nvidia-smi knows them; "" for none."""
-    found = nvidia.other_processes()
-    return ", ".join(f"{process.name} (PID {process.pid}) has {process.memory_mb or '?'} MiB" for process in found)
+    """Returns which other processes have most memory of GPUs, as nvidia-smi knows them; "" for none."""
+    most = sorted(nvidia.other_processes(), key=lambda process: process.memory_mb or 0, reverse=True)[:_NAMED]
+    return ", ".join(f"{p.name} (PID {p.pid}) has {p.memory_mb or '?'} MiB of the GPU at {p.address}" for p in most)
 
 
 def _line_around(message: str, position: int) -> str:
@@ -59,7 +60,7 @@ def _make_room() -> str:
     taken = others()
     if taken:
         return f"{taken}: end it, wait, or take another GPU with --visible_gpus"
-    return "nvidia-smi lists who has it; end them, take another GPU with --visible_gpus, or lower --gpu_memory_limit_mb"
+    return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
 
 
 def _kind(pattern: str, meaning: str, remedy: str | Callable[[], str]) -> _Kind:
@@ -83,7 +84,7 @@ _KINDS = (
     ),
     _kind(
         r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
-        r"|uncorrectable (ECC|NVLink)|device-side assert|Unexpected Event status|fallen off the bus|GPU is lost"
+        r"|GPU sync failed|uncorrectable (ECC|NVLink)|device-side assert|Unexpected Event status|fallen off the bus|GPU is lost"
         r"|CUDA_ERROR_(ILLEGAL_\w+|LAUNCH_\w+|MISALIGNED_ADDRESS|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE"
         r"|HARDWARE_STACK_ERROR|ASSERT|EXTERNAL_DEVICE)|CU(DNN|BLAS)_STATUS_(EXECUTION_FAILED|MAPPING_ERROR)",
         "it failed while it computed",
@@ -98,8 +99,9 @@ _KINDS = (
         r"Status: out of memory|CUDA_ERROR_OUT_OF_MEMORY|CU\w+_STATUS_(ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)"
         r"|(create|initialize) (an instance of the )?(cublas|cudnn|cusolver|cufft|blas)|without (BLAS|DNN|FFT) support"
         r"|DNN library is not found|no DNN in stream executor|Blas \w+ launch failed|failed to create CUDA context"
-        r"|EigenAllocator for GPU ran out of memory|Failed to get memory allocator for TF GPU|Failed to alloc scratch buffer",
-        "no memory of the GPU is left for CUDA's libraries, as where another process takes it",
+        r"|Dst tensor is not initialized|EigenAllocator for GPU ran out of memory|Failed to alloc scratch buffer"
+        r"|Failed to get memory allocator for TF GPU",
+        "no memory of the GPU is left, as where another process takes it",
         _make_room,
     ),
     _kind(

@@ -28,4 +28,4 @@ def for_tensors(config: tf1.ConfigProto, used: Collection[str]) -> int | None:
     with tf.Graph().as_default(), tf1.Session(config=config) as session:
         devices = session.list_devices()
     limits = [device.memory_limit_bytes for device in devices if f"/{device.name.rpartition('/')[2]}" in gpus]
-    return min((limit for limit in limits if limit), default=None)
+    return min((limit for limit in limits if limit), default=None)  # 0 is one that is not known

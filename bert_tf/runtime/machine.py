@@ -13,7 +13,7 @@ from bert_tf.runtime import cluster, devices, diagnosis, distribution, gpu_memor
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
 from bert_tf.runtime.placement import DeviceFunction
-from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
 tf1 = tf.compat.v1
 
@@ -31,7 +31,7 @@ class Plan:
       device_function: where each operation goes; None where TensorFlow chooses.
     """
 
-    strategy: str = distribution.ONE_DEVICE
+    strategy: str = ONE_DEVICE
     devices: tuple[str, ...] = ("/device:CPU:0",)
     cluster: Cluster | None = None
     device_function: DeviceFunction | None = None
@@ -39,7 +39,7 @@ class Plan:
     @property
     def replicas(self) -> int:
         """How many take a step together; machines are taken to be alike."""
-        local = 1 if self.strategy == distribution.ONE_DEVICE else len(self.devices)
+        local = 1 if self.strategy == ONE_DEVICE else len(self.devices)
         return local * (len(self.cluster.workers) if self.cluster else 1)
 
 
@@ -101,7 +101,7 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
     newer_gpus.warn(environment)
     name = distribution.choose(settings, usable, machines)
     used, function = _placement(seen)
-    return Plan(name, used or (usable[:1] if name == distribution.ONE_DEVICE else usable), machines, function)
+    return Plan(name, used or (usable[:1] if name == ONE_DEVICE else usable), machines, function)
 
 
 def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:

@@ -15,7 +15,7 @@ _SMI = "nvidia-smi"
 _SMI_SECONDS = 30  # it wakes the driver up, once for each GPU
 _FIELDS = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.free", "driver_version", "compute_cap")
 _FIELDS_OF_OLD = _FIELDS[:-1]  # drivers before 510 know no compute_cap
-_OF_PROCESSES = ("pid", "process_name", "used_memory")
+_OF_PROCESSES = ("pid", "gpu_bus_id", "process_name", "used_memory")
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
 _PCI = Path("/sys/bus/pci/devices")
@@ -74,10 +74,18 @@ class System:
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """A process that computes on a GPU; its memory there in MiB, None where it is not told."""
+    """A process that computes on a GPU.
+
+    Attributes:
+      pid: its number.
+      name: of its program.
+      address: of the GPU on the PCI bus.
+      memory_mb: what it has of the GPU's memory, in MiB; None where it is not told.
+    """
 
     pid: int
     name: str
+    address: str
     memory_mb: int | None = None
 
 
@@ -86,8 +94,8 @@ def other_processes() -> tuple[Process, ...]:
     said = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = _query("compute-apps", _OF_PROCESSES).stdout
-    rows = re.findall(r"^(\d+), *(.*), *([^,\n]+)$", said, re.MULTILINE)  # a name may have commas
-    found = (Process(int(pid), Path(name).name, _number(memory)) for pid, name, memory in rows)
+    rows = re.findall(r"^(\d+), *([^,\n]+), *(.*), *([^,\n]+)$", said, re.MULTILINE)  # a name may have commas
+    found = (Process(int(pid), Path(name).name, _address(bus), _number(memory)) for pid, bus, name, memory in rows)
     return tuple(process for process in found if process.pid != os.getpid())
 
 

@@ -18,6 +18,7 @@ MEMORY, DRIVER, CRASH = (
     "it failed while it computed",
 )
 CODE, BUSY, PEERS = "TensorFlow has no code for this GPU", "another process has it to itself", "GPUs cannot reach each other"
+BUS = "0000:01:00.0"
 
 SAID = {
     "cudaSetDevice() on GPU:0 failed. Status: out of memory": MEMORY,
@@ -31,6 +32,7 @@ SAID = {
     "DNN library is not found.": MEMORY,
     "failed to allocate 23.10GiB from device: CUDA_ERROR_OUT_OF_MEMORY: out of memory": MEMORY,
     "Failed to create cuSolverDN instance.": MEMORY,
+    "Failed copying input tensor from CPU:0 to GPU:0 in order to run Identity: Dst tensor is not initialized.": MEMORY,
     "CUDNN_STATUS_EXECUTION_FAILED": CRASH,
     "CUDNN_STATUS_NOT_SUPPORTED": DRIVER,
     "cudaGetDevice() failed. Status: CUDA driver version is insufficient for CUDA runtime version": DRIVER,
@@ -86,9 +88,16 @@ def test_the_line_that_says_it_is_found_in_a_long_message():
 
 
 def test_the_process_that_has_the_memory_is_named(monkeypatch):
-    monkeypatch.setattr(nvidia, "other_processes", lambda: (Process(4711, "python", 23000), Process(99, "gnome-shell")))
+    others = (Process(99, "gnome-shell", BUS), Process(4711, "python", BUS, 23000))
+    monkeypatch.setattr(nvidia, "other_processes", lambda: others)
     said = gpu_failures.explain("failed to create cublas handle")
-    assert "python (PID 4711) has 23000 MiB, gnome-shell (PID 99) has ? MiB: end it, wait, or take another GPU" in said
+    assert f"; python (PID 4711) has 23000 MiB of the GPU at {BUS}, gnome-shell (PID 99) has ? MiB" in said
+    assert said.endswith(": end it, wait, or take another GPU with --visible_gpus")
+
+
+def test_of_many_processes_those_with_most_memory_are_named(monkeypatch):
+    monkeypatch.setattr(nvidia, "other_processes", lambda: tuple(Process(n, "python", BUS, n) for n in range(1, 9)))
+    assert [f"PID {n})" in gpu_failures.others() for n in range(1, 9)] == [False] * 5 + [True] * 3
 
 
 @pytest.mark.parametrize("kind", [tf.errors.InternalError, tf.errors.UnknownError, tf.errors.NotFoundError])
@@ -98,8 +107,11 @@ def test_in_training_it_is_no_damaged_checkpoint(kind):
 
 
 def test_out_of_memory_names_who_else_takes_it(monkeypatch):
-    monkeypatch.setattr(nvidia, "other_processes", lambda: (Process(4711, "python", 23000),))
-    with pytest.raises(TrainingError, match=r"max_seq_length \(python \(PID 4711\) has 23000 MiB\)$"), readable_errors("out"):
+    monkeypatch.setattr(nvidia, "other_processes", lambda: (Process(4711, "python", BUS, 23000),))
+    with (
+        pytest.raises(TrainingError, match=r"max_seq_length \(python \(PID 4711\) has 23000 MiB of .*\)$"),
+        readable_errors("out"),
+    ):
         raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
 
 
@@ -134,8 +146,15 @@ def test_processes_are_those_of_nvidia_smi_without_this_one(tmp_path, monkeypatc
     machine = FakeMachine(tmp_path, monkeypatch)
     monkeypatch.undo()
     monkeypatch.setenv("PATH", f"{machine.folder}/bin")
-    machine.smi("4711, /usr/bin/python3, 23000", f"{nvidia.os.getpid()}, python, 100", "99, [Not Found], [N/A]", "7, a, b, 1")
-    expected = (Process(4711, "python3", 23000), Process(99, "[Not Found]"), Process(7, "a, b", 1))
+    bus = f"0000{BUS}"
+    rows = (
+        (4711, "/usr/bin/python3", 23000),
+        (nvidia.os.getpid(), "python", 100),
+        (99, "[Not Found]", "[N/A]"),
+        (7, "a, b", 1),
+    )
+    machine.smi(*(f"{pid}, {bus}, {name}, {memory}" for pid, name, memory in rows))
+    expected = (Process(4711, "python3", BUS, 23000), Process(99, "[Not Found]", BUS), Process(7, "a, b", BUS, 1))
     assert nvidia.other_processes() == expected
 
 
