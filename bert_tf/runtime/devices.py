@@ -44,11 +44,10 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
     if not named:  # the CPU
         return dataclasses.replace(settings, visible_gpus="none", num_gpus=None)
     gpus = _chosen_gpus(settings, environment)
-    first, last = (0 if settings.place else min(named)), max(named)
-    if last >= len(gpus):
+    if max(named) >= len(gpus):
         return settings
     everyone = tf.config.list_physical_devices("GPU")
-    seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[first : last + 1])
+    seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(named) : max(named) + 1])
     device = _in_its_gpu(settings.device, settings.virtual_devices)
     return dataclasses.replace(settings, visible_gpus=seen, num_gpus=None, device=device)
 
@@ -156,8 +155,8 @@ def _chosen_gpus(settings: DeviceSettings, environment: Mapping[str, str]) -> li
     chosen = gpus if settings.visible_gpus is None else [gpus[i] for i in _numbers(settings.visible_gpus, gpus, environment)]
     if settings.num_gpus is not None:
         if settings.num_gpus > len(chosen):
-            narrowed = f"{len(chosen)} visible (--visible_gpus={settings.visible_gpus})"
-            problem = narrowed if len(chosen) < len(gpus) else _seen(gpus, environment)
+            fewer = f"{len(chosen)} visible (--visible_gpus={settings.visible_gpus})"
+            problem = fewer if len(chosen) < len(gpus) else _seen(gpus, environment)
             raise DeviceError(f"--num_gpus={settings.num_gpus}: {problem}")
         chosen = chosen[: settings.num_gpus]
     return chosen
