@@ -1,14 +1,24 @@
-.PHONY: run install check test coverage test-slow benchmark-env
+.PHONY: run install check check-gpu test coverage test-slow benchmark-env
 PYTHON ?= python3
 BIN := .venv/bin
 
-run: .venv/runs
+# make run GPU=1 installs CUDA's libraries too, 1.9 GB. NVIDIA is what tells that there is a card.
+NVIDIA = $(wildcard /proc/driver/nvidia /dev/nvidia0) $(shell command -v nvidia-smi)
+RUNS := $(if $(filter-out 0 no false,$(GPU)),.venv/gpu,.venv/runs)
+
+run: $(RUNS)
+	@[ -e .venv/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
+	  || echo "make run: there is an NVIDIA GPU, and CUDA's libraries are not installed: make run GPU=1 trains on it" >&2
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
 install: .venv/develops
 
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
+
+# Whether requirements-gpu.txt can be installed here; it needs the package registry, and installs nothing.
+check-gpu: install
+	$(BIN)/pip install --quiet --dry-run -r requirements-gpu.txt
 
 # Files in their order: sorted by their number of tests, the few long ones would be left for one worker at the end.
 TESTS := -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
@@ -41,6 +51,10 @@ benchmark-env: $(PEERS:%=.peers/%)
 .venv/runs: requirements.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet -r requirements.txt
+	touch $@
+
+.venv/gpu: .venv/runs requirements-gpu.txt
+	$(BIN)/pip install --quiet -r requirements-gpu.txt
 	touch $@
 
 .venv/develops: .venv/runs requirements-dev.txt

@@ -9,6 +9,7 @@ import numpy as np
 
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
+from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
@@ -29,14 +30,14 @@ class Ways:
     Attributes:
       machine: where.
       execution: of the encoder.
-      batching: of the longest input allowed: how to pad.
+      batching: of a model and the longest input allowed: how to pad, and how much at a time.
       precision: name of the number format.
       batch_size: rows at a time; None for as many as suit their lengths.
     """
 
     machine: Machine
     execution: Execution
-    batching: Callable[[int], Batching]
+    batching: Callable[[BertConfig, int], Batching]
     precision: str
     batch_size: int | None
 
@@ -80,7 +81,7 @@ class Computer:
           TrainingError: memory is out.
         """
         trained, ways = self._trained, self._ways
-        batching = ways.batching(trained.max_seq_length)
+        batching = ways.batching(trained.config, trained.max_seq_length)
         logits = self._forward.logits(features, batch_size=ways.batch_size, batching=batching)
         refuse_what_is_no_number(logits, trained.prefix)
         return logits

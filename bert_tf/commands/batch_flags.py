@@ -11,7 +11,7 @@ from bert_tf.batch import job as jobs
 from bert_tf.commands.classifier_flags import CUSTOM, DEVICES, LONG_TEXTS, PRECISIONS
 from bert_tf.commands.flags import Flag
 from bert_tf.errors import FlagError
-from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
 T = TypeVar("T")
 
@@ -27,7 +27,6 @@ COLUMNS = tuple(row for row in CUSTOM if row.name in ("text_a", "text_b", "id_co
 
 JOB = Flag("job", str, None, "YAML or JSON file of a job; flags override what it says")
 
-_ONE_DEVICE = "one_device"
 _OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 MACHINE = (
     Flag("precision", str, "default", f"of matrix products: {', '.join(PRECISIONS)}", None, PRECISIONS),
@@ -48,7 +47,7 @@ def machine_settings(parsed: flags.FlagValues) -> MachineSettings:
     """Returns the values of `MACHINE`; one device computes."""
     values = {row.name: parsed[row.name].value for row in MACHINE}
     precision, verbosity = values.pop("precision"), values.pop("verbosity")
-    return MachineSettings(DeviceSettings(**values, strategy=_ONE_DEVICE), precision, verbosity)
+    return MachineSettings(DeviceSettings(**values, strategy=ONE_DEVICE), precision, verbosity)
 
 
 def given(parsed: flags.FlagValues, rows: Sequence[Flag]) -> dict[str, Any]:

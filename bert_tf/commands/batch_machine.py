@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Mapping
 
 from bert_tf.batch.computer import Ways
 from bert_tf.commands import speed
 from bert_tf.commands.batch_flags import MachineSettings
 from bert_tf.commands.classifier_flags import GROUPS, SpeedSettings
+from bert_tf.config import BertConfig
+from bert_tf.inputs.pipeline import Batching
 from bert_tf.runtime import cluster
 from bert_tf.runtime.machine import describe, set_up
 from bert_tf.runtime.precision import computed
@@ -32,7 +33,10 @@ def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapp
     machine = set_up(settings.devices, environment=alone)
     describe(machine, settings.devices, alone)
     speed.warn(chosen)
-    batching = functools.partial(speed.batching, chosen)
+
+    def batching(config: BertConfig, max_seq_length: int) -> Batching:
+        return speed.eval_batching(chosen, max_seq_length, config, machine)
+
     return Ways(machine, speed.execution(chosen), batching, computed(settings.precision), batch_size)
 
 

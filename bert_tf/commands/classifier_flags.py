@@ -158,7 +158,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         Flag("early_stopping_patience", int, 0, "evaluations in a row without a better one that end training; 0 never", 0),
     ),
     "Evaluation and prediction": (
-        Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1, highest=_MOST_EXAMPLES),
+        Flag("eval_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1, highest=_MOST_EXAMPLES),
         Flag("predict_batch_size", int, None, "the same for prediction", 1, highest=_MOST_EXAMPLES),
         Flag("submission_zip", bool, False, "pack the predictions for GLUE's server into submission.zip"),
     ),

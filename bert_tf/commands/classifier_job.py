@@ -45,7 +45,7 @@ from bert_tf.profiling.timing import diagnosis, timing_file
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.profiling.timing.wall_clock import DATA, DEVICES, EVALUATION, FEATURES, PAGE, PREDICTION, WALL
 from bert_tf.report import wording
-from bert_tf.runtime import gpu_memory, placement
+from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.precision import PRECISIONS, computed, misgiving
@@ -74,14 +74,13 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
     with WALL.span(DEVICES):
         settings = dataclasses.replace(settings, speed=speed.continued(settings.speed, settings.job.output_dir))
         speed.set_up(settings.speed)
-        memory = gpu_memory.for_tensors(settings.devices, environment) if settings.job.do_train else None
         machine = set_up(settings.devices, environment=environment, xla=settings.speed.xla)
         describe_machine(machine, settings.devices, environment)
         speed.warn(settings.speed)
         if settings.job.do_train:
             settings = _deferring(settings, machine)
     with run_folder.writing(settings.job.output_dir) if machine.is_chief else contextlib.nullcontext():
-        return _run(settings, machine, memory, environment)
+        return _run(settings, machine, environment)
 
 
 def _deferring(settings: Settings, machine: Machine) -> Settings:
@@ -90,12 +89,12 @@ def _deferring(settings: Settings, machine: Machine) -> Settings:
     return dataclasses.replace(settings, speed=ways)
 
 
-def _run(settings: Settings, machine: Machine, memory: int | None, environment: Mapping[str, str]) -> int:
+def _run(settings: Settings, machine: Machine, environment: Mapping[str, str]) -> int:
     """Does the job on a machine that is set up; of several machines the chief alone writes to the output folder."""
     job = prepare(settings, machine, environment=environment)
     plan = _check(job)
     if job.settings.job.do_train:
-        job = memory_preflight.fitted(job, memory)
+        job = memory_preflight.fitted(job, machine.gpu_memory)
     if job.settings.job.do_train:
         outcome = _train(job, plan)
         if outcome.stopped_by is not None:
@@ -328,6 +327,11 @@ def _batching(job: Job) -> Batching:
     return speed.batching(job.settings.speed, job.settings.data.max_seq_length)
 
 
+def _eval_batching(job: Job, *, trains: bool = False) -> Batching:
+    settings = job.settings
+    return speed.eval_batching(settings.speed, settings.data.max_seq_length, job.config, job.machine, trains=trains)
+
+
 def _setting(job: Job) -> diagnosis.Setting:
     """Returns what a diagnosis of the run's speed goes by."""
     plan, train, ways, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
@@ -355,7 +359,7 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
     features = {split: _features(job, split) for split in job.splits[DEV]} if job.machine.is_chief else {}
 
     def measure(forward: Forward) -> dict[str, float]:
-        ways = {"batch_size": job.settings.job.eval_batch_size, "batching": _batching(job)}
+        ways = {"batch_size": job.settings.job.eval_batch_size, "batching": _eval_batching(job, trains=True)}
         evaluations = {split: _measured(job, columns, forward.logits(columns, **ways)) for split, columns in features.items()}
         return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
 
@@ -426,4 +430,4 @@ def _predict(job: Job, estimator: run.Estimator) -> None:
 
 def _logits(job: Job, estimator: run.Estimator, features: SentenceFeatures, batch_size: int | None) -> tuple[np.ndarray, int]:
     checkpoint = job.trained.checkpoint if job.trained else None
-    return run.forward(estimator, features, checkpoint, batch_size=batch_size, batching=_batching(job))
+    return run.forward(estimator, features, checkpoint, batch_size=batch_size, batching=_eval_batching(job))

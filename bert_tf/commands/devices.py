@@ -14,14 +14,17 @@ from bert_tf import documents
 from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import DeviceError
+from bert_tf.runtime import cuda_driver, gpu_failures
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.text_table import table
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from bert_tf.runtime.diagnosis import Cause
     from bert_tf.runtime.inventory import Inventory
+    from bert_tf.runtime.machine import Plan
 
 FLAGS = (Flag("json", bool, False, "print one JSON object instead"),)
 VARIABLES = (
@@ -61,11 +64,11 @@ class Choice:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """All that is printed."""
+    """All that is printed; no choice where a GPU fails when devices are set up."""
 
     inventory: Inventory
     environment: Mapping[str, str]
-    choice: Choice
+    choice: Choice | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -100,12 +103,12 @@ def help_text() -> str:
 def as_json(report: Report) -> str:
     """Returns the report as one JSON object."""
     parts = {**dataclasses.asdict(report.inventory), "environment": dict(report.environment)}
-    return documents.to_json({**parts, "choice": dataclasses.asdict(report.choice)}, indent=2)
+    return documents.to_json({**parts, "choice": report.choice and dataclasses.asdict(report.choice)}, indent=2)
 
 
 def describe(report: Report) -> str:
     """Returns the report for people."""
-    inventory, choice = report.inventory, report.choice
+    inventory = report.inventory
     lines = [
         f"TensorFlow {_built(inventory)}",
         f"CPU cores  {inventory.cpus_granted} granted, {inventory.cpus_present} present",
@@ -126,8 +129,7 @@ def describe(report: Report) -> str:
         *_unusable(inventory),
         *_no_gpu(inventory),
         *_environment(report.environment),
-        f"with these flags: strategy {choice.strategy}, {choice.replicas} replica{'' if choice.replicas == 1 else 's'}"
-        f" on {', '.join(choice.devices)}",
+        *_chosen(report.choice),
     ]
     return "\n".join(lines) + "\n"
 
@@ -143,14 +145,28 @@ def _run(settings: Settings) -> int:
     from bert_tf.runtime import inventory, machine, nvidia
 
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
-    chosen = machine.plan(settings.devices, environment=os.environ)
+    choice, problem = _plan(settings.devices, machine.plan)
     report = Report(
         inventory=inventory.take(system, os.environ, left_out=_leaves_out(settings.devices)),
         environment={name: os.environ[name] for name in VARIABLES if name in os.environ},
-        choice=Choice(chosen.strategy, chosen.devices, chosen.replicas),
+        choice=choice,
     )
     print(as_json(report) + "\n" if settings.json else describe(report), end="")
+    if problem:
+        raise DeviceError(problem)
     return 0
+
+
+def _plan(settings: DeviceSettings, make: Callable[..., Plan]) -> tuple[Choice | None, str | None]:
+    """Returns the choice, or why a GPU fails when devices are set up: then the rest of the report tells more."""
+    try:
+        chosen = make(settings, environment=os.environ)
+    except Exception as error:
+        problem = gpu_failures.explain(str(error))
+        if problem is None:
+            raise
+        return None, problem
+    return Choice(chosen.strategy, chosen.devices, chosen.replicas), None
 
 
 def _built(inventory: Inventory) -> str:
@@ -160,6 +176,8 @@ def _built(inventory: Inventory) -> str:
         parts[1] = f"built for CUDA {build.cuda_version} and cuDNN {build.cudnn_version}"
     if inventory.driver_version:
         parts.append(f"NVIDIA driver {inventory.driver_version}")
+    if inventory.driver_status:
+        parts.append(cuda_driver.described(inventory.driver_status))
     return ", ".join(parts)
 
 
@@ -197,6 +215,12 @@ def _causes(causes: Sequence[Cause]) -> Iterator[str]:
     for cause in causes:
         yield cause.reason
         yield f"  -> {cause.remedy}"
+
+
+def _chosen(choice: Choice | None) -> Iterator[str]:
+    if choice is not None:
+        replicas = f"{choice.replicas} replica{'' if choice.replicas == 1 else 's'}"
+        yield f"with these flags: strategy {choice.strategy}, {replicas} on {', '.join(choice.devices)}"
 
 
 def _environment(variables: Mapping[str, str]) -> Iterator[str]:

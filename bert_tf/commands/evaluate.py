@@ -19,7 +19,7 @@ from bert_tf.errors import FlagError
 
 KEYS = (
     Flag("output_dir", str, None, "folder of results.tsv and results.json"),
-    Flag("eval_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+    Flag("eval_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1),
     *MODEL,
 )
 FLAGS = (

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from bert_tf import files
 from bert_tf.errors import BertError, PreflightError
+from bert_tf.runtime import gpu_failures
 
 _UNUSABLE = 2  # something that the user can change
 _INTERNAL = os.EX_SOFTWARE  # 70: what nobody foresaw
@@ -113,6 +114,8 @@ def _out_of_memory(error: BaseException) -> str | None:
     if not isinstance(error, (MemoryError, *_of_tensorflow("ResourceExhaustedError"))):
         return None
     said = _message(error)
+    if "device:GPU" in str(error):
+        return f"out of memory on the GPU: {said}; lower the batch size or --max_seq_length, or end what else computes there"
     remedy = "lower the batch size or --max_seq_length, raise the limit (ulimit -v), or free memory"
     return f"out of memory on the host{f': {said}' if said else ''}; {remedy}"
 
@@ -131,6 +134,13 @@ def _not_installed(error: BaseException) -> str | None:
     if isinstance(error, ModuleNotFoundError):
         return f"{error}: pip install -r requirements.txt"
     return f"{error}; install requirements.txt anew, or raise the limit of memory (ulimit -v) that keeps a library out"
+
+
+def _of_gpu(error: BaseException) -> str | None:
+    """Devices are listed, and sessions made, in many places: TensorFlow says by RuntimeError too what a GPU refuses."""
+    if not isinstance(error, (RuntimeError, *_of_tensorflow("OpError"))):
+        return None
+    return gpu_failures.explain(str(getattr(error, "message", error)))
 
 
 def _refused_by_tensorflow(error: BaseException) -> str | None:
@@ -157,5 +167,6 @@ _FORESEEN: Sequence[Callable[[BaseException], str | None]] = (
     _out_of_memory,
     _odd_name,
     _not_installed,
+    _of_gpu,
     _refused_by_tensorflow,
 )

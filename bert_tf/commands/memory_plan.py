@@ -45,7 +45,7 @@ _AS_IN_TRAINING = (
 _TRAINING = {row.name: row for rows in GROUPS.values() for row in rows}
 FLAGS = (
     Flag("bert_config_file", str, None, "sizes of the model (required)"),
-    Flag("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); TensorFlow logs what it takes", 1),
+    Flag("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); the log of training has it", 1),
     *(_TRAINING[name] for name in _AS_IN_TRAINING),
     Flag("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
     Flag("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),

@@ -21,7 +21,7 @@ from bert_tf.profiling.forecast.effort import Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import forecast
-from bert_tf.runtime import placement
+from bert_tf.runtime import gpu_failures, placement
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
 from bert_tf.tasks.base import SentenceExample
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -52,7 +52,7 @@ def fitted(job: Job, memory: int | None) -> Job:
 
     Args:
       job: what to train.
-      memory: bytes for tensors on each GPU, from `runtime.gpu_memory`; None where it is not known, and nothing is checked.
+      memory: bytes for tensors on each GPU, `Machine.gpu_memory`; None where it is not known, and nothing is checked.
 
     Raises:
       PreflightError: the forecast exceeds the memory by more than its error, and --check_memory is on.
@@ -153,6 +153,8 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
         logging.info("%s (%s)", said, found.moment)
         return
     asked = Step(lengths.tokens, batch_size, options)
+    taken = gpu_failures.others()
+    said += f" ({taken})" if taken else ""
     helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
     largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options)
     named = any("--train_batch_size" in text for text in helps)

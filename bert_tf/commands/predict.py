@@ -18,7 +18,7 @@ from bert_tf.tasks.tables import FORMATS
 KEYS = (
     Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its best, else its newest"),
     Flag("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
-    Flag("predict_batch_size", int, None, "examples at a time; else as many as suit their lengths", 1),
+    Flag("predict_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1),
     Flag("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
     Flag("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,

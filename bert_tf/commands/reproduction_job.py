@@ -78,7 +78,8 @@ def job_settings(settings: Settings, system: System, environment: Mapping[str, s
     """Returns the settings of the classifier; the memory of a GPU that is larger than the published one is limited."""
     published, limit = settings.published, settings.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
-    if limit is None and gpus and (gpus[0].memory_total_mb or 0) > published.gpu_total_mb:
+    # The driver's order is not TensorFlow's, which has the fastest first; a small one that is first has so much anyway.
+    if limit is None and max((gpu.memory_total_mb or 0 for gpu in gpus), default=0) > published.gpu_total_mb:
         limit = published.gpu_limit_mb
     given = [f"--task_name={published.task}", f"--seeds={settings.seeds}", f"--output_dir={settings.output_dir}"]
     given += [f"--data_dir={Path(settings.glue_dir) / published.task}"] if settings.glue_dir else []

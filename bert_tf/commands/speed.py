@@ -7,10 +7,14 @@ import dataclasses
 from absl import logging
 
 from bert_tf.commands.classifier_flags import SpeedSettings
+from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
+from bert_tf.profiling.forecast import forward_peak
+from bert_tf.profiling.forecast.compute_options import BYTES
 from bert_tf.runtime import devices, precision
+from bert_tf.runtime.machine import Machine
 
 _XLA_MULTIPLE = 32  # lengths are rounded up to it: XLA compiles once for each
 _HALF_MULTIPLE = 8  # what Tensor Cores want
@@ -77,3 +81,23 @@ def batching(speed: SpeedSettings, max_seq_length: int) -> Batching:
     """Returns how examples become batches."""
     multiple = _XLA_MULTIPLE if speed.xla else _HALF_MULTIPLE if speed.precision in ("bfloat16", "float16") else 1
     return Batching(None if speed.pad_to_longest else max_seq_length, multiple, max_seq_length, speed.group_by_length)
+
+
+def eval_batching(
+    options: SpeedSettings, max_seq_length: int, config: BertConfig, machine: Machine, *, trains: bool = False
+) -> Batching:
+    """Returns how examples become batches without training: on a GPU as many at a time as its memory holds.
+
+    Args:
+      options: padding, number format.
+      max_seq_length: the longest input allowed.
+      config: of the model.
+      machine: that computes.
+      trains: whether another session trains the model meanwhile.
+    """
+    found = batching(options, max_seq_length)
+    if machine.gpu_memory is None:
+        return found
+    number = BYTES[options.precision]
+    tokens = forward_peak.tokens(config, length=max_seq_length, memory=machine.gpu_memory, number=number, trains=trains)
+    return dataclasses.replace(found, eval_tokens=tokens)

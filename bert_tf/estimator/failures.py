@@ -18,6 +18,7 @@ from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputEr
 from bert_tf.estimator.hooks import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
+from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.peers import START_AGAIN
 
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
@@ -97,12 +98,16 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
         return OutputError(f"{folder}: cannot write: {unwritable[0].strip()[:200]}; the last whole checkpoint is kept")
     if isinstance(error, tf.errors.ResourceExhaustedError):
         batch_size = "--train_batch_size" if progress else "--eval_batch_size, --predict_batch_size"
-        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length")
+        taken = gpu_failures.others()
+        return TrainingError(f"out of memory; lower {batch_size} or --max_seq_length{f' ({taken})' if taken else ''}")
     refusals = [line for line in text.splitlines() if any(refusal in line for refusal in _UNPLACEABLE)]
     if refusals:
         return DeviceError(f"{refusals[0][:300]}; leave out --nosoft_placement, or name another device")
     if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
         return LostPeerError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
+    of_gpu = gpu_failures.explain(text)
+    if of_gpu:
+        return DeviceError(of_gpu)
     if isinstance(error, (tf.errors.DataLossError, tf.errors.NotFoundError, tf.errors.OutOfRangeError)):
         return CheckpointError(f"{folder}: damaged checkpoint: {text.splitlines()[0][:200]}")
     return error

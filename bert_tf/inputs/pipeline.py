@@ -20,7 +20,7 @@ from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose examples are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of examples
-_EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products faster
+_EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products of a CPU faster
 
 # What a batch holds beside its features.
 ROWS = "rows"  # [B] int32, numbers of the examples
@@ -111,12 +111,14 @@ class Batching:
       multiple: lengths are rounded up to a multiple of it, where the longest allowed is not passed.
       longest: the longest allowed.
       group_by_length: trains on examples of similar length together.
+      eval_tokens: of a batch of evaluation on one replica, padding included; None for what suits a CPU.
     """
 
     pad_to: int | None = None
     multiple: int = 1
     longest: int | None = None
     group_by_length: bool = False
+    eval_tokens: int | None = None
 
     def tokens(self, longest_example: int) -> int:
         """Returns the length to pad a batch to."""
@@ -167,10 +169,10 @@ def eval_batches(
     lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
 ) -> Iterator[np.ndarray]:
     """Yields the row numbers of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
-    order = eval_order(lengths)
+    order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
     while start < len(order):
-        size = batch_size or max(1, _EVAL_TOKENS // batching.tokens(int(lengths[order[start]]))) * replicas
+        size = batch_size or max(1, most // batching.tokens(int(lengths[order[start]]))) * replicas
         yield order[start : start + size]
         start += size
 

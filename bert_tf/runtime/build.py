@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterator
 from pathlib import Path
 
 import tensorflow as tf
+
+Capability = tuple[int, int]  # of a GPU: 8.6 is (8, 6)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -17,7 +20,7 @@ class Build:
       is_cuda_build: whether it can compute on NVIDIA's GPUs.
       cuda_version: of the libraries that it loads; None where it loads none.
       cudnn_version: likewise.
-      cuda_compute_capabilities: of GPUs, as sm_50 (compiled for) or compute_80 (and newer).
+      cuda_compute_capabilities: of GPUs, as sm_50 (compiled for) or compute_80 (with PTX, for newer ones, too).
       folder: of the package.
     """
 
@@ -31,8 +34,21 @@ class Build:
     @property
     def lowest_capability(self) -> tuple[int, ...]:
         """The compute capability that a GPU must have."""
-        digits = [name.rpartition("_")[2] for name in self.cuda_compute_capabilities]
-        return min(((int(text[:-1]), int(text[-1])) for text in digits if len(text) > 1 and text.isdecimal()), default=(0, 0))
+        return min((found for _, found in self._targets()), default=(0, 0))
+
+    def has_code_for(self, capability: Capability) -> bool:
+        """Whether a GPU runs kernels as they were compiled: they run on later ones with the same major number."""
+        return any(found[0] == capability[0] and found <= capability for _, found in self._targets())
+
+    def has_source_for(self, capability: Capability) -> bool:
+        """Whether the driver of a GPU can compile the kernels for it, from PTX."""
+        return any(kind == "compute" and found <= capability for kind, found in self._targets())
+
+    def _targets(self) -> Iterator[tuple[str, Capability]]:
+        for name in self.cuda_compute_capabilities:
+            kind, _, digits = name.rpartition("_")
+            if len(digits) > 1 and digits.isdecimal():
+                yield kind, (int(digits[:-1]), int(digits[-1]))
 
 
 def installed() -> Build:

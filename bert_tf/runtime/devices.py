@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -12,14 +13,43 @@ from absl import logging
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
-from bert_tf.runtime import threads
+from bert_tf.runtime import placement, threads
 from bert_tf.runtime.diagnosis import HIDING
-from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
 tf1 = tf.compat.v1
 
 _XLA_ON_CPU = "--tf_xla_cpu_global_jit"
 FORCED_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
+
+
+def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> DeviceSettings:
+    """Has only those GPUs seen that one copy of the model computes on: TensorFlow takes the memory of all that it sees.
+
+    A device that does not exist is left for `placement` to refuse.
+
+    Args:
+      settings: what the user asks for.
+      environment: as for `configure`.
+
+    Returns:
+      The settings; a GPU that --device names is then the only one, and its number changes.
+
+    Raises:
+      DeviceError: as `configure`, or a device is not written as it should be.
+    """
+    named = _named_gpus(settings)
+    if named is None:
+        return settings
+    if not named:  # the CPU
+        return dataclasses.replace(settings, visible_gpus="none", num_gpus=None)
+    gpus = _chosen_gpus(settings, environment)
+    if max(named) >= len(gpus):
+        return settings
+    everyone = tf.config.list_physical_devices("GPU")
+    seen = ",".join(str(everyone.index(gpu)) for gpu in gpus[min(named) : max(named) + 1])
+    device = _in_its_gpu(settings.device, settings.virtual_devices)
+    return dataclasses.replace(settings, visible_gpus=seen, num_gpus=None, device=device)
 
 
 def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -41,7 +71,7 @@ def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple
     try:
         tf.config.set_visible_devices(gpus, "GPU")
         for gpu in gpus:
-            if _grows(settings, environment):
+            if limit is None and _grows(settings, environment):
                 tf.config.experimental.set_memory_growth(gpu, True)
             if limit is not None:
                 part = tf.config.LogicalDeviceConfiguration(memory_limit=limit // settings.virtual_devices)
@@ -101,13 +131,32 @@ def allow_xla_on_cpu() -> None:
         os.environ["TF_XLA_FLAGS"] = f"{flags} {_XLA_ON_CPU}".strip()
 
 
+def _named_gpus(settings: DeviceSettings) -> set[int] | None:
+    """Returns the numbers of the GPUs that one copy of the model computes on, of those chosen; None where each has a copy."""
+    if settings.place:
+        devices = [rule.device for rule in placement.parse(settings.place)]
+        return {0, *(_number(name) // settings.virtual_devices for name in devices if "GPU" in name)}
+    if settings.device:
+        device = placement.normalized(settings.device)
+        return {_number(device) // settings.virtual_devices} if "GPU" in device else set()
+    return {0} if settings.strategy == ONE_DEVICE else None
+
+
+def _in_its_gpu(device: str | None, parts: int) -> str | None:
+    return device and f"/device:GPU:{_number(placement.normalized(device)) % parts}"
+
+
+def _number(device: str) -> int:
+    return int(device.rpartition(":")[2])
+
+
 def _chosen_gpus(settings: DeviceSettings, environment: Mapping[str, str]) -> list[tf.config.PhysicalDevice]:
     gpus = tf.config.list_physical_devices("GPU")
     chosen = gpus if settings.visible_gpus is None else [gpus[i] for i in _numbers(settings.visible_gpus, gpus, environment)]
     if settings.num_gpus is not None:
         if settings.num_gpus > len(chosen):
-            narrowed = f"{len(chosen)} visible (--visible_gpus={settings.visible_gpus})"
-            problem = narrowed if len(chosen) < len(gpus) else _seen(gpus, environment)
+            fewer = f"{len(chosen)} visible (--visible_gpus={settings.visible_gpus})"
+            problem = fewer if len(chosen) < len(gpus) else _seen(gpus, environment)
             raise DeviceError(f"--num_gpus={settings.num_gpus}: {problem}")
         chosen = chosen[: settings.num_gpus]
     return chosen
@@ -149,8 +198,6 @@ def _refuse_contradictions(
     limit = settings.gpu_memory_limit_mb
     if limit is not None and settings.gpu_memory_growth:
         raise DeviceError("--gpu_memory_growth and --gpu_memory_limit_mb exclude each other: a limit is taken at once")
-    if limit is not None and _grows(settings, environment):
-        raise DeviceError(f"--gpu_memory_limit_mb contradicts {FORCED_GROWTH}=true in the environment: unset one of them")
     if settings.gpu_memory_growth and environment.get(FORCED_GROWTH, "").lower() == "false":
         raise DeviceError(f"--gpu_memory_growth contradicts {FORCED_GROWTH}=false in the environment: unset one of them")
     if (limit is not None or settings.gpu_memory_growth) and not gpus:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
+import sys
 from typing import NamedTuple
 
-from bert_tf.runtime import nvidia
+from bert_tf.runtime import cuda_driver, nvidia
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.nvidia import Gpu, System
 
 HIDING = "CUDA_VISIBLE_DEVICES"
 
-_DRIVER = "libcuda.so.1"
+_NO_DEVICE = 100  # of cuInit
 # By CUDA's major version: what TensorFlow 2.15 loads before it uses a GPU (seen with LD_DEBUG=libs and a driver that is a
 # stub); without one of them it uses none. NCCL is compiled in; libcurand is not asked for.
-_LIBRARIES = {
+CUDA_LIBRARIES = {
     "12": (
         "libcudart.so.12",
         "libcublas.so.12",
@@ -25,6 +27,7 @@ _LIBRARIES = {
         "libcudnn.so.8",
     )
 }
+_REPAIRED = {"2.15.0": "2.15.1"}  # and-cuda of the first asks for wheels of TensorRT that cannot be had (tensorflow#66517)
 _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibility, table 1
 
 
@@ -43,7 +46,8 @@ class Cause:
     remedy: str
 
 
-LEFT_OUT = Cause("hidden_by_flags", "left out by --visible_gpus or --num_gpus", "omit the flag, or include the GPU in it")
+_CHOOSING = "--visible_gpus, --num_gpus, --device, --place or --strategy=one_device"
+LEFT_OUT = Cause("hidden_by_flags", f"left out by {_CHOOSING}", "omit the flag, or include the GPU in it")
 _UNKNOWN = Cause("unknown", "TensorFlow does not list it", "set TF_CPP_MIN_LOG_LEVEL=0: TensorFlow says why")
 _NOT_FOUND = Cause(
     "no_gpu_found",
@@ -125,16 +129,18 @@ def _forbidden() -> Cause | None:
 def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
     if not facts.build.is_cuda_build:
         return (Cause("no_cuda_build", "this TensorFlow is built without CUDA", _install(facts)),)
-    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _no_libraries(facts))
+    found = (_no_driver(facts), _driver_down(facts), _old_driver(facts), _not_started(facts), _no_libraries(facts))
     return tuple(cause for cause in found if cause)
 
 
 def _install(facts: Facts) -> str:
-    return f"pip install tensorflow[and-cuda]=={facts.build.version}"
+    """Returns a line that a shell takes, whichever shell and environment it is."""
+    version = _REPAIRED.get(facts.build.version, facts.build.version)
+    return f"{shlex.quote(sys.executable)} -m pip install 'tensorflow[and-cuda]=={version}'"
 
 
 def _no_driver(facts: Facts) -> Cause | None:
-    problems = nvidia.not_loaded([_DRIVER], facts.build.folder)
+    problems = nvidia.not_loaded([cuda_driver.LIBRARY], facts.build.folder)
     if not problems:
         return None
     reason = f"no NVIDIA driver: cannot load {problems[0]}"
@@ -159,7 +165,15 @@ def _old_driver(facts: Facts) -> Cause | None:
     return Cause("driver_too_old", reason, f"install driver {oldest} or newer")
 
 
+def _not_started(facts: Facts) -> Cause | None:
+    number = cuda_driver.status()
+    if not number or (number == _NO_DEVICE and (facts.hiding is not None or not facts.system.gpus)):  # which is named by itself
+        return None
+    said = cuda_driver.answer(number)
+    return Cause("driver_does_not_start", f"{cuda_driver.described(number)}: {said.meaning}", said.remedy)
+
+
 def _no_libraries(facts: Facts) -> Cause | None:
-    needed = _LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
+    needed = CUDA_LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
     problems = nvidia.not_loaded(needed, facts.build.folder)
     return Cause("no_cuda_libraries", f"cannot load {', '.join(problems)}", _install(facts)) if problems else None

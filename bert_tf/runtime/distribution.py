@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from bert_tf.errors import DeviceError
 from bert_tf.runtime.cluster import Cluster
-from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
-ONE_DEVICE, MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "one_device", "mirrored", "multi_worker", "central_storage"
+MIRRORED, MULTI_WORKER, CENTRAL_STORAGE = "mirrored", "multi_worker", "central_storage"
 
 _CROSS_DEVICE_OPS = {
     "nccl": tf.distribute.NcclAllReduce,

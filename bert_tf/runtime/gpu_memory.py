@@ -1,60 +1,31 @@
-"""How much memory TensorFlow will have for tensors on a GPU; to be asked before it takes any."""
+"""How much memory TensorFlow has for tensors on a GPU: what it says itself, once it has decided."""
 
 from __future__ import annotations
 
-import functools
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 
-from bert_tf.runtime import nvidia
-from bert_tf.runtime.diagnosis import HIDING
-from bert_tf.runtime.nvidia import Gpu, System
-from bert_tf.runtime.settings import DeviceSettings
+import tensorflow as tf
 
-_MEBIBYTE = 1 << 20
-# What TensorFlow leaves to the driver and to libraries, in MiB by compute capability (`MinSystemMemory` of its gpu_device.cc).
-_SMALL, _LEFT_ON_SMALL = 2048, 225
-_LEFT = ((7, 500), (8, 1050), (9, 1536))  # for capabilities below
-_LEFT_ON_NEWEST = 1800
+tf1 = tf.compat.v1
 
 
-def for_tensors(settings: DeviceSettings, environment: Mapping[str, str]) -> int | None:
-    """Returns the bytes for tensors on the smallest of the GPUs that are chosen; None where it is not known.
+def for_tensors(config: tf1.ConfigProto, used: Collection[str]) -> int | None:
+    """Returns the bytes for tensors on the smallest of the GPUs that are used; None where none is.
+
+    Has TensorFlow create its devices. Which of the system's GPUs these are, what of a split one it is given, what CUDA itself
+    takes and what is left to others is decided by then, and a later run in the process gets the same answer.
 
     Args:
-      settings: a limit, and which GPUs.
-      environment: CUDA_VISIBLE_DEVICES.
+      config: of the sessions to come: devices are those of the first session in a process.
+      used: names of logical devices, /device:GPU:0.
+
+    Raises:
+      tf.errors.OpError: a GPU cannot be used; see `gpu_failures`.
     """
-    if settings.gpu_memory_limit_mb is not None:
-        return settings.gpu_memory_limit_mb // settings.virtual_devices * _MEBIBYTE
-    system = _as_found()
-    shown = nvidia.listed(system.offered or system.gpus, environment.get(HIDING))
-    rooms = [_room(gpu) for gpu in _chosen(shown, settings)]
-    return None if not rooms or None in rooms else min(rooms) * _MEBIBYTE
-
-
-@functools.lru_cache(maxsize=1)
-def _as_found() -> System:
-    """Returns the GPUs as they were at first: what this process takes of their memory stays there for its next run."""
-    return nvidia.survey()
-
-
-def _chosen(gpus: Sequence[Gpu], settings: DeviceSettings) -> Sequence[Gpu]:
-    if settings.visible_gpus is not None:
-        numbers = [int(part) for part in settings.visible_gpus.split(",") if part.strip().isdecimal()]
-        gpus = [gpus[number] for number in numbers if number < len(gpus)]
-    gpus = gpus[: settings.num_gpus]
-    device = re.search(r"gpu:(\d+)$", settings.device or "", re.IGNORECASE)
-    only = int(device[1]) if device else 0 if settings.strategy == "one_device" else None
-    return gpus if only is None else gpus[only : only + 1]
-
-
-def _room(gpu: Gpu) -> int | None:
-    """Returns MiB."""
-    free = gpu.memory_total_mb if gpu.memory_free_mb is None else gpu.memory_free_mb
-    if free is None:
+    gpus = {name for name in used if "GPU" in name}
+    if not gpus:
         return None
-    if free < _SMALL:
-        return max(0, free - _LEFT_ON_SMALL)
-    major = int((gpu.compute_capability or "8.0").partition(".")[0])
-    return free - next((left for below, left in _LEFT if major < below), _LEFT_ON_NEWEST)
+    with tf.Graph().as_default(), tf1.Session(config=config) as session:
+        devices = session.list_devices()
+    limits = [device.memory_limit_bytes for device in devices if f"/{device.name.rpartition('/')[2]}" in gpus]
+    return min((limit for limit in limits if limit), default=None)  # 0 is one that is not known

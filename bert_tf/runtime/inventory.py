@@ -13,7 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from bert_tf.runtime import build, cgroup, diagnosis, nvidia, threads
+from bert_tf.runtime import build, cgroup, cuda_driver, diagnosis, nvidia, threads
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause, Facts
 from bert_tf.runtime.nvidia import Gpu, System
@@ -66,6 +66,7 @@ class Inventory:
 
     Attributes:
       no_gpu: why nothing can be computed on a GPU; empty where TensorFlow uses one.
+      driver_status: what CUDA's driver answers when it starts, 0 where it does; None where there is none to ask.
     """
 
     tensorflow: Build
@@ -76,6 +77,7 @@ class Inventory:
     logical_devices: tuple[LogicalDevice, ...]
     unusable_gpus: tuple[UnusableGpu, ...]
     no_gpu: tuple[Cause, ...] = ()
+    driver_status: int | None = None
 
 
 def take(system: System, environment: Mapping[str, str], *, left_out: bool = False) -> Inventory:
@@ -97,6 +99,7 @@ def take(system: System, environment: Mapping[str, str], *, left_out: bool = Fal
         logical_devices=_logical(),
         unusable_gpus=unusable,
         no_gpu=_no_gpu(system, unusable, environment, left_out=left_out),
+        driver_status=cuda_driver.status(),
     )
 
 

@@ -9,13 +9,15 @@ from collections.abc import Mapping
 import tensorflow as tf
 from absl import logging
 
-from bert_tf.runtime import cluster, devices, diagnosis, distribution, inventory, placement
+from bert_tf.runtime import cluster, devices, diagnosis, distribution, gpu_memory, inventory, newer_gpus, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
 from bert_tf.runtime.placement import DeviceFunction
-from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
 tf1 = tf.compat.v1
+
+_FIRST_GPU = "/device:GPU:0"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,7 +31,7 @@ class Plan:
       device_function: where each operation goes; None where TensorFlow chooses.
     """
 
-    strategy: str = distribution.ONE_DEVICE
+    strategy: str = ONE_DEVICE
     devices: tuple[str, ...] = ("/device:CPU:0",)
     cluster: Cluster | None = None
     device_function: DeviceFunction | None = None
@@ -37,7 +39,7 @@ class Plan:
     @property
     def replicas(self) -> int:
         """How many take a step together; machines are taken to be alike."""
-        local = 1 if self.strategy == distribution.ONE_DEVICE else len(self.devices)
+        local = 1 if self.strategy == ONE_DEVICE else len(self.devices)
         return local * (len(self.cluster.workers) if self.cluster else 1)
 
 
@@ -50,12 +52,14 @@ class Machine:
       plan: what they are used for.
       strategy: how replicas train; None for one device.
       watch: looks after the other machines in training; None without them.
+      gpu_memory: bytes for tensors on the smallest GPU that computes; None where none does.
     """
 
     session_config: tf1.ConfigProto
     plan: Plan = dataclasses.field(default_factory=Plan)
     strategy: tf.distribute.Strategy | None = None
     watch: Watch | None = None
+    gpu_memory: int | None = None
 
     @property
     def replicas(self) -> int:
@@ -77,7 +81,7 @@ class Machine:
         if self.plan.cluster is None:
             return self
         os.environ.pop(cluster.VARIABLE, None)  # else tf.estimator takes a session of one machine for one of all
-        return Machine(self.session_config, Plan(devices=self.plan.devices[:1]))
+        return Machine(self.session_config, Plan(devices=self.plan.devices[:1]), gpu_memory=self.gpu_memory)
 
 
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
@@ -91,10 +95,13 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
       DeviceError: the machine is not as the settings want it, or they contradict each other.
     """
     machines = cluster.read(environment)
-    usable = devices.configure(settings, environment)
+    newer_gpus.keep_compiled(os.environ)
+    seen = devices.narrowed(settings, environment)
+    usable = devices.configure(seen, environment)
+    newer_gpus.warn(environment)
     name = distribution.choose(settings, usable, machines)
-    used, function = _placement(settings)
-    return Plan(name, used or (usable[:1] if name == distribution.ONE_DEVICE else usable), machines, function)
+    used, function = _placement(seen)
+    return Plan(name, used or (usable[:1] if name == ONE_DEVICE else usable), machines, function)
 
 
 def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:
@@ -116,7 +123,11 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
         require_free_port(made.cluster.own)
         watch = Watch(made.cluster, log=logging.info)
     strategy = distribution.make(made.strategy, settings, made.devices)
-    return Machine(devices.session_config(settings, xla=xla), made, strategy, watch)
+    config = devices.session_config(settings, xla=xla)
+    # What --place puts nowhere is where TensorFlow chooses: on the first GPU that it sees.
+    elsewhere = (_FIRST_GPU,) if settings.place else ()
+    memory = gpu_memory.for_tensors(config, {*made.devices, *elsewhere}) if config.gpu_options.visible_device_list else None
+    return Machine(config, made, strategy, watch, memory)
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:
@@ -127,6 +138,10 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
     logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
+    if machine.gpu_memory is not None:
+        logging.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
+    if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
+        logging.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
     wants_cpu = settings.visible_gpus == "none" or settings.num_gpus == 0
     unused = None if wants_cpu else inventory.unused_gpu_warning()
     if unused:

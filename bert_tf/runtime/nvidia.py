@@ -15,6 +15,7 @@ _SMI = "nvidia-smi"
 _SMI_SECONDS = 30  # it wakes the driver up, once for each GPU
 _FIELDS = ("index", "name", "uuid", "pci.bus_id", "memory.total", "memory.free", "driver_version", "compute_cap")
 _FIELDS_OF_OLD = _FIELDS[:-1]  # drivers before 510 know no compute_cap
+_OF_PROCESSES = ("pid", "gpu_bus_id", "process_name", "used_memory")
 
 _DRIVER = Path("/proc/driver/nvidia/gpus")
 _PCI = Path("/sys/bus/pci/devices")
@@ -69,6 +70,33 @@ class System:
     def offered(self) -> tuple[Gpu, ...]:
         """Those that the driver offers."""
         return tuple(gpu for gpu in self.gpus if gpu.number is not None)
+
+
+@dataclasses.dataclass(frozen=True)
+class Process:
+    """A process that computes on a GPU.
+
+    Attributes:
+      pid: its number.
+      name: of its program.
+      address: of the GPU on the PCI bus.
+      memory_mb: what it has of the GPU's memory, in MiB; None where it is not told.
+    """
+
+    pid: int
+    name: str
+    address: str
+    memory_mb: int | None = None
+
+
+def other_processes() -> tuple[Process, ...]:
+    """Returns the processes that compute on GPUs, without this one; those of the host are not seen in a container."""
+    said = ""
+    with contextlib.suppress(OSError, subprocess.SubprocessError):
+        said = _query("compute-apps", _OF_PROCESSES).stdout
+    rows = re.findall(r"^(\d+), *([^,\n]+), *(.*), *([^,\n]+)$", said, re.MULTILINE)  # a name may have commas
+    found = (Process(int(pid), Path(name).name, _address(bus), _number(memory)) for pid, bus, name, memory in rows)
+    return tuple(process for process in found if process.pid != os.getpid())
 
 
 def survey() -> System:
@@ -128,9 +156,8 @@ def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
     """Returns what nvidia-smi says of each GPU, and what it complains of."""
     said = ""
     for fields in (_FIELDS, _FIELDS_OF_OLD):
-        command = [_SMI, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SMI_SECONDS, check=False)
+            done = _query("gpu", fields)
         except FileNotFoundError:
             return [], None
         except (OSError, subprocess.SubprocessError) as error:
@@ -143,6 +170,11 @@ def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
         if "not a valid field" not in said:
             break
     return [], f"{_SMI}: {said or 'no answer'}"
+
+
+def _query(subject: str, fields: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    command = [_SMI, f"--query-{subject}={','.join(fields)}", "--format=csv,noheader,nounits"]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=_SMI_SECONDS, check=False)
 
 
 def _gpu(row: dict[str, str]) -> Gpu:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-STRATEGIES = ("one_device", "mirrored", "multi_worker", "central_storage")
+ONE_DEVICE = "one_device"
+STRATEGIES = (ONE_DEVICE, "mirrored", "multi_worker", "central_storage")
 CROSS_DEVICE_OPS = ("nccl", "hierarchical", "reduce_to_one")
 ALL_REDUCE_ALGS = ("auto", "ring", "nccl")
 

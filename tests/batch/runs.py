@@ -26,7 +26,7 @@ MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
 def ways(**changed) -> Ways:
     """How the tests compute."""
     usual = {"precision": "float32", "batch_size": 4}
-    return Ways(Machine(session_config()), Execution(), lambda _: TO_LONGEST, **{**usual, **changed})
+    return Ways(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, **{**usual, **changed})
 
 
 def write_run(

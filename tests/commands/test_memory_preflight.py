@@ -11,7 +11,6 @@ import tensorflow as tf
 from bert_tf.commands import classifier, classifier_flags, classifier_job, job, memory_preflight
 from bert_tf.errors import PreflightError
 from bert_tf.profiling.forecast import fitting, step_peak
-from bert_tf.runtime import gpu_memory
 from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import write_project
 
@@ -181,8 +180,7 @@ def test_a_session_that_evaluates_holds_the_weights_too(project):
 
 
 def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(gpu_memory, "for_tensors", lambda *_: 1000)
-    monkeypatch.setattr(classifier_job, "set_up", lambda *_, **__: GPU)
+    monkeypatch.setattr(classifier_job, "set_up", lambda *_, **__: dataclasses.replace(GPU, gpu_memory=1000))
     monkeypatch.setattr(classifier_job, "describe_machine", lambda *_: None)
     assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "out", do_train=True)]) == 2
     errors = capsys.readouterr().err.splitlines()

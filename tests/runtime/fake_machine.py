@@ -96,6 +96,29 @@ class FakeMachine:
         self._patch.setattr(tf.config.experimental, "get_device_details", lambda device: devices[device.name])
         self.splits({})
 
+    def accepts_settings(self) -> None:
+        """Makes TensorFlow take what is set: which GPUs are seen, how they are split, how memory grows."""
+        listed = tf.config.list_physical_devices()
+        seen: dict[str, list[tf.config.PhysicalDevice]] = {"CPU": listed[:1], "GPU": listed[1:]}
+        limits: dict[str, list[int]] = {}
+        self.growing: list[str] = []
+
+        def show(chosen: list[tf.config.PhysicalDevice], kind: str) -> None:
+            seen[kind] = list(chosen)
+
+        def split(device: tf.config.PhysicalDevice, parts: list[tf.config.LogicalDeviceConfiguration]) -> None:
+            limits[device.name] = [part.memory_limit for part in parts]
+            self.splits(limits)
+
+        self._patch.setattr(tf.config, "set_visible_devices", show)
+        self._patch.setattr(
+            tf.config,
+            "get_visible_devices",
+            lambda kind=None: [device for key in seen for device in seen[key] if kind in (None, key)],
+        )
+        self._patch.setattr(tf.config, "set_logical_device_configuration", split)
+        self._patch.setattr(tf.config.experimental, "set_memory_growth", lambda device, _: self.growing.append(device.name))
+
     def splits(self, limits: dict[str, Sequence[int]]) -> None:
         """Splits devices into logical ones with these limits."""
 

@@ -118,12 +118,6 @@ def test_which_devices_are_seen_and_computed_on(machine, gpus, settings, seen, n
         ),
         (
             1,
-            {"gpu_memory_limit_mb": 5175},
-            {"TF_FORCE_GPU_ALLOW_GROWTH": "true"},
-            "--gpu_memory_limit_mb contradicts TF_FORCE_GPU_ALLOW_GROWTH=true in the environment: unset one of them",
-        ),
-        (
-            1,
             {"gpu_memory_growth": True},
             {"TF_FORCE_GPU_ALLOW_GROWTH": "false"},
             "--gpu_memory_growth contradicts TF_FORCE_GPU_ALLOW_GROWTH=false in the environment: unset one of them",

@@ -1,82 +1,131 @@
-"""Memory for tensors: what nvidia-smi says is free, less what TensorFlow leaves to others."""
+"""Memory for tensors is what TensorFlow says of the GPUs that it computes on."""
 
 from __future__ import annotations
 
-import dataclasses
+from types import SimpleNamespace
 
 import pytest
+import tensorflow as tf
 
-from bert_tf.runtime import gpu_memory, nvidia
-from bert_tf.runtime.nvidia import Gpu, System
+from bert_tf.runtime import devices, gpu_memory, machine
 from bert_tf.runtime.settings import DeviceSettings
+from tests.runtime.fake_machine import FakeMachine
 
 MEBIBYTE = 2**20
-OLD = Gpu(model="GTX 1060", number=0, uuid="GPU-a", memory_total_mb=6072, memory_free_mb=5675, compute_capability="6.1")
-NEW = Gpu(model="A100", number=1, uuid="GPU-b", memory_total_mb=40536, memory_free_mb=40000, compute_capability="8.0")
-
-
-@pytest.fixture(autouse=True)
-def _another_process():
-    gpu_memory._as_found.cache_clear()
-    yield
-    gpu_memory._as_found.cache_clear()
+BIG, SMALL, SLICE = 23000, 1475, 9728  # an RTX 3090, a GT 1030, a part of an A100
 
 
 @pytest.fixture
-def room(monkeypatch):
-    def ask(*gpus, shown=None, **settings):
-        gpu_memory._as_found.cache_clear()
-        monkeypatch.setattr(nvidia, "survey", lambda: System(gpus, "535"))
-        environment = {} if shown is None else {"CUDA_VISIBLE_DEVICES": shown}
-        found = gpu_memory.for_tensors(DeviceSettings(**settings), environment)
-        return found if found is None else found / MEBIBYTE
+def memory(tmp_path, monkeypatch):
+    """Sets a machine up whose TensorFlow lists GPUs of so many MiB; returns what there is for tensors."""
+    fake, seen = FakeMachine(tmp_path, monkeypatch), []
 
+    def session(config=None):
+        numbers = [int(number) for number in config.gpu_options.visible_device_list.split(",")]
+        session.visible.append(numbers)
+        parts = config.gpu_options.experimental.virtual_devices
+        limits = [limit for gpu in parts for limit in gpu.memory_limit_mb] or [seen[number] for number in numbers]
+        place = "/job:localhost/replica:0/task:0/device"
+        listed = [SimpleNamespace(name=f"{place}:CPU:0", memory_limit_bytes=256 * MEBIBYTE)]
+        listed += [
+            SimpleNamespace(name=f"{place}:GPU:{number}", memory_limit_bytes=limit * MEBIBYTE)
+            for number, limit in enumerate(limits)
+        ]
+        return FakeSession(listed)
+
+    session.visible = []
+    monkeypatch.setattr(gpu_memory.tf1, "Session", session)
+    monkeypatch.setattr(machine.distribution, "make", lambda *_: None)
+
+    def ask(*gpus, **settings):
+        seen[:] = gpus
+        fake.tensorflow_sees(*[{}] * len(gpus))
+        fake.accepts_settings()
+        found = machine.set_up(DeviceSettings(**settings), environment={}).gpu_memory
+        return found and found / MEBIBYTE
+
+    ask.visible = session.visible
     return ask
 
 
+class FakeSession:
+    def __init__(self, listed):
+        self.list_devices = lambda: listed
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+
+def test_a_small_gpu_that_tensorflow_leaves_out_does_not_count(memory):
+    """nvidia-smi would name it, and before the large one at that."""
+    assert memory(BIG) == BIG
+
+
+def test_the_smallest_of_those_that_compute_decides(memory):
+    assert memory(BIG, SLICE) == SLICE
+
+
 @pytest.mark.parametrize(
-    ("capability", "left"), [("6.1", 500), ("7.5", 1050), ("8.6", 1536), ("9.0", 1800), ("12.0", 1800), (None, 1536)]
+    ("settings", "found"),
+    [
+        ({"visible_gpus": "1"}, SLICE),
+        ({"num_gpus": 1}, BIG),
+        ({"strategy": "one_device"}, BIG),
+        ({"device": "/GPU:1"}, SLICE),
+        ({"device": "/device:gpu:0"}, BIG),
+        ({"place": "embeddings:/CPU:0"}, BIG),  # the rest is where TensorFlow chooses
+        ({"place": "encoder/layer_0:/GPU:1"}, SLICE),
+        ({"gpu_memory_limit_mb": 3000}, 3000),
+        ({"gpu_memory_limit_mb": 3000, "virtual_devices": 2}, 1500),
+    ],
 )
-def test_leaves_what_tensorflow_leaves(room, capability, left):
-    assert room(Gpu(number=0, memory_free_mb=10000, compute_capability=capability)) == 10000 - left
+def test_of_the_gpus_that_are_chosen(memory, settings, found):
+    assert memory(BIG, SLICE, SMALL, **{"visible_gpus": "0,1", **settings}) == found
 
 
-def test_a_small_gpu_keeps_less_back(room):
-    assert room(Gpu(number=0, memory_free_mb=1000, compute_capability="8.0")) == 775
+@pytest.mark.parametrize("settings", [{"visible_gpus": "none"}, {"num_gpus": 0}, {"device": "/CPU:0"}])
+def test_where_the_cpu_computes_no_session_is_made(memory, settings):
+    assert memory(BIG, **settings) is None
+    assert memory() is None
+    assert memory.visible == []
 
 
-def test_a_second_run_in_the_process_has_the_memory_of_the_first(monkeypatch):
-    """TensorFlow gives nothing back before the process ends, and uses it again."""
-    found = iter([OLD, dataclasses.replace(OLD, memory_free_mb=80)])
-    monkeypatch.setattr(nvidia, "survey", lambda: System((next(found),), "535"))
-    assert [gpu_memory.for_tensors(DeviceSettings(), {}) for _ in range(2)] == [5175 * MEBIBYTE] * 2
+def test_this_machine_has_no_gpu():
+    config = tf.compat.v1.ConfigProto()
+    assert gpu_memory.for_tensors(config, ("/device:CPU:0",)) is None
+    assert gpu_memory.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
 
 
-def test_the_smallest_of_several_decides(room):
-    assert room(NEW, OLD) == room(OLD)
+@pytest.mark.parametrize(
+    ("settings", "seen", "used"),
+    [
+        ({"strategy": "one_device"}, [0], "/device:GPU:0"),
+        ({"strategy": "one_device", "visible_gpus": "1,2"}, [1], "/device:GPU:0"),
+        ({"device": "/GPU:2"}, [2], "/device:GPU:0"),
+        ({"device": "/GPU:1", "visible_gpus": "0,2"}, [2], "/device:GPU:0"),
+        ({"device": "/GPU:3", "virtual_devices": 2, "gpu_memory_limit_mb": 2000}, [1], "/device:GPU:1"),
+        ({"place": "encoder:/GPU:1"}, [0, 1], "/device:GPU:1"),
+        ({}, [0, 1, 2], "/device:GPU:0"),
+        ({"strategy": "mirrored"}, [0, 1, 2], "/device:GPU:0"),
+    ],
+)
+def test_one_device_takes_memory_of_no_other(memory, settings, seen, used):
+    memory(BIG, BIG, BIG, **settings)
+    assert memory.visible == [seen]
+    narrowed = devices.narrowed(DeviceSettings(**settings), {})
+    plan = machine.plan(DeviceSettings(**settings), environment={})
+    assert plan.devices[0] == used
+    assert narrowed.strategy == settings.get("strategy")
 
 
-@pytest.mark.parametrize("choice", [{"visible_gpus": "1"}, {"shown": "1"}, {"shown": "GPU-b"}, {"shown": "1,0", "num_gpus": 1}])
-def test_of_those_that_are_chosen(room, choice):
-    assert room(OLD, NEW, **choice) == 40000 - 1536
-
-
-@pytest.mark.parametrize("choice", [{"strategy": "one_device"}, {"device": "/GPU:0"}, {"device": "/device:gpu:0"}])
-def test_one_device_alone_decides(room, choice):
-    assert room(NEW, OLD, **choice) == room(NEW)
-    assert room(NEW, OLD, device="/GPU:1") == room(OLD)
-
-
-def test_a_limit_is_what_there_is(room):
-    assert room(OLD, gpu_memory_limit_mb=3000) == 3000
-    assert room(OLD, gpu_memory_limit_mb=3000, virtual_devices=2) == 1500
-
-
-@pytest.mark.parametrize("gpus", [(), (Gpu(number=0),)])
-def test_says_nothing_where_nothing_is_known(room, gpus):
-    assert room(*gpus) is None
-
-
-@pytest.mark.parametrize("choice", [{"visible_gpus": "none"}, {"num_gpus": 0}])
-def test_none_for_the_cpu(room, choice):
-    assert room(OLD, **choice) is None
+def test_the_log_says_what_there_is_and_which_gpu_it_is(memory, caplog, monkeypatch):
+    caplog.set_level("INFO", logger="absl")
+    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: None)
+    settings = DeviceSettings(device="/GPU:1")
+    memory(BIG, SLICE, device="/GPU:1")
+    machine.describe(machine.set_up(settings, environment={}), settings, {})
+    assert "memory for tensors on each GPU: 9728 MiB" in caplog.text
+    assert "--device=/GPU:1 alone is seen, as /GPU:0" in caplog.text

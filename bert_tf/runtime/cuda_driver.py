@@ -1,0 +1,74 @@
+"""What CUDA's driver answers when it starts: cuInit is the first call of every program that computes on a GPU."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+from typing import NamedTuple
+
+LIBRARY = "libcuda.so.1"
+
+
+class Answer(NamedTuple):
+    """What a number other than 0 means."""
+
+    name: str
+    meaning: str
+    remedy: str
+
+
+_AGAIN = "restart the machine, so that its kernel loads the driver that is installed"
+_SHOWN = "start the container with --gpus all, and look at CUDA_VISIBLE_DEVICES"
+_MPS = "start nvidia-cuda-mps-control -d again, or unset CUDA_MPS_PIPE_DIRECTORY"
+# By number: cuda.h of CUDA 12.2; 35 is that of the runtime. The meanings are those that users' threads came to.
+_ANSWERS = {
+    2: Answer("CUDA_ERROR_OUT_OF_MEMORY", "no memory is left for it", "end other processes: nvidia-smi lists them"),
+    3: Answer("CUDA_ERROR_NOT_INITIALIZED", "its device files are not there", "nvidia-modprobe -u -c=0 makes them"),
+    34: Answer("CUDA_ERROR_STUB_LIBRARY", "the stub of CUDA's toolkit is in its place", "take stubs/ out of LD_LIBRARY_PATH"),
+    35: Answer("cudaErrorInsufficientDriver", "the driver is too old", "install a newer driver"),
+    46: Answer("CUDA_ERROR_DEVICE_UNAVAILABLE", "another process has the GPU to itself", "end it, or: nvidia-smi -c DEFAULT"),
+    100: Answer("CUDA_ERROR_NO_DEVICE", "no GPU is shown to this process", _SHOWN),
+    101: Answer(
+        "CUDA_ERROR_INVALID_DEVICE", "the GPU is not there, or split by MIG without a part", "nvidia-smi -L lists them"
+    ),
+    214: Answer(
+        "CUDA_ERROR_ECC_UNCORRECTABLE", "the GPU's memory has an error", "restart the machine; if it stays, replace it"
+    ),
+    304: Answer("CUDA_ERROR_OPERATING_SYSTEM", "the system refused a call", "ask for read and write access to /dev/nvidia*"),
+    802: Answer(
+        "CUDA_ERROR_SYSTEM_NOT_READY",
+        "the fabric manager of GPUs with NVSwitch does not run",
+        "systemctl start nvidia-fabricmanager, in exactly the driver's version",
+    ),
+    803: Answer("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", f"{LIBRARY} and the kernel's driver differ in version", _AGAIN),
+    804: Answer(
+        "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+        "the driver is too old, and this GPU cannot use the compatibility package that is in its place",
+        "install a newer driver, or take cuda-compat out of LD_LIBRARY_PATH",
+    ),
+    805: Answer("CUDA_ERROR_MPS_CONNECTION_FAILED", "the server that shares GPUs (MPS) does not answer", _MPS),
+    807: Answer("CUDA_ERROR_MPS_SERVER_NOT_READY", "the server that shares GPUs (MPS) is not ready", _MPS),
+    999: Answer(
+        "CUDA_ERROR_UNKNOWN",
+        "as after the machine was suspended",
+        "modprobe -r nvidia_uvm && modprobe nvidia_uvm, or restart the machine",
+    ),
+}
+
+
+def status() -> int | None:
+    """Returns what cuInit returns, 0 where the driver has started; None where there is none to ask."""
+    with contextlib.suppress(OSError, AttributeError):
+        return int(ctypes.CDLL(LIBRARY).cuInit(0))
+    return None
+
+
+def answer(number: int) -> Answer:
+    """Returns what a number other than 0 means."""
+    unknown = Answer(f"error {number}", "no reason is known", f"look for CUresult {number} in CUDA's manual, or in dmesg")
+    return _ANSWERS.get(number, unknown)
+
+
+def described(number: int) -> str:
+    """Returns the number with its name, for a line."""
+    return f"cuInit returns {number}, {answer(number).name}"

@@ -1,0 +1,114 @@
+"""Failures of a GPU, its driver and its libraries as one line for the user. Imports no TensorFlow.
+
+TensorFlow says that tensors have no room by `ResourceExhaustedError`. What else goes wrong on a GPU comes as an internal error
+with words of CUDA's, of which the same few causes stand behind many.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from bert_tf.runtime import nvidia
+
+_SHOWN = 200  # characters of TensorFlow's own message
+_NAMED = 3  # processes
+_ON_CPU = "--visible_gpus=none computes on the CPU"
+
+
+class _Kind(NamedTuple):
+    """Failures with one cause.
+
+    Attributes:
+      pattern: what their messages have.
+      meaning: the cause.
+      remedy: what to do.
+    """
+
+    pattern: re.Pattern[str]
+    meaning: str
+    remedy: Callable[[], str]
+
+
+def explain(message: str) -> str | None:
+    """Returns what to tell the user of a failure; None where it is not of a GPU.
+
+    Args:
+      message: TensorFlow's, of one or many lines.
+    """
+    for kind in _KINDS:
+        found = kind.pattern.search(message)
+        if found:
+            return f"GPU: {_line_around(message, found.start())}: {kind.meaning}; {kind.remedy()}"
+    return None
+
+
+def others() -> str:
+    """Returns which other processes have most memory of GPUs, as nvidia-smi knows them; "" for none."""
+    most = sorted(nvidia.other_processes(), key=lambda process: process.memory_mb or 0, reverse=True)[:_NAMED]
+    return ", ".join(f"{p.name} (PID {p.pid}) has {p.memory_mb or '?'} MiB of the GPU at {p.address}" for p in most)
+
+
+def _line_around(message: str, position: int) -> str:
+    line = message[message.rfind("\n", 0, position) + 1 :].partition("\n")[0].strip()
+    start = max(0, position - message.rfind("\n", 0, position) - _SHOWN // 2)
+    return line if len(line) <= _SHOWN else f"...{line[start : start + _SHOWN]}..."
+
+
+def _make_room() -> str:
+    taken = others()
+    if taken:
+        return f"{taken}: end it, wait, or take another GPU with --visible_gpus"
+    return "nvidia-smi lists who has it: end them, take another GPU (--visible_gpus), or lower batch or --gpu_memory_limit_mb"
+
+
+def _kind(pattern: str, meaning: str, remedy: str | Callable[[], str]) -> _Kind:
+    return _Kind(re.compile(pattern, re.IGNORECASE), meaning, remedy if callable(remedy) else lambda: remedy)
+
+
+# The first that matches counts; the last takes what else CUDA and its libraries say. The words are those that the libraries of
+# TensorFlow 2.15 and CUDA 12 hold.
+_KINDS = (
+    _kind(
+        r"no kernel image is available|device kernel image is invalid|unsupported toolchain|CUDNN_STATUS_ARCH_MISMATCH"
+        r"|CUDA_ERROR_(NO_BINARY_FOR_GPU|INVALID_PTX|UNSUPPORTED_PTX_VERSION|INVALID_IMAGE|JIT_COMPILER_NOT_FOUND)"
+        r"|CUBLAS_STATUS_ARCH_MISMATCH",
+        "TensorFlow has no code for this GPU that its driver can use",
+        f"install a newer driver, take another GPU with --visible_gpus, or {_ON_CPU}",
+    ),
+    _kind(
+        r"devices are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
+        "another process has it to itself",
+        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (nvidia-smi -c DEFAULT)",
+    ),
+    _kind(
+        r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
+        r"|GPU sync failed|uncorrectable (ECC|NVLink)|device-side assert|Unexpected Event status|fallen off the bus|GPU is lost"
+        r"|CUDA_ERROR_(ILLEGAL_\w+|LAUNCH_\w+|MISALIGNED_ADDRESS|ECC_UNCORRECTABLE|NVLINK_UNCORRECTABLE"
+        r"|HARDWARE_STACK_ERROR|ASSERT|EXTERNAL_DEVICE)|CU(DNN|BLAS)_STATUS_(EXECUTION_FAILED|MAPPING_ERROR)",
+        "it failed while it computed",
+        "the same command goes on from the last checkpoint; if it fails again, dmesg (Xid) says why",
+    ),
+    _kind(
+        r"\bNCCL operation\b|\bnccl(System|Internal|UnhandledCuda|Remote)Error|unhandled (cuda|system) error|NCCL error",
+        "GPUs cannot reach each other",
+        "NCCL_DEBUG=INFO says why; a container may lack room in /dev/shm; without NCCL: --cross_device_ops=hierarchical",
+    ),
+    _kind(
+        r"Status: out of memory|CUDA_ERROR_OUT_OF_MEMORY|CU\w+_STATUS_(ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)"
+        r"|(create|initialize) (an instance of the )?(cublas|cudnn|cusolver|cufft|blas)|without (BLAS|DNN|FFT) support"
+        r"|DNN library is not found|no DNN in stream executor|Blas \w+ launch failed|failed to create CUDA context"
+        r"|Dst tensor is not initialized|EigenAllocator for GPU ran out of memory|Failed to alloc scratch buffer"
+        r"|Failed to get memory allocator for TF GPU",
+        "no memory of the GPU is left, as where another process takes it",
+        _make_room,
+    ),
+    _kind(
+        r"\bcuda(Get|Set)Device(Count)?\(\)|implicit initialization|driver version is insufficient|no CUDA-capable device"
+        r"|system not yet initialized|forward compatibility was attempted|unsupported display driver"
+        r"|Failed to get the number of GPU devices|Failed to initialize GPU device|\bCUDA_ERROR_\w|\bCU(DNN|BLAS)_STATUS_\w",
+        "its driver or its libraries refuse to work",
+        f"python -m bert_tf devices says more; {_ON_CPU}",
+    ),
+)

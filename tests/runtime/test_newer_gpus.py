@@ -1,0 +1,78 @@
+"""What is said of GPUs by their compute capability and what the wheel was built for."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from bert_tf.runtime import build, machine, newer_gpus
+from bert_tf.runtime.build import Build
+from bert_tf.runtime.settings import DeviceSettings
+from tests.runtime.fake_machine import FakeMachine
+
+WHEEL = Build("2.15.1", True, "12.2", "8", ("sm_50", "sm_60", "sm_70", "sm_75", "compute_80"))
+SLOW, DOUBTFUL = "compiles the kernels, once for each user and driver", "and may fail, as CUDA 12.2 is older too"
+
+
+@pytest.mark.parametrize("capability", [(5, 0), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), None, (3, 7)])
+def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(capability):
+    """Nor of one that is too old, which TensorFlow does not list."""
+    assert newer_gpus.misgiving(capability, WHEEL, {}) is None
+
+
+@pytest.mark.parametrize(("capability", "doubtful"), [((9, 0), False), ((10, 0), True), ((12, 0), True)])
+def test_a_newer_gpu_compiles_at_its_first_start(capability, doubtful):
+    said = newer_gpus.misgiving(capability, WHEEL, {})
+    assert said.startswith("its compute capability {}.{} is newer than this TensorFlow 2.15.1".format(*capability))
+    assert SLOW in said
+    assert (DOUBTFUL in said) == doubtful
+
+
+def test_without_source_nothing_can_be_compiled():
+    built = Build("2.15.1", True, "12.2", "8", ("sm_50", "sm_80"))
+    assert "no code for it: expect errors" in newer_gpus.misgiving((9, 0), built, {})
+
+
+@pytest.mark.parametrize(("cuda", "doubtful"), [("12.2", True), ("12.8", False), ("11.2", True), (None, True)])
+def test_the_libraries_may_be_newer_than_the_wheel(cuda, doubtful):
+    said = newer_gpus.misgiving((12, 0), Build("2.15.1", True, cuda, "8", ("compute_80",)), {})
+    assert ("may fail" in said) == doubtful
+
+
+def test_a_wheel_that_is_built_for_a_gpu_decides():
+    assert newer_gpus.misgiving((9, 0), Build("2.15.1", True, "12.2", "8", ("sm_80", "compute_90")), {}) is None
+
+
+def test_without_a_cache_every_start_compiles():
+    said = newer_gpus.misgiving((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "1"})
+    assert "at each start, since CUDA_CACHE_DISABLE is set" in said
+    assert SLOW in newer_gpus.misgiving((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "0"})
+
+
+def test_the_wheel_that_is_installed_has_code_for_the_cards_of_its_time():
+    installed = build.installed()
+    assert all(installed.has_code_for(capability) for capability in [(6, 1), (7, 5), (8, 6)])
+    assert installed.has_source_for((9, 0))
+    assert not installed.has_code_for((9, 0))
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, str(2 << 30)), ("123", "123")])
+def test_there_is_room_for_what_is_compiled_before_tensorflow_starts(tmp_path, monkeypatch, caplog, before, after):
+    fake, order = FakeMachine(tmp_path, monkeypatch), []
+    fake.built(WHEEL)
+    fake.tensorflow_sees({"device_name": "NVIDIA H100", "compute_capability": (9, 0)}, {"compute_capability": (8, 0)})
+    fake.accepts_settings()
+    monkeypatch.setenv(newer_gpus.CACHE_SIZE, before or "")
+    if before is None:
+        monkeypatch.delenv(newer_gpus.CACHE_SIZE)
+
+    def configure(*_):
+        order.append(os.environ[newer_gpus.CACHE_SIZE])
+        return ("/device:GPU:0", "/device:GPU:1")
+
+    monkeypatch.setattr(machine.devices, "configure", configure)
+    machine.plan(DeviceSettings(), environment={})
+    assert order == [after]
+    (record,) = caplog.records
+    assert record.getMessage().startswith("NVIDIA H100: its compute capability 9.0 is newer")

@@ -1,0 +1,47 @@
+"""The list of checks on a GPU: 25, each with a command that is understood and what was seen."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from bert_tf.__main__ import COMMANDS
+from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
+from bert_tf.commands.flags import read
+
+PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
+CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
+LINES = [line for check in CHECKS for line in re.findall(r"^    (.+)$", check, re.MULTILINE)]
+PARSERS = {
+    "run_classifier.py": classifier_flags.parse,
+    "-m bert_tf devices": devices.parse,
+    "-m bert_tf memory plan": lambda argv: read(argv, memory_plan.FLAGS),
+    "-m bert_tf reproduce": lambda argv: reproduce.parse(argv),
+}
+
+
+def test_there_are_25_with_a_command_and_an_outcome_each():
+    assert [check.partition(".")[0] for check in CHECKS] == [str(number) for number in range(1, 26)]
+    assert all(re.search(r"^    \S", check, re.MULTILINE) for check in CHECKS)
+    if "**Outcome: not run**" in PAGE:
+        assert all("Not run." in check for check in CHECKS)
+        assert re.search(r"Outcome: not run\*\* \(\d{4}-\d\d-\d\d\)\. \w+", PAGE)
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_its_command_is_understood(line):
+    program = line.rpartition("python ")[2].rstrip(")")
+    kind = next((kind for kind in PARSERS if program.startswith(kind)), None)
+    if kind:
+        PARSERS[kind](["program", *shlex.split(program.removeprefix(kind))])
+    else:
+        assert program == "make run GPU=1" or program.split()[2] in COMMANDS
+
+
+def test_the_list_has_what_a_gpu_does_otherwise():
+    needed = ("GPU=1", "--gpu_memory_limit_mb", "--gpu_memory_growth", "--precision", "--nopack_tokens", "--nodefer_embeddings")
+    needed += ("--xla", "--deterministic", "--train_batch_size=auto", "--virtual_devices", "--place", "--profile_steps", "KILL")
+    assert [word for word in needed if not any(word in line for line in LINES)] == []
