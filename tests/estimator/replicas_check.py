@@ -136,10 +136,11 @@ def train(
     steps: int | None = None,
     spoil: int | None = None,
     evaluation: EvaluationPlan | None = None,
+    compare: bool = False,
 ) -> Watch:
-    """Trains to the end, or stops after some steps as a signal would."""
+    """Trains to the end, or stops after some steps as a signal would; compares replicas every fourth step if asked to."""
     name, replicas, reduction, ways = row
-    watch, check_every = Watch(), 4 if name == "mirrored" else 0
+    watch, check_every = Watch(), 4 if compare else 0
     hooks = [watch, tf1.train.StopAtStepHook(last_step=steps or SCHEDULE.steps)]
     watchers = [Spoil(spoil)] if spoil else []
     training = run.Training(
@@ -206,7 +207,7 @@ def main() -> None:
         result, finals = {}, {}
         for number, (label, row) in enumerate(RUNS.items()):
             own = folder / str(number)
-            watch = train(own, plan, row, evaluation=evaluation() if label in MEASURED else None)
+            watch = train(own, plan, row, evaluation=evaluation() if label in MEASURED else None, compare=label == "three")
             finals[label] = weights(own)
             result[label] = learned(own, watch, finals[alone(label)])
             if label in MEASURED:
@@ -217,7 +218,7 @@ def main() -> None:
         train(moved, plan, TWO, steps=9)
         result["moved"] = learned(moved, train(moved, plan, RUNS["central"]), finals["one"])
         try:
-            train(folder / "spoilt", plan, TWO, spoil=8)
+            train(folder / "spoilt", plan, TWO, spoil=8, compare=True)
         except TrainingError as error:
             result["spoilt"] = str(error)
         result["readers"] = sorted(set(readers))
