@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 
 from absl import logging
 
@@ -47,6 +48,8 @@ def continued(speed: SpeedSettings, output_dir: str) -> SpeedSettings:
     Raises:
       OutputError: the record of the run is damaged.
     """
+    if not Path(output_dir).is_dir():  # what else it may be, `run_folder` says
+        return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"
     return dataclasses.replace(speed, precision=before) if strict else speed

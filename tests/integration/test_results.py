@@ -20,6 +20,7 @@ def test_results_are_written_in_both_forms(finished):
     results = json.loads((folder / "eval_results.json").read_text())
     lines = (folder / "eval_results.txt").read_text().splitlines()
     assert results.pop("splits").keys() == {"dev"}
+    assert results.pop("precision") == "float32"
     assert lines == [f"{key} = {results[key]}" for key in sorted(results)]
     assert results.keys() == {"eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"}
     assert results["global_step"] == LAST

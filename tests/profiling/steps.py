@@ -17,6 +17,7 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
 from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks.base import HeadSpec
 
 tf1 = tf.compat.v1
@@ -48,7 +49,7 @@ def traced(
         skip_unread=options.skip_unread,
         lean_gradients=options.lean_gradients,
         recompute=options.recompute,
-        dtype=tf.as_dtype(options.precision),
+        dtype=PRECISIONS[options.precision].dtype,
     )
     optimization = Optimization(
         learning_rate=1e-4,
