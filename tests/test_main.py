@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import runpy
 import subprocess
 import sys
@@ -54,11 +53,6 @@ def test_a_misspelt_action_names_the_nearest(command, capsys):
     action = {"data": "fecth", "memory": "reprot"}[command]
     assert front.main(["bert_tf", command, action]) == 2
     assert f"{command}: unknown action '{action}'; did you mean " in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("name", front.COMMANDS)
-def test_every_command_has_a_module(name):
-    assert callable(importlib.import_module(f"bert_tf.commands.{name}").main)
 
 
 def replace_import(monkeypatch, imported) -> None:

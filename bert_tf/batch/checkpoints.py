@@ -12,12 +12,11 @@ from typing import NamedTuple
 from absl import logging
 
 from bert_tf.checkpoints import saved
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
 from bert_tf.estimator import best
 
 ALL = ":all"
 
-_PARTS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")
 _STEP = re.compile(r"-(\d+)$")
 
 
@@ -51,9 +50,9 @@ def _of(name: str) -> list[Named]:
     if name.endswith(ALL):
         found = [prefix for folder in folders for prefix in _kept(folder)]
     elif is_pattern:
-        found = [*_in(_PARTS.sub("", pattern)), *filter(None, map(_of_run, folders))]
+        found = [*_in(PART.sub("", pattern)), *filter(None, map(_of_run, folders))]
     else:
-        found = [_of_run(folder) for folder in folders] or [_PARTS.sub("", name)]
+        found = [_of_run(folder) for folder in folders] or [PART.sub("", name)]
     prefixes = sorted(map(os.path.normpath, filter(None, found)), key=_by_step)  # b and ./b are one checkpoint
     return [Named(prefix) for prefix in prefixes] or [Named(name, f"{name}: {_why_none(folders, is_pattern)}")]
 

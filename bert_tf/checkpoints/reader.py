@@ -17,6 +17,7 @@ from bert_tf import files
 from bert_tf.errors import CheckpointError, UnreadableError
 
 CHECKPOINT_NAME = "bert_model.ckpt"
+PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # how the names of a checkpoint's files end
 
 
 class CheckpointReader:

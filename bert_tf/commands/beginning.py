@@ -19,10 +19,8 @@ def begin(verbosity: int, form: str = log_form.SHORT) -> None:
     collector.collect_rarely()
     log_form.set_up(form, verbosity)
     flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones
-    if verbosity > 0:
-        return
     if form == log_form.PUBLISHED:
         noise.hear_python()
-    else:
+    elif verbosity < 1:
         noise.quiet_before_import()
         noise.quiet_python()

@@ -130,7 +130,8 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
     for key, value in as_published.items():
         published.info("  %s = %s", key, value)
         if key != "loss":  # the same as eval_loss
-            short.info("  %s = %.6g%s", key, value, intervals.get(key, ""))
+            shown = value if isinstance(value, int) else f"{value:.6g}"
+            short.info("  %s = %s%s", key, shown, intervals.get(key, ""))
     for split, evaluation in evaluations.items():
         short.info("%s: %d examples", split, len(evaluation.labels))
         for line in _table(evaluation.per_class):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -19,7 +18,6 @@ from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.registry import folder_name
 
 PROJECT = Path(__file__).resolve().parents[2]
-_PARTS = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # files of one checkpoint
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
 
 
@@ -118,11 +116,12 @@ def checkpoint_of(name: str | os.PathLike[str], *, project: Path = PROJECT) -> P
       CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.
     """
     from bert_tf.checkpoints import huggingface
+    from bert_tf.checkpoints.reader import PART
 
     path = Path(name)
     if path.is_dir() and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, project / "checkpoints")
-    return _checkpoint_in(path) if path.is_dir() else path.with_name(_PARTS.sub("", path.name))
+    return _checkpoint_in(path) if path.is_dir() else path.with_name(PART.sub("", path.name))
 
 
 def _files_in(folder: Path) -> list[Path]:

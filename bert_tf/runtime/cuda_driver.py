@@ -20,7 +20,7 @@ class Answer(NamedTuple):
 _AGAIN = "restart the machine, so that its kernel loads the driver that is installed"
 _SHOWN = "start the container with --gpus all, and look at CUDA_VISIBLE_DEVICES"
 _MPS = "start nvidia-cuda-mps-control -d again, or unset CUDA_MPS_PIPE_DIRECTORY"
-# By number: cuda.h of CUDA 12.2; 35 is that of the runtime. The meanings are those that users' threads came to.
+# By number: cuda.h of CUDA 12.2.140, and for 35 driver_types.h. The meanings are those that users' threads came to.
 _ANSWERS = {
     2: Answer("CUDA_ERROR_OUT_OF_MEMORY", "no memory is left for it", "end other processes: nvidia-smi lists them"),
     3: Answer("CUDA_ERROR_NOT_INITIALIZED", "its device files are not there", "nvidia-modprobe -u -c=0 makes them"),

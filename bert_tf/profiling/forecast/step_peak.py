@@ -154,7 +154,7 @@ class _Step:
     @property
     def slots(self) -> int:
         moments = 2 * (sum(numbers.total for numbers in self._trained.values()) + self._words * self._trains_words)
-        current_at = 8 * self._config.vocab_size if self._defers else 0
+        current_at = FLOAT * self._config.vocab_size if self._defers else 0
         return FLOAT * moments + current_at
 
     def moments(self) -> Iterator[_Live]:
