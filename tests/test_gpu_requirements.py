@@ -73,3 +73,9 @@ def test_a_remedy_can_be_pasted(monkeypatch, installed, named):
     words = ["/home/me/my env/bin/python", "-m", "pip", "install", f"tensorflow[and-cuda]=={named}"]
     assert shlex.split(cause.remedy) == words
     assert "'tensorflow[and-cuda]" in cause.remedy  # a shell reads brackets as a pattern
+
+
+def test_the_checks_of_a_change_try_the_requirements_out():
+    assert "make check-gpu" in (ROOT / ".ci/run").read_text(encoding="utf-8")
+    commands = would_do(target="check-gpu", there=".venv/develops")
+    assert "pip install --quiet --dry-run -r requirements-gpu.txt" in commands
