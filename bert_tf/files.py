@@ -7,8 +7,10 @@ waits for a pipe that nobody writes, and `read` takes all of /dev/zero.
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
+from pathlib import Path
 from typing import BinaryIO, Union
 
 StrPath = Union[str, "os.PathLike[str]"]
@@ -157,3 +159,16 @@ def read_text(path: StrPath, *, most: int = LARGEST) -> str:
 
 def _unusable_name(path: StrPath) -> OSError:
     return OSError(errno.EINVAL, "the name holds a NUL character", os.fspath(path))
+
+
+def digest(path: StrPath) -> str:
+    """Returns the sha256 of a file's bytes; of a folder, that of the names and digests of what is in it."""
+    found = hashlib.sha256()
+    if Path(path).is_dir():
+        for file in sorted(Path(path).iterdir()):
+            found.update(f"{digest(file)}  {file.name}\n".encode())
+        return found.hexdigest()
+    with open_plain(path) as stream:
+        for block in iter(lambda: stream.read(1 << 20), b""):
+            found.update(block)
+    return found.hexdigest()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from bert_tf.tasks.base import REGRESSION, Task
+from bert_tf.head_spec import REGRESSION
+from bert_tf.tasks.base import Task
 
 _SIMILARITY = re.compile(r"[0-4]\.\d{3}|5\.000")
 
@@ -20,7 +21,7 @@ def problems(path: Path, task: Task, rows: int) -> list[str]:
         number, _, prediction = line.partition("\t")
         if number != str(index):
             found.append(f"line {index + 2}: index {number!r}")
-        regular = _SIMILARITY.fullmatch(prediction) if task.head.kind == REGRESSION else prediction in task.labels
+        regular = _SIMILARITY.fullmatch(prediction) if task.family.kind == REGRESSION else prediction in task.family.labels
         if not regular:
             found.append(f"line {index + 2}: prediction {prediction!r}")
     return found

@@ -18,7 +18,7 @@ LAYERS = (
     ("errors",),
     ("files",),
     ("atomic", "documents", "text_table", "streams", "log_form"),
-    ("config",),
+    ("config", "fields", "head_spec"),
     ("lock", "metrics", "tokenization"),
     ("features",),
     ("tasks",),

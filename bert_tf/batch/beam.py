@@ -28,7 +28,6 @@ from bert_tf.batch.job import FilePair
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import BertError, FlagError
-from bert_tf.tasks.base import SentenceExample
 
 _HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
@@ -40,7 +39,7 @@ class Chunk(NamedTuple):
     output: str  # where the predictions of the file go
     form: OutputForm  # of that file
     number: int
-    examples: list[SentenceExample]
+    examples: list[object]
 
 
 class Part(NamedTuple):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
-
-import numpy as np
+from collections.abc import Callable
 
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
@@ -14,13 +12,11 @@ from bert_tf.errors import CheckpointError
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.features import sentences
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.base import HeadSpec, SentenceExample
-from bert_tf.tasks.labels import NO_LABEL
+from bert_tf.tasks.base import Outputs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -64,7 +60,7 @@ class Computer:
         self._trained = None
         if self._architecture != trained.architecture:
             self.close()
-            model = Model(trained.config, HeadSpec(trained.num_labels), execution=self._ways.execution)
+            model = Model(trained.config, trained.head, execution=self._ways.execution)
             self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
         self._step = self._forward.load(trained.prefix)
         problem = values.problem_of_values(trained.prefix, self._forward.not_finite())
@@ -73,8 +69,8 @@ class Computer:
         self._trained = trained
         return self._step
 
-    def logits(self, features: SentenceFeatures) -> np.ndarray:
-        """Returns [E, L] logits of E examples.
+    def outputs(self, features: Features) -> Outputs:
+        """Returns the outputs of the head in the order of the rows, see `Forward.outputs`.
 
         Raises:
           CheckpointError: they are not numbers.
@@ -82,24 +78,12 @@ class Computer:
         """
         trained, ways = self._trained, self._ways
         batching = ways.batching(trained.config, trained.max_seq_length)
-        logits = self._forward.logits(features, batch_size=ways.batch_size, batching=batching)
-        refuse_what_is_no_number(logits, trained.prefix)
-        return logits
+        outputs = self._forward.outputs(features, batch_size=ways.batch_size, batching=batching)
+        refuse_what_is_no_number(outputs, trained.prefix)
+        return outputs
 
     def close(self) -> None:
         """Frees session and memory."""
         if self._forward is not None:
             self._forward.close()
         self._forward, self._architecture = None, ()
-
-
-def features(examples: Iterable[SentenceExample], trained: Trained) -> SentenceFeatures:
-    """Returns examples as a model reads them, without their labels."""
-    texts = [(example.text_a, example.text_b) for example in examples]
-    return sentences.build(
-        texts,
-        np.full(len(texts), NO_LABEL, np.int32),
-        trained.tokenizer,
-        max_seq_length=trained.max_seq_length,
-        long_text=trained.long_text,
-    )

@@ -10,10 +10,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
 from absl import logging
 
-from bert_tf.batch import computer, trained
+from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.computer import Computer, Ways
 from bert_tf.batch.division import divided
@@ -22,11 +21,9 @@ from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Key, Row
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
-from bert_tf.tasks import labels
-from bert_tf.tasks.base import SentenceExample, Task
-from bert_tf.tasks.evaluation import evaluate_logits
+from bert_tf.tasks.base import Example, Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,17 +38,12 @@ class Dataset:
 
     task: Task
     split: str
-    examples: Sequence[SentenceExample]
+    examples: Sequence[Example]
 
     @functools.cached_property
     def digest(self) -> str:
         """Of texts and labels."""
         return examples_digest(self.examples)
-
-    @functools.cached_property
-    def label_ids(self) -> np.ndarray:
-        """See `labels.encode`."""
-        return labels.encode([example.label for example in self.examples], self.task.head, self.task.labels)
 
 
 def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
@@ -176,27 +168,29 @@ class _Features:
     """Features of each dataset, built once for all models that read texts alike."""
 
     def __init__(self) -> None:
-        self._built: dict[tuple[object, ...], SentenceFeatures] = {}
+        self._built: dict[tuple[object, ...], Features] = {}
 
-    def of(self, dataset: Dataset, model: Trained) -> SentenceFeatures:
-        key = (dataset.digest, model.vocabulary.fingerprint, model.lower_case, model.max_seq_length, model.long_text)
+    def of(self, dataset: Dataset, model: Trained) -> Features:
+        family = dataset.task.family
+        reading = (model.vocabulary.fingerprint, model.lower_case, model.limits)
+        key = (family.kind, family.labels, dataset.digest, *reading)
         if key not in self._built:
-            self._built[key] = computer.features(dataset.examples, model)
+            self._built[key] = family.features(dataset.examples, model.tokenizer, model.limits)
         return self._built[key]
 
 
 def _row(due: _Due, computes: Computer, features: _Features) -> Row:
     checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
     try:
-        model.refuse(task.head, task.labels)
+        model.refuse(task.family)
         step = computes.load(model)
         read = features.of(dataset, model)
         start = time.perf_counter()
-        logits = computes.logits(read)
+        outputs = computes.outputs(read)
         seconds = time.perf_counter() - start
     except BertError as error:
         return _failed(checkpoint, dataset, error)
-    measured = evaluate_logits(task.head, task.labels, task.metrics, logits, dataset.label_ids)
+    measured = task.family.evaluation(task.family.predictions(outputs, read, dataset.examples), dataset.examples)
     return Row(
         checkpoint=checkpoint.prefix,
         step=step,
@@ -205,8 +199,8 @@ def _row(due: _Due, computes: Computer, features: _Features) -> Row:
         metrics=dict(measured.metrics),
         intervals_95={name: list(ends) for name, ends in measured.intervals.items()},
         loss=measured.loss,
-        examples=len(logits),
-        examples_per_second=len(logits) / seconds,
+        examples=measured.examples,
+        examples_per_second=measured.examples / seconds,
         collapsed=measured.collapsed,
         settings=due.settings,
     )

@@ -7,14 +7,15 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bert_tf.batch import own_data
 from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.tasks import tables
-from bert_tf.tasks.base import TEST, HeadSpec, SentenceExample, Task
+from bert_tf.tasks import families, tables
+from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 
@@ -32,22 +33,20 @@ class Inputs:
     """How to read any file for one model.
 
     Attributes:
-      head: of the model.
-      labels: names, in the order of the classes.
+      family: what the model has learned.
       published: task whose layout files have; None where there is none.
-      own: task for files with columns of their own.
+      own: task for files with columns of their own; None where the family has none.
       columns: given.
       skip_bad_rows: leaves out rows that cannot be used.
     """
 
-    head: HeadSpec
-    labels: tuple[str, ...]
+    family: Family
     published: Task | None
-    own: Task
+    own: Task | None
     columns: Columns
     skip_bad_rows: bool
 
-    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[SentenceExample]]:
+    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
         """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
 
         Args:
@@ -57,7 +56,7 @@ class Inputs:
         Raises:
           DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
         """
-        task = self.own if self.published is None or self._is_own(source) else self.published
+        task = self._task(source)
         report = _LeftOut() if self.skip_bad_rows else tables.refuse
         examples = task.stream(tables.Once(source), task.splits("", TEST)[0], report)
         full = iter(lambda: list(itertools.islice(examples, CHUNK)), [])
@@ -66,6 +65,12 @@ class Inputs:
         yield from chunks
         if isinstance(report, _LeftOut):
             report.say(source)
+
+    def _task(self, source: str) -> Task:
+        task = self.own if self.published is None or self._is_own(source) else self.published
+        if task is None:
+            raise FlagError(f"{source}: a model of {self.family.kind} reads files in the layout of its task alone")
+        return task
 
     def _is_own(self, source: str) -> bool:
         return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
@@ -106,16 +111,16 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
-    labels = tuple(record["labels"])
-    head = HeadSpec(len(labels) or 1, record["kind"])
-    trained.refuse(head, labels)
+    family = families.of_record(record)
+    trained.refuse(family)
     name = record["task_name"]
     published = None if name == CUSTOM else get_task(name)
-    return Inputs(head, labels, published, own_data.task(record, columns, test_file="-"), columns, skip_bad_rows)
+    own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
+    return Inputs(family, published, own, columns, skip_bad_rows)
 
 
 def _of_task(name: str | None) -> dict[str, object]:
     if name is None:
         return {}
     task = get_task(name)
-    return {"task_name": task.name, "kind": task.head.kind, "labels": list(task.labels)}
+    return {"task_name": task.name, **task.family.record()}

@@ -11,9 +11,15 @@ from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME, CustomSettings
 from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.sentence.example import KINDS
 
 # Not the format, which the name of each file says.
 _KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
+
+
+def can_be(record: Mapping[str, Any]) -> bool:
+    """Returns whether what a model has learned can be read from tables of one's own."""
+    return record["kind"] in KINDS
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:

@@ -3,40 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-from bert_tf.batch import computer
 from bert_tf.batch.computer import Computer, Ways
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.trained import Trained
-from bert_tf.features.spec import SentenceFeatures
-from bert_tf.tasks.base import HeadSpec, SentenceExample
-from bert_tf.tasks.predictions import Layout
+from bert_tf.features.columns import Features
+from bert_tf.tasks.base import Family
 
 
 class Predictor:
     """A model that is loaded; to be closed."""
 
-    def __init__(self, trained: Trained, head: HeadSpec, labels: Sequence[str], ways: Ways) -> None:
+    def __init__(self, trained: Trained, family: Family, ways: Ways) -> None:
         """Loads the model.
 
         Args:
           trained: the model.
-          head: what its logits are.
-          labels: their names.
+          family: what it has learned.
           ways: how to compute.
 
         Raises:
           CheckpointError: the weights are damaged.
         """
-        self._trained, self._head, self._labels = trained, head, labels
+        self._trained, self._family = trained, family
         self._computer = Computer(ways)
         self._computer.load(trained)
 
-    def read(self, examples: Sequence[SentenceExample]) -> SentenceFeatures:
+    def read(self, examples: Sequence[Any]) -> Features:
         """Returns examples as the model reads them; may run beside `lines` in another thread."""
-        return computer.features(examples, self._trained)
+        return self._family.features(examples, self._trained.tokenizer, self._trained.limits)
 
-    def lines(self, number: int, examples: Sequence[SentenceExample], features: SentenceFeatures, form: OutputForm) -> bytes:
+    def lines(self, number: int, examples: Sequence[Any], features: Features, form: OutputForm) -> bytes:
         """Returns a line for each example of a chunk, the header before those of the first.
 
         Args:
@@ -48,10 +46,10 @@ class Predictor:
         Raises:
           BertError: memory is out, or the model computes what is no number.
         """
-        logits = self._computer.logits(features)
-        layout = Layout(self._head, self._labels, self._trained.record.get("label_separator", ","), form.form)
+        predictions = self._family.predictions(self._computer.outputs(features), features, examples)
+        layout = self._family.layout(form.form)
         header = layout.header() if number == 0 else ""
-        return form.encode(header + layout.rows([example.guid for example in examples], logits))
+        return form.encode(header + layout.rows(examples, predictions))
 
     def close(self) -> None:
         """Frees session and memory."""

@@ -17,8 +17,11 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import preflight, run_folder
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
-from bert_tf.tasks.base import HeadSpec, file_digest
+from bert_tf.head_spec import HeadSpec
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
+from bert_tf.tasks import families
+from bert_tf.tasks.base import Family, Limits
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -38,7 +41,7 @@ class Trained:
       lower_case: whether it lower-cases.
       max_seq_length: longest input in word pieces.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
-      num_labels: logits of the head.
+      head: of the model.
       record: see `run_folder.trained`; empty where that is unknown.
       digest: of the checkpoint's index, which holds the checksums of all entries.
     """
@@ -49,14 +52,14 @@ class Trained:
     lower_case: bool
     max_seq_length: int
     long_text: str
-    num_labels: int
+    head: HeadSpec
     record: Mapping[str, Any]
     digest: str
 
     @property
     def architecture(self) -> tuple[object, ...]:
         """What a graph is built from."""
-        return self.config, self.num_labels
+        return self.config, self.head
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -75,18 +78,23 @@ class Trained:
         """Cuts texts as the training did."""
         return WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
 
-    def refuse(self, head: HeadSpec, labels: tuple[str, ...]) -> None:
-        """Stops where the model was trained for other labels than those of a task.
+    @property
+    def limits(self) -> Limits:
+        """How much of a text it reads."""
+        return Limits(self.max_seq_length, self.long_text)
+
+    def refuse(self, family: Family) -> None:
+        """Stops where the model has learned something else than a task.
 
         Raises:
-          CheckpointError: it was.
+          CheckpointError: it has.
         """
-        expected = {"kind": head.kind, "labels": list(labels)}
-        for key, wanted in expected.items():
+        for key, wanted in sorted(family.record().items()):
             if self.record.get(key, wanted) != wanted:
                 raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}")
-        if self.num_labels != head.num_labels:
-            raise CheckpointError(f"{self.prefix}: its head has {self.num_labels} labels, the task {head.num_labels}")
+        if self.head.num_labels != family.head.num_labels:
+            labels = self.head.num_labels, family.head.num_labels
+            raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
 
 
 def load(prefix: str, given: Given) -> Trained:
@@ -112,11 +120,23 @@ def load(prefix: str, given: Given) -> Trained:
         problems += preflight.check_casing(vocabulary, lower_case=lower_case)
     preflight.refuse(problems)
     preflight.refuse(run_folder.misfits_of_parts(folder, config, vocabulary))
-    head = CLASSIFICATION_VARIABLES[0]
-    if head not in reader.shapes:
-        raise CheckpointError(f"{prefix}: no {head}: this is a pretrained model, not a classifier; train it first")
-    labels = reader.shapes[head][0]
-    return Trained(prefix, config, vocabulary, lower_case, length, long_text, labels, trained, digest(prefix) or "")
+    head = _head(reader, config, trained)
+    return Trained(prefix, config, vocabulary, lower_case, length, long_text, head, trained, digest(prefix) or "")
+
+
+def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
+    """Returns the head of a checkpoint: that of its record, else the published classifier with as many labels as it has.
+
+    Raises:
+      CheckpointError: it has none.
+    """
+    name = PUBLISHED_WEIGHTS
+    if "kind" in record:
+        head = families.of_record(record).head
+        name = next(iter(heads.of(head).variables(config)))
+    if name not in reader.shapes:
+        raise CheckpointError(f"{reader.prefix}: no {name}: this is a pretrained model, not a classifier; train it first")
+    return head if "kind" in record else HeadSpec(reader.shapes[name][0])
 
 
 def digest(prefix: str) -> str | None:
@@ -124,7 +144,7 @@ def digest(prefix: str) -> str | None:
     for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 has one file for all
         with contextlib.suppress(OSError):  # a run that goes on deletes its older ones
             if path.is_file():
-                return file_digest(path)
+                return files.digest(path)
     return None
 
 

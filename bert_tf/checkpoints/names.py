@@ -9,6 +9,7 @@ import re
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
+from bert_tf.head_spec import VARIABLE_SCOPES
 
 # Published name, Hugging Face name, whether the array is transposed between them (PyTorch keeps kernels [out, in]).
 _LAYER_TABLE = (
@@ -80,7 +81,7 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 # Entries of published and Hugging Face checkpoints that belong to pre-training or to the file, not to the encoder.
 _EXPECTED_EXTRAS = re.compile(
-    r"^cls/|/adam_[mv]$|^global_step$|^(beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)|^output_(weights|bias)$"
+    rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/adam_[mv]$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
 )
 
 

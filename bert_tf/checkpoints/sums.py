@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bert_tf.tasks.base import file_digest
+from bert_tf import files
 
 NAME = "converted.sha256"  # as `sha256sum --check` reads it
 
@@ -18,8 +18,8 @@ def write(folder: Path) -> None:
     Raises:
       OSError: the folder cannot be read or written.
     """
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
-    (folder / NAME).write_text("".join(f"{file_digest(path)}  {path.name}\n" for path in files), encoding="utf-8")
+    paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
+    (folder / NAME).write_text("".join(f"{files.digest(path)}  {path.name}\n" for path in paths), encoding="utf-8")
 
 
 def change(folder: Path) -> str | None:
@@ -32,7 +32,7 @@ def change(folder: Path) -> str | None:
         return f"{NAME} is empty"
     for digest, name in (line.split("  ", 1) if "  " in line else (line, "") for line in lines):
         try:
-            if file_digest(folder / name) != digest:
+            if files.digest(folder / name) != digest:
                 return f"{name} has changed"
         except OSError as error:
             return f"{name}: {error.strerror}"

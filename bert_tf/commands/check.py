@@ -11,7 +11,8 @@ import numpy as np
 
 from bert_tf.commands.sources import PROJECT
 from bert_tf.errors import BertError, DataError, PreflightError
-from bert_tf.tasks.base import CLASSIFICATION, PURPOSES, REGRESSION, TRAIN, SentenceExample, Task
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.label_column import are_numbers
@@ -96,7 +97,7 @@ def _splits(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
                 yield split, task.file(data_dir or "", split)
 
 
-def _examples(task: Task, data_dir: str, split: str, problems: list[DataError]) -> Iterable[SentenceExample]:
+def _examples(task: Task, data_dir: str, split: str, problems: list[DataError]) -> Iterable[Example]:
     path = task.file(data_dir, split)
     return task.examples(data_dir, split) if path.is_dir() else task.stream(path, split, problems.append)
 
@@ -109,7 +110,7 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
         numbers = counts.numbers
         yield f"labels         {numbers.min():g} to {numbers.max():g}, mean {numbers.mean():.3f}, deviation {numbers.std():.3f}"
     elif counts.labels:
-        shares = [f"{name}: {counts.labels[name]} ({counts.labels[name] / counts.rows:.1%})" for name in task.labels]
+        shares = [f"{name}: {counts.labels[name]} ({counts.labels[name] / counts.rows:.1%})" for name in task.family.labels]
         more = [f"and {len(shares) - _NAMED} others"] if len(shares) > _NAMED else []
         yield f"labels         {', '.join(shares[:_NAMED] + more)}"
     lengths = counts.lengths
@@ -131,7 +132,7 @@ def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
     if counts.repeated_ids:
         yield f"warning        the id of an earlier row: {_share(counts.repeated_ids, counts.rows)}"
     found = len(counts.labels)
-    may_be_numbers = is_train and isinstance(task, CustomTask) and task.head.kind == CLASSIFICATION
+    may_be_numbers = is_train and isinstance(task, CustomTask) and task.family.kind == CLASSIFICATION
     if may_be_numbers and found > 2 and 2 * found >= counts.rows and are_numbers(counts.labels):
         yield f"warning        {found} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"
 

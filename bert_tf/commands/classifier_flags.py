@@ -15,14 +15,15 @@ from absl import flags
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.log_form import FORMS, SHORT
 from bert_tf.optimization.parts import parse_frozen
 from bert_tf.profiling.timing.step_range import StepRange
 from bert_tf.runtime.settings import ALL_REDUCE_ALGS, CROSS_DEVICE_OPS, STRATEGIES, DeviceSettings
-from bert_tf.tasks.base import CLASSIFICATION, KINDS
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, known_names
+from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.tables import FORMATS
 
 POLYNOMIAL = "polynomial"

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from absl import logging
 
 from bert_tf import atomic
@@ -33,12 +32,12 @@ from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.profile_hook import ProfileHook
 from bert_tf.estimator.rates_hook import RatesHook
 from bert_tf.estimator.update import Optimization
-from bert_tf.features import sentences
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
-from bert_tf.inputs.pipeline import Batching
+from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.log_form import published
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis, timing_file
@@ -49,9 +48,8 @@ from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.precision import PRECISIONS, computed, misgiving
-from bert_tf.tasks import labels, mistakes
-from bert_tf.tasks.base import DEV, TEST, TRAIN
-from bert_tf.tasks.evaluation import Evaluation, evaluate_logits, summarize
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Limits, Outputs
+from bert_tf.tasks.evaluation import Evaluation, summarize
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 INTERRUPTED = 130
@@ -151,9 +149,9 @@ def _check(job: Job) -> RestorePlan:
     if TRAIN in job.splits:
         best_by(job.settings.train, job.task)  # both refuse what they cannot understand before the folder is claimed
         loss.check(job.settings.train, job.task)
-        problems += preflight.check_training(job.examples[job.train_split], steps=job.schedule.steps)
+        problems += preflight.check_training(job.examples[job.train_split], steps=job.least_schedule.steps)
         problems += preflight.check_batch(
-            job.schedule.batch_size,
+            job.settings.train.train_batch_size,
             replicas=job.machine.replicas,
             parts=job.settings.train.gradient_accumulation_steps,
         )
@@ -165,8 +163,7 @@ def _check(job: Job) -> RestorePlan:
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
-        now = {"labels": list(job.task.labels), "kind": job.task.head.kind}
-        problems += run_folder.misfits(weights_in, now)
+        problems += run_folder.misfits(weights_in, job.task.family.record())
         if wanted and not read_evaluations(_of_run(job), up_to=run.last_step(_of_run(job))):
             problems.append(f"--target_metric: {_of_run(job)} was not evaluated while it trained (--eval_every_n_steps)")
     problems += run_folder.misfits_of_parts(weights_in, job.config, job.vocabulary)
@@ -174,27 +171,32 @@ def _check(job: Job) -> RestorePlan:
     if place:
         placement.check_layers(placement.parse(place), job.config.num_hidden_layers)
     parts.check_layers(parts.parse_frozen(job.settings.train.freeze), job.config.num_hidden_layers)
-    plan = plan_restore(reader, job.config, CLASSIFICATION_VARIABLES)
+    head_variables = heads.of(job.task.family.head).variables(job.config)
+    plan = plan_restore(reader, job.config, tuple(head_variables))
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in job.splits and not problems:
-        weights, bias = CLASSIFICATION_VARIABLES
-        labels = job.task.head.num_labels
-        problems += preflight.check_head(reader, {weights: (labels, job.config.hidden_size), bias: (labels,)})
+        problems += preflight.check_head(reader, head_variables)
     preflight.refuse(problems)
     return plan
 
 
 @WALL.span(FEATURES)
-def _features(job: Job, split: str) -> SentenceFeatures:
-    data, examples = job.settings.data, job.examples[split]
-    long_text = data.long_text
-    if split in job.splits.get(TRAIN, ()) and long_text == "windows":
-        long_text = "truncate"  # a window may lack what its label is for
+def _features(job: Job, split: str) -> Features:
+    data, examples, family = job.settings.data, job.examples[split], job.task.family
+    trains = split in job.splits.get(TRAIN, ())
+    truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
+    long_text = TRUNCATE if truncates else data.long_text
+
+    def build() -> Features:
+        describe.log_writing(len(examples))
+        tokenizer = WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case)
+        return family.features(examples, tokenizer, Limits(data.max_seq_length, long_text))
+
     key = cache.CacheKey(
         task=job.task.name,
         split=split,
-        labels=job.task.labels,
-        kind=job.task.head.kind,
+        labels=family.labels,
+        kind=family.kind,
         examples=cache.examples_digest(examples),
         vocabulary=job.vocabulary.fingerprint,
         lower_case=data.do_lower_case,
@@ -204,13 +206,8 @@ def _features(job: Job, split: str) -> SentenceFeatures:
     features, cached = cache.load_or_build(
         job.output_dir / "features",
         key,
-        lambda: sentences.build(
-            ((example.text_a, example.text_b) for example in describe.counted(examples, len(examples))),
-            labels.encode([example.label for example in examples], job.task.head, job.task.labels),
-            WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
-            max_seq_length=data.max_seq_length,
-            long_text=long_text,
-        ),
+        family.targets,
+        build,
         writes=job.machine.is_chief,
     )
     lines = describe.examples_lines(examples, features, job.vocabulary, max_seq_length=data.max_seq_length)
@@ -234,24 +231,30 @@ def _claim(job: Job) -> None:
 
 
 def _train(job: Job, plan: RestorePlan) -> run.Outcome:
-    train, schedule, machine = job.settings.train, job.schedule, job.machine
+    train, machine = job.settings.train, job.machine
     with WALL.span(DATA):
         if machine.is_chief:
             _claim(job)
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
     features = _features(job, job.train_split)
+    schedule = job.schedule(len(features))
+    if machine.is_chief:
+        counts = {"train_examples": features.examples, "steps": schedule.steps}
+        if schedule.rows != features.examples:
+            counts["train_rows"] = schedule.rows
+        run_folder.add_to_record(job.output_dir, {"schedule": counts})
     logging.info("variables: %s", plan.summary())
     logging.info("all variables are in %s, the first examples in %s", describe.VARIABLES_FILE, describe.EXAMPLES_FILE)
-    _log_plan(job)
+    _log_plan(job, schedule, features.examples)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = Model(
         job.config,
-        job.task.head,
-        loss.loss_options(train, job.task, features.label_ids),
+        job.task.family.head,
+        loss.loss_options(train, job.task, features),
         speed.execution(job.settings.speed),
         seed=train.seed,
-        optimization=_optimization(job),
+        optimization=_optimization(job, schedule.steps),
         check_replicas=check_every > 0,
         max_seq_length=job.settings.data.max_seq_length,
     )
@@ -288,18 +291,20 @@ def _watchers(job: Job) -> list[run.Hook]:
     return hooks
 
 
-def _log_plan(job: Job) -> None:
-    schedule, freeze = job.schedule, job.settings.train.freeze
+def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
+    freeze = job.settings.train.freeze
+    rows = f" in {schedule.rows} rows" if schedule.rows != examples else ""
     logging.info("***** Running training *****")
-    logging.info("  Num examples = %d", schedule.examples)
+    logging.info("  Num examples = %d%s", examples, rows)
     logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
-    logging.info("  Num steps = %d (%d examples of the last epoch are left out)", schedule.steps, schedule.unseen)
+    counted = "rows" if rows else "examples"
+    logging.info("  Num steps = %d (%d %s of the last epoch are left out)", schedule.steps, schedule.unseen, counted)
     if freeze:
         logging.info("  Frozen = %s", freeze)
 
 
-def _optimization(job: Job) -> Optimization:
-    train, ways, steps = job.settings.train, job.settings.speed, job.schedule.steps
+def _optimization(job: Job, steps: int) -> Optimization:
+    train, ways = job.settings.train, job.settings.speed
     return Optimization(
         learning_rate=train.learning_rate,
         warmup_steps=int(steps * train.warmup_proportion),
@@ -360,7 +365,9 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
 
     def measure(forward: Forward) -> dict[str, float]:
         ways = {"batch_size": job.settings.job.eval_batch_size, "batching": _eval_batching(job, trains=True)}
-        evaluations = {split: _measured(job, columns, forward.logits(columns, **ways)) for split, columns in features.items()}
+        evaluations = {
+            split: _measured(job, split, columns, forward.outputs(columns, **ways)) for split, columns in features.items()
+        }
         return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
 
     make_forward = functools.partial(Forward, _model(job), job.machine)
@@ -378,7 +385,7 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
 def _model(job: Job) -> Model:
     """Returns the model without training."""
     tokens = job.settings.data.max_seq_length
-    return Model(job.config, job.task.head, execution=speed.execution(job.settings.speed), max_seq_length=tokens)
+    return Model(job.config, job.task.family.head, execution=speed.execution(job.settings.speed), max_seq_length=tokens)
 
 
 @WALL.span(EVALUATION)
@@ -386,11 +393,9 @@ def _evaluate(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running evaluation *****")
     evaluations, wrong, step = {}, {}, 0
     for split in job.splits[DEV]:
-        features = _features(job, split)
-        logits, step = _logits(job, estimator, features, job.settings.job.eval_batch_size)
-        evaluations[split] = _measured(job, features, logits)
-        labels_of_split = features.label_ids[features.first_rows]
-        wrong[split] = mistakes.most_confident(job.task.head, job.task.labels, job.examples[split], logits, labels_of_split)
+        predictions, step = _predictions(job, estimator, split, job.settings.job.eval_batch_size)
+        evaluations[split] = job.task.family.evaluation(predictions, job.examples[split])
+        wrong[split] = job.task.family.mistakes(predictions, job.examples[split])
     note = SAMPLE_NOTE if job.data.is_sample else ""
     more = {"precision": computed(job.settings.speed.precision), **_time_to_target(job)}
     values = results.write_evaluation(job.results_dir, evaluations, step=step, note=note, more=more)
@@ -413,21 +418,24 @@ def _of_run(job: Job) -> Path:
     return job.trained.of_run if job.trained else job.output_dir
 
 
-def _measured(job: Job, features: SentenceFeatures, logits: np.ndarray) -> Evaluation:
-    return evaluate_logits(job.task.head, job.task.labels, job.task.metrics, logits, features.label_ids[features.first_rows])
+def _measured(job: Job, split: str, features: Features, outputs: Outputs) -> Evaluation:
+    family, examples = job.task.family, job.examples[split]
+    return family.evaluation(family.predictions(outputs, features, examples), examples)
 
 
 @WALL.span(PREDICTION)
 def _predict(job: Job, estimator: run.Estimator) -> None:
     logging.info("***** Running prediction *****")
     for split in job.splits[TEST]:
-        logits, _ = _logits(job, estimator, _features(job, split), job.settings.job.predict_batch_size)
-        separator = job.settings.custom.label_separator
-        results.write_predictions(job.results_dir, job.task, split, job.examples[split], logits, label_separator=separator)
+        predictions, _ = _predictions(job, estimator, split, job.settings.job.predict_batch_size)
+        results.write_predictions(job.results_dir, job.task, split, job.examples[split], predictions)
     if job.settings.job.submission_zip:
         logging.info("what GLUE's server takes is in %s", submission.zip_submissions(job.results_dir))
 
 
-def _logits(job: Job, estimator: run.Estimator, features: SentenceFeatures, batch_size: int | None) -> tuple[np.ndarray, int]:
-    checkpoint = job.trained.checkpoint if job.trained else None
-    return run.forward(estimator, features, checkpoint, batch_size=batch_size, batching=_eval_batching(job))
+def _predictions(job: Job, estimator: run.Estimator, split: str, batch_size: int | None) -> tuple[Any, int]:
+    """Returns what the model says of a split, see `Family.predictions`, and the step of its weights."""
+    family, features = job.task.family, _features(job, split)
+    checkpoint, batching = job.trained.checkpoint if job.trained else None, _eval_batching(job)
+    outputs, step = run.forward(estimator, family.head, features, checkpoint, batch_size=batch_size, batching=batching)
+    return family.predictions(outputs, features, job.examples[split]), step

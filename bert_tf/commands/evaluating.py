@@ -23,9 +23,9 @@ def best_by(train: TrainSettings, task: Task) -> str | None:
             if getattr(train, flag):
                 raise FlagError(f"--{flag}={getattr(train, flag)} needs evaluations: give --eval_every_n_steps as well")
         return None
-    name = train.best_metric or task.metrics[0]
-    if name not in (*task.metrics, _LOSS):
-        raise FlagError(f"--best_metric: {unknown_name('metric', name, (*task.metrics, _LOSS))}")
+    name = train.best_metric or task.family.metrics[0]
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--best_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
     return f"eval_{name}"
 
 
@@ -47,6 +47,6 @@ def target(train: TrainSettings, task: Task) -> Target | None:
         value = math.nan
     if not math.isfinite(value):
         raise FlagError(f"--target_metric={text}: write a metric and a number, as accuracy:0.8 or loss:0.4")
-    if name not in (*task.metrics, _LOSS):
-        raise FlagError(f"--target_metric: {unknown_name('metric', name, (*task.metrics, _LOSS))}")
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--target_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
     return Target(f"eval_{name}", value)

@@ -19,11 +19,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from bert_tf import atomic
+from bert_tf import atomic, files
 from bert_tf.commands.download import download
 from bert_tf.errors import DataError, FlagError
 from bert_tf.tasks import mrpc
-from bert_tf.tasks.base import file_digest
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
 
@@ -216,7 +215,7 @@ def _recorded(data_dir: Path) -> dict[str, str]:
 
 def _checked(part: Part, path: Path, given: str | None, before: str | None) -> str:
     """Returns the sha256 of a downloaded file; one that has another than it should is deleted."""
-    digest = file_digest(path)
+    digest = files.digest(path)
     expected = given or part.sha256 or before
     if expected is None:
         print(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}; not known before, noted in {SUMS_NAME}")
@@ -235,7 +234,7 @@ def _found(part: Part, folder: Path, given: str | None) -> Path:
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
         raise DataError(f"holds no {' or '.join(names)}; it is published at {part.url}", folder)
-    digest = file_digest(path)
+    digest = files.digest(path)
     if given and digest != given:
         raise DataError(f"has sha256 {digest}, not {given} as --sha256 says; it was not used", path)
     if part.sha256 and digest != part.sha256:

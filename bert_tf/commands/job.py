@@ -18,7 +18,7 @@ from bert_tf.estimator import run_folder
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -39,7 +39,7 @@ class Job(NamedTuple):
     config: BertConfig
     vocabulary: Vocabulary
     splits: Mapping[str, tuple[str, ...]]  # of each purpose that is wanted
-    examples: Mapping[str, Sequence[SentenceExample]]  # of each split
+    examples: Mapping[str, Sequence[Example]]  # of each split
     machine: Machine
     trained: Trained | None = None  # what is evaluated, where nothing is trained
 
@@ -59,11 +59,14 @@ class Job(NamedTuple):
         return self.splits[TRAIN][0]
 
     @property
-    def schedule(self) -> Schedule:
-        """How long to train."""
+    def least_schedule(self) -> Schedule:
+        """How long to train where each example is one row of features; it has one at least."""
+        return self.schedule(len(self.examples[self.train_split]))
+
+    def schedule(self, rows: int) -> Schedule:
+        """Returns how long to train on so many rows."""
         train = self.settings.train
-        examples = len(self.examples[self.train_split])
-        return Schedule(examples, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
+        return Schedule(rows, train.train_batch_size, train.num_train_epochs, train.num_train_steps)
 
 
 def results_dir(settings: Settings) -> Path:

@@ -13,7 +13,6 @@ from bert_tf.commands import recipes, speed
 from bert_tf.commands.job import Job
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
-from bert_tf.features import sentences
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
@@ -23,7 +22,7 @@ from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures, placement
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.base import Example, Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 # The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
@@ -65,7 +64,7 @@ def fitted(job: Job, memory: int | None) -> Job:
         if job.settings.job.fit_memory:
             logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
         return job
-    if run.last_step(job.output_dir) >= job.schedule.steps:  # nothing is left to train
+    if run.last_step(job.output_dir) >= job.least_schedule.steps:  # nothing is left to train
         return job
     lengths = _lengths(job)
     options = _options(job, lengths, hosted=bool(place))
@@ -92,20 +91,15 @@ def _lengths(job: Job) -> Lengths:
     return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
 
 
-def _tokens(job: Job, examples: Sequence[SentenceExample]) -> np.ndarray:
-    """Returns the [E] lengths of some examples."""
+def _tokens(job: Job, examples: Sequence[Example]) -> np.ndarray:
+    """Returns the [N] lengths of the rows of some examples."""
     data = job.settings.data
-    built = sentences.build(
-        ((example.text_a, example.text_b) for example in examples),
-        np.zeros(len(examples), np.int32),
-        WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case),
-        max_seq_length=data.max_seq_length,
-    )
-    return built.lengths
+    tokenizer = WordPieceTokenizer(job.vocabulary, lower_case=data.do_lower_case)
+    return job.task.family.features(examples, tokenizer, Limits(data.max_seq_length)).lengths
 
 
-def _characters(example: SentenceExample) -> int:
-    return len(example.text_a) + len(example.text_b or "")
+def _characters(example: Example) -> int:
+    return sum(map(len, example.texts))
 
 
 def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:

@@ -47,7 +47,8 @@ def run(job: PredictJob, machine: MachineSettings, *, beam: Sequence[str] | None
 def _run(job: PredictJob, machine: MachineSettings, beam: Sequence[str] | None, environment: Mapping[str, str]) -> None:
     model = _model(job)
     reads = _inputs(job, model)
-    logging.info("%s: %s, at most %d word pieces", model.prefix, ", ".join(reads.labels) or "a number", model.max_seq_length)
+    learned = ", ".join(reads.family.labels) or "a number"
+    logging.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
     if beam is not None:
         _run_on_beam(job, machine, beam, reads)
         return
@@ -112,7 +113,7 @@ def _predictor(
     job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
 ) -> Predictor:
     ways = batch_machine.ways(machine, job.predict_batch_size, environment=environment)
-    return Predictor(model, reads.head, reads.labels, ways)
+    return Predictor(model, reads.family, ways)
 
 
 def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:
@@ -120,8 +121,7 @@ def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: 
     return {
         **model.settings,
         "task_name": reads.published.name if reads.published else None,
-        "kind": reads.head.kind,
-        "labels": reads.labels,
+        **reads.family.record(),
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,

@@ -13,13 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
+from bert_tf import files
 from bert_tf.commands.classifier_flags import EXACT, POLYNOMIAL, TrainSettings
 from bert_tf.commands.job import CUSTOM_COLUMNS, CUSTOM_FILES, Job
 from bert_tf.commands.sources import SAMPLE_NOTE
 from bert_tf.estimator import run_folder
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.optimization.parts import parse_frozen
-from bert_tf.tasks.base import DEV, file_digest
+from bert_tf.tasks.base import DEV
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
 
@@ -32,7 +33,6 @@ def make_record(job: Job) -> dict[str, Any]:
         run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": _command(job),
-        "schedule": {"train_examples": job.schedule.examples, "steps": job.schedule.steps},
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
         "versions": {
             "bert_tf": bert_tf.__version__,
@@ -51,8 +51,7 @@ def _determining(job: Job) -> dict[str, Any]:
         **_training(settings.train),
         **dataclasses.asdict(settings.speed),
         "task_name": job.task.name,
-        "labels": list(job.task.labels),
-        "kind": job.task.head.kind,
+        **job.task.family.record(),
         "max_seq_length": settings.data.max_seq_length,
         "do_lower_case": settings.data.do_lower_case,
         "long_text": settings.data.long_text,
@@ -115,4 +114,4 @@ def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:
 
 def _checkpoint_digest(prefix: str) -> str:
     index = Path(f"{prefix}.index")
-    return file_digest(index if index.is_file() else prefix)
+    return files.digest(index if index.is_file() else prefix)

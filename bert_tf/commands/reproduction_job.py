@@ -186,7 +186,7 @@ def _measured(
         vocabulary=vocabulary.fingerprint,
         examples={purpose: len(of_purpose) for purpose, of_purpose in examples.items()},
         shown=measured.shown(examples[DEV], features, vocabulary, max_seq_length=limit),
-        features={field.name: field.shape(None, limit) for field in features.fields},
+        features={field.name: field.shape(None, limit) for field in features.batch_fields},
         variables=measured.variables(require_checkpoint(folder / results[0].folder), source.checkpoint, config),
         forms=found,
         device=device,

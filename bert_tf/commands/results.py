@@ -13,14 +13,11 @@ from absl import logging
 
 from bert_tf import atomic, documents
 from bert_tf.commands import submission
+from bert_tf.estimator.run_folder import WRONG_EXAMPLES
 from bert_tf.log_form import published, short
-from bert_tf.metrics import ClassScores
-from bert_tf.tasks import mistakes, predictions
-from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
-from bert_tf.tasks.scores import Logits
-
-_CLASSES_SHOWN = 20
+from bert_tf.tasks.glue import submission_lines
 
 
 def write_evaluation(
@@ -55,61 +52,57 @@ def write_evaluation(
     _log(results, evaluations)
     folder = Path(output_dir)
     atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
-    splits = {split: _details(evaluation) for split, evaluation in evaluations.items()}
+    splits = {split: evaluation.details() for split, evaluation in evaluations.items()}
     content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / "eval_results.json", documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
 
 
-def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[mistakes.Mistake]]) -> None:
+def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
     """Writes wrong_examples.jsonl; an evaluation without any leaves an empty file.
 
     Args:
       output_dir: the folder.
-      found: by split.
+      found: by split, see `Family.mistakes`.
 
     Raises:
       OutputError: the file cannot be written.
     """
-    _write_lines(Path(output_dir) / mistakes.FILE, mistakes.lines(found))
+    lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
+    _write_lines(Path(output_dir) / WRONG_EXAMPLES, lines)
 
 
 def write_predictions(
     output_dir: str | os.PathLike[str],
     task: Task,
     split: str,
-    examples: Sequence[SentenceExample],
-    logits: Logits,
-    *,
-    label_separator: str = ",",
+    examples: Sequence[Any],
+    predictions: Any,
 ) -> None:
-    """Writes the predictions of a split.
+    """Writes the predictions of a split: the files of its family, and submission/<name>.tsv where GLUE's server takes it.
 
-    predictions.tsv has header, id, label and scores; test_results.tsv scores only, as published; submission/<name>.tsv, where
-    GLUE's server takes the split, what it wants. Where a task has several splits, the first two names carry theirs:
-    predictions_matched.tsv. The one that the published script predicts, test_matched of MNLI, is in test_results.tsv too.
+    Where a task has several splits, names carry theirs: predictions_matched.tsv. The one that the published script predicts,
+    test_matched of MNLI, has its files under the published name too.
 
     Args:
       output_dir: the folder.
       task: what was predicted.
       split: of test.
       examples: E of them.
-      logits: [E, L], in their order.
-      label_separator: see `predictions.Layout`.
+      predictions: in their order, see `Family.predictions`.
 
     Raises:
       OutputError: a file cannot be written.
     """
     folder, suffix = Path(output_dir), split_suffix(split)
-    ids = [example.guid for example in examples]
-    layout = predictions.Layout(task.head, task.labels, label_separator)
-    atomic.write_text(folder / f"predictions{suffix}.tsv", layout.header() + layout.rows(ids, logits))
-    for name in {suffix, split_suffix(task.published_name(split))}:
-        _write_lines(folder / f"test_results{name}.tsv", map("\t".join, predictions.score_cells(task.head, logits)))
-    logging.info("predictions of %d examples are in %s", len(examples), folder / f"predictions{suffix}.tsv")
+    published = split_suffix(task.published_name(split))
+    files = task.family.files(predictions, examples, suffix=suffix, published_suffix=published)
+    for name, text in files.items():
+        atomic.write_text(folder / name, text)
+    logging.info("predictions of %d examples are in %s", len(examples), folder / next(iter(files)))
     name = task.submission(split)
     if name:
-        _write_lines(folder / submission.FOLDER / f"{name}.tsv", submission.lines(task, logits))
+        _write_lines(folder / submission.FOLDER / f"{name}.tsv", submission_lines(task.family, predictions))
 
 
 def _write_lines(path: Path, lines: Iterable[str]) -> None:
@@ -133,34 +126,8 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
             shown = value if isinstance(value, int) else f"{value:.6g}"
             short.info("  %s = %s%s", key, shown, intervals.get(key, ""))
     for split, evaluation in evaluations.items():
-        short.info("%s: %d examples", split, len(evaluation.labels))
-        for line in _table(evaluation.per_class):
+        short.info("%s: %d examples", split, evaluation.examples)
+        for line in evaluation.table():
             short.info("  %s", line)
         if evaluation.collapsed:
             logging.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
-
-
-def _table(classes: Sequence[ClassScores]) -> list[str]:
-    if not classes:
-        return []
-    shown = classes[:_CLASSES_SHOWN]
-    width = max(len(name) for name in ("label", *(row.label for row in shown)))
-    return [
-        f"{'label':<{width}}  precision  recall     f1  support",
-        *(f"{row.label:<{width}}  {row.precision:9.3f}  {row.recall:6.3f}  {row.f1:5.3f}  {row.support:7}" for row in shown),
-        *([f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []),
-    ]
-
-
-def _details(evaluation: Evaluation) -> dict[str, Any]:
-    """Returns what eval_results.json holds of a split."""
-    confusion = evaluation.confusion
-    return {
-        **evaluation.values,
-        "examples": len(evaluation.labels),
-        "collapsed": evaluation.collapsed,
-        "intervals_95": evaluation.intervals,
-        "labels": evaluation.label_names,
-        "per_class": [row._asdict() for row in evaluation.per_class],
-        **({} if confusion is None else {"confusion": confusion.tolist()}),
-    }

@@ -11,9 +11,7 @@ from bert_tf.commands import sources
 from bert_tf.commands.classifier_flags import Settings
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import best, run, run_folder
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
-
-_HEAD = CLASSIFICATION_VARIABLES[0]
+from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
 
 
 class Trained(NamedTuple):
@@ -49,7 +47,7 @@ def find(settings: Settings) -> Trained:
     if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / best.BEST).resolve()}:
         _refuse_without_head(named)
         return Trained(str(named), named.parent)
-    if _is_classifier(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
+    if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
         raise FlagError(
             f"--init_checkpoint={settings.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
@@ -58,15 +56,20 @@ def find(settings: Settings) -> Trained:
 
 
 def _refuse_without_head(prefix: Path) -> None:
-    if _HEAD not in CheckpointReader(prefix).shapes:
+    if not _has_head(prefix):
         raise CheckpointError(
-            f"{prefix}: no {_HEAD}: this is a pretrained model, not a classifier; train it first (--do_train),"
+            f"{prefix}: no {PUBLISHED_WEIGHTS}: this is a pretrained model, not a classifier; train it first (--do_train),"
             " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
         )
 
 
-def _is_classifier(prefix: Path) -> bool:
+def _has_head(prefix: Path) -> bool:
+    """Whether a checkpoint has a head: a run's has, another if it is a published classifier."""
+    return "kind" in run_folder.trained(prefix.parent) or PUBLISHED_WEIGHTS in CheckpointReader(prefix).shapes
+
+
+def _is_trained(prefix: Path) -> bool:
     try:
-        return _HEAD in CheckpointReader(prefix).shapes
+        return _has_head(prefix)
     except CheckpointError:  # it was moved since the training
         return False

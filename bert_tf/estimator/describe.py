@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 import tensorflow as tf
 
 from bert_tf import atomic
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.fields import INPUTS, ROW
 from bert_tf.log_form import published
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.base import Example
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf1 = tf.compat.v1
@@ -25,11 +25,9 @@ _SHOWN = 5  # examples of a split
 _OFTEN = 10_000  # examples, after which the published form says how far it is
 _TITLE = re.compile(r"^\*{5} (.*) \*{5}\n", re.MULTILINE)
 
-Item = TypeVar("Item")
-
 
 def examples_lines(
-    examples: Sequence[SentenceExample], features: SentenceFeatures, vocabulary: Vocabulary, *, max_seq_length: int
+    examples: Sequence[Example], features: Features, vocabulary: Vocabulary, *, max_seq_length: int
 ) -> list[str]:
     """Returns what the published script logs of the first examples: tokens and padded ids, of a text in windows the first.
 
@@ -41,15 +39,16 @@ def examples_lines(
     """
     shown = min(_SHOWN, len(examples))
     batch = features.batch(features.first_rows[:shown], max_seq_length)
-    has_ids = np.issubdtype(batch["label_ids"].dtype, np.integer)
+    shown_whole = [field.name for field in (*INPUTS, *features.fields) if field.axis != ROW]
+    ids = [field.name for field in features.fields if field.axis == ROW and np.issubdtype(field.dtype, np.integer)]
     lines = []
     for row, example in enumerate(examples[:shown]):
-        ids = batch["input_ids"][row][batch["input_mask"][row] == 1]
+        tokens = batch["input_ids"][row][batch["input_mask"][row] == 1]
         lines += ["*** Example ***", f"guid: {example.guid}"]
-        lines.append(f"tokens: {' '.join(vocabulary.tokens[i] for i in ids)}")
-        lines += [f"{name}: {' '.join(map(str, batch[name][row]))}" for name in ("input_ids", "input_mask", "segment_ids")]
+        lines.append(f"tokens: {' '.join(vocabulary.tokens[i] for i in tokens)}")
+        lines += [f"{name}: {' '.join(map(str, batch[name][row]))}" for name in shown_whole]
         if example.label is not None:
-            lines.append(f"label: {example.label}" + (f" (id = {batch['label_ids'][row]})" if has_ids else ""))
+            lines.append(f"label: {example.label}" + "".join(f" (id = {batch[name][row]})" for name in ids))
     return lines
 
 
@@ -71,12 +70,10 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
     atomic.write_text(path, "".join(f"***** {name} *****\n{text}" for name, text in kept.items()))
 
 
-def counted(examples: Iterable[Item], count: int) -> Iterator[Item]:
-    """Yields examples; the published form of the log says how many of the count were there before."""
-    for number, example in enumerate(examples):
-        if number % _OFTEN == 0:
-            published.info("Writing example %d of %d", number, count)
-        yield example
+def log_writing(count: int) -> None:
+    """Says, in the published form of the log alone, that features are made of so many examples."""
+    for number in range(0, count, _OFTEN):
+        published.info("Writing example %d of %d", number, count)
 
 
 def log_graph(

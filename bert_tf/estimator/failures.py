@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -48,17 +48,17 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
                 delete_unfinished(place)
 
 
-def refuse_what_is_no_number(logits: np.ndarray, checkpoint: str) -> None:
+def refuse_what_is_no_number(outputs: Mapping[str, np.ndarray], checkpoint: str) -> None:
     """Stops where a model computes NaN or infinity.
 
     Args:
-      logits: that it has computed.
+      outputs: that it has computed, by name.
       checkpoint: with whose weights.
 
     Raises:
       CheckpointError: they are not finite.
     """
-    if not np.isfinite(logits).all():
+    if not all(np.isfinite(output).all() for output in outputs.values()):
         raise CheckpointError(f"{checkpoint}: computes NaN or infinity; did its training fail?")
 
 

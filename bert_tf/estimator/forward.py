@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 
 from bert_tf.checkpoints import values
@@ -13,14 +12,14 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.fields import INPUTS
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, eval_batches
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks import scores
+from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
-
-_INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 class Forward:
@@ -35,8 +34,12 @@ class Forward:
         """
         self._graph = tf.Graph()
         with self._graph.as_default(), tf1.device(machine.plan.device_function):
-            self._inputs = {name: tf1.placeholder(tf.int32, [None, None], name) for name in _INPUTS}
-            self._logits = make_model_fn(model)(self._inputs, PREDICT).predictions["logits"]
+            self._head = heads.of(model.head)
+            self._inputs = {
+                field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
+                for field in (*INPUTS, *self._head.inputs)
+            }
+            self._outputs = make_model_fn(model)(self._inputs, PREDICT).predictions
             self._variables = tf1.trainable_variables()
             self._saver = tf1.train.Saver(self._variables)
             self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self._variables]
@@ -90,26 +93,27 @@ class Forward:
         with readable_errors(os.fspath(Path(prefix).parent)), self._graph.as_default():
             self._whole_saver.save(self._session, os.fspath(prefix), write_meta_graph=False, write_state=False)
 
-    def logits(
-        self, features: SentenceFeatures, *, batch_size: int | None = None, batching: Batching = TO_LONGEST
-    ) -> np.ndarray:
-        """Returns [E, L] logits in the order of the examples, averaged over windows where there are such.
+    def outputs(self, features: Features, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> Outputs:
+        """Returns the outputs of the head in the order of the rows: [N, ...] or [total, ...] by their axes.
 
         Args:
-          features: labels are not looked at.
+          features: targets are not looked at.
           batch_size: rows at a time; None for as many as suit their lengths.
           batching: how to pad.
 
         Raises:
           TrainingError: memory is out.
         """
-        results = np.empty([len(features), self._logits.shape[-1]], np.float32)
+        fields = self._head.outputs
+        results = {field.name: features.empty(field) for field in fields}
         with readable_errors("prediction"):
             for rows in eval_batches(features.lengths, batch_size, batching):
                 batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
                 fed = {tensor: batch[name] for name, tensor in self._inputs.items()}
-                results[rows] = self._session.run(self._logits, fed)
-        return scores.averaged(results, features.example_ids)
+                found = self._session.run(self._outputs, fed)
+                for field in fields:
+                    results[field.name][features.places(field.axis, rows)] = found[field.name]
+        return results
 
     def close(self) -> None:
         """Frees session and memory."""

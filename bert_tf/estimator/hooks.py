@@ -31,7 +31,6 @@ from bert_tf.runtime.peers import START_AGAIN, Watch
 tf1 = tf.compat.v1
 
 
-_ROWS = "rows"
 _SIGNAL, _EARLY = 1.0, 0.5  # what a machine tells the others; they are added up, and one at most ends early
 
 
@@ -306,22 +305,24 @@ class WatchHook(tf1.train.SessionRunHook):
 
 
 class CollectHook(tf1.train.SessionRunHook):
-    """Keeps what a graph computes for every batch, on all replicas."""
+    """Keeps what a graph computes for every batch, on all replicas.
 
-    def __init__(self, rows: str, **tensors: str) -> None:
+    Attributes:
+      batches: the values of the tensors for each batch, in their order.
+    """
+
+    def __init__(self, *tensors: str) -> None:
         """Prepares the hook.
 
         Args:
-          rows: name of the graph tensor that says which examples a batch holds.
-          **tensors: names of [B, ...] graph tensors by the names that their values get.
+          *tensors: names of graph tensors.
         """
-        self._names = {**tensors, _ROWS: rows}
-        self._parts: list[Mapping[str, np.ndarray]] = []
+        self._names = tensors
+        self.batches: list[Sequence[np.ndarray]] = []
 
     def begin(self) -> None:
         """Finds the tensors."""
-        found = {key: replicas.local_tensors(name) for key, name in self._names.items()}
-        self._watched = [dict(zip(found, tensors)) for tensors in zip(*found.values())]
+        self._watched = list(zip(*map(replicas.local_tensors, self._names)))
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
         """Asks for the tensors."""
@@ -331,13 +332,7 @@ class CollectHook(tf1.train.SessionRunHook):
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Keeps them."""
         del run_context
-        self._parts += run_values.results
-
-    def values(self) -> dict[str, np.ndarray]:
-        """Returns the values of all examples in the order of their numbers; one computed twice counts once."""
-        joined = {key: np.concatenate([part[key] for part in self._parts]) for key in self._names}
-        _, places = np.unique(joined.pop(_ROWS), return_index=True)
-        return {key: value[places] for key, value in joined.items()}
+        self.batches += run_values.results
 
 
 def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Mapping
 
 import tensorflow as tf
@@ -14,33 +13,31 @@ from bert_tf.estimator import stamps
 from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
-from bert_tf.features.spec import SENTENCE_FIELDS
+from bert_tf.fields import INPUTS, SLOT, SLOTS, TOKEN, Field
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs import pipeline
-from bert_tf.modeling import heads
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
 from bert_tf.modeling.embeddings import Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean
 from bert_tf.optimization import replicas
-from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.optimization.parts import POOLER
 
 tf1 = tf.compat.v1
 TRAIN, EVAL, PREDICT = (getattr(tf.estimator.ModeKeys, name) for name in ("TRAIN", "EVAL", "PREDICT"))
 
-# Tensors of evaluation that hooks fetch by name: [B, L], and [B] the numbers of the rows.
-LOGITS, ROWS = "watch/logits", "watch/rows"
+ROWS = "watch/rows"  # of evaluation, which hooks fetch by name: [B] the numbers of the rows; for outputs see `watched`
 TOKENS = "watch/tokens"  # of training: a scalar int32, the real tokens of the step over all replicas
 
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
 
 
-@dataclasses.dataclass(frozen=True)
-class LossOptions:
-    """How the loss of training differs from the plain one, for `heads.classification_loss` and `heads.multi_label_loss`."""
-
-    class_weights: tuple[float, ...] = ()
-    label_smoothing: float = 0.0
+def watched(output: Field) -> str:
+    """Returns the name of the tensor that holds an output in evaluation and prediction: without padding, row after row."""
+    return f"watch/{output.name}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,32 +57,33 @@ class Model:
 
 
 def make_model_fn(model: Model) -> ModelFn:
-    """Returns the `model_fn` of an Estimator for batches of `features.spec.SENTENCE_FIELDS`."""
+    """Returns the `model_fn` of an Estimator, for batches of `fields.INPUTS` and what the head reads besides."""
+    head = heads.of(model.head)
 
     def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
         if mode != TRAIN:
-            logits = tf.identity(_logits(model, features, model.execution), name=LOGITS)
+            outputs = _outputs(model, head, features, model.execution)
+            real = {field.name: _without_padding(field, outputs[field.name], features) for field in head.outputs}
             if mode == PREDICT:
-                return tf.estimator.EstimatorSpec(mode, predictions={"logits": logits})
+                return tf.estimator.EstimatorSpec(mode, predictions=real)
             tf.identity(features[pipeline.ROWS], name=ROWS)
-            _describe(model, features)
-            loss = tf.reduce_mean(_losses(model, mode, logits, features["label_ids"]))
-            return tf.estimator.EstimatorSpec(mode, loss=loss, predictions={"logits": logits})
+            _describe(model, head, features)
+            loss = tf.reduce_mean(head.losses(outputs, features, LossOptions()))
+            return tf.estimator.EstimatorSpec(mode, loss=loss, predictions=real)
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
-        update = Update(model.optimization)
+        update = Update(_of_read(model.optimization, head), defers=not head.reads_word_table)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
-            logits = _logits(model, features, execution, update.lookup)
-            losses = _losses(model, mode, logits, features["label_ids"])  # [B]
-            return heads.part_of_mean(losses, features[pipeline.GLOBAL_BATCH_SIZE])
+            outputs = _outputs(model, head, features, execution, update.lookup)
+            return part_of_mean(head.losses(outputs, features, model.loss), features[pipeline.GLOBAL_WEIGHT])
 
         loss, train_op = update.minimize(loss_of, features)
         if model.restore and model.restore.loaded:
             initialize_from(model.restore)
-        _describe(model, features)
+        _describe(model, head, features)
         if model.check_replicas:
             watch_variables()
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
@@ -93,25 +91,32 @@ def make_model_fn(model: Model) -> ModelFn:
     return model_fn
 
 
-def _describe(model: Model, features: Features) -> None:
+def _describe(model: Model, head: Head, features: Features) -> None:
     if replicas.number() == 0:
-        seen = {field.name: features[field.name] for field in SENTENCE_FIELDS}
+        seen = {name: features[name] for name in (*(field.name for field in (*INPUTS, *head.inputs)), *head.targets)}
         log_graph(seen, model.max_seq_length, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
 
 
-def _logits(model: Model, features: Features, execution: Execution, lookup: Lookup = tf.gather) -> tf.Tensor:
-    inputs = (features[name] for name in ("input_ids", "input_mask", "segment_ids"))
-    encoded = bert(*inputs, model.config, execution, first_only=True, lookup=lookup)
-    return heads.classification(encoded.pooled, model.head.num_labels, model.config, execution)
+def _outputs(
+    model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather
+) -> dict[str, tf.Tensor]:
+    inputs = (features[field.name] for field in INPUTS)
+    encoded = bert(*inputs, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
+    return head.compute(encoded, features, model.config, execution)
 
 
-def _losses(model: Model, mode: str, logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
-    options = dataclasses.asdict(model.loss) if mode == TRAIN else {}
-    return {
-        CLASSIFICATION: functools.partial(heads.classification_loss, **options),
-        REGRESSION: heads.regression_loss,
-        MULTI_LABEL: functools.partial(heads.multi_label_loss, **options),
-    }[model.head.kind](logits, labels)
+def _of_read(optimization: Optimization, head: Head) -> Optimization:
+    """Leaves the pooler as it is where nothing is computed with it: it has no gradient."""
+    return optimization if head.reads_pooled else dataclasses.replace(optimization, frozen=optimization.frozen | {POOLER})
+
+
+def _without_padding(field: Field, output: tf.Tensor, features: Features) -> tf.Tensor:
+    """Returns [B, ...] of rows, or [real tokens, ...], or [real slots, ...], under the name that it is watched by."""
+    if field.axis == TOKEN:
+        output = tf.boolean_mask(output, tf.cast(features["input_mask"], tf.bool))
+    elif field.axis == SLOT:
+        output = tf.boolean_mask(output, tf.sequence_mask(features[SLOTS.name], tf.shape(output)[1]))
+    return tf.identity(output, name=watched(field))
 
 
 def _scaffold() -> tf1.train.Scaffold | None:

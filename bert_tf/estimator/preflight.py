@@ -11,7 +11,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.base import Example
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -78,12 +78,12 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
     ]
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
-        return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a classifier of this task?"]
+        return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a model of this task?"]
     problem = values.problem_of_weights(reader, shapes)
     return [problem] if problem else []
 
 
-def check_training(examples: Sequence[SentenceExample], *, steps: int) -> list[str]:
+def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     """Returns one line for each reason why training could teach nothing."""
     problems = []
     found = {example.label for example in examples}

@@ -11,7 +11,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -22,20 +21,23 @@ from bert_tf.estimator import best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
 from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
-from bert_tf.estimator.model_fn import LOGITS, ROWS, Features, Model, ModelFn, make_model_fn
+from bert_tf.estimator.model_fn import ROWS, Model, ModelFn, make_model_fn, watched
 from bert_tf.estimator.replica_check import ReplicaCheckHook
 from bert_tf.estimator.saver import SaverHook, Saving
 from bert_tf.estimator.time_to_target import Clock
 from bert_tf.estimator.timing_hook import StepTimingHook
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eval_input_fn, train_input_fn
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import Features as Tensors
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
 from bert_tf.runtime.machine import DeviceFunction, Machine
 from bert_tf.runtime.peers import Watch
-from bert_tf.tasks import scores
+from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
@@ -88,7 +90,7 @@ def _placed(model_fn: ModelFn, device_function: DeviceFunction | None) -> ModelF
     if device_function is None:
         return model_fn
 
-    def placed(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
+    def placed(features: Tensors, mode: str) -> tf.estimator.EstimatorSpec:
         with tf1.device(device_function):
             return model_fn(features, mode)
 
@@ -97,7 +99,7 @@ def _placed(model_fn: ModelFn, device_function: DeviceFunction | None) -> ModelF
 
 def train(
     estimator: Estimator,
-    features: SentenceFeatures,
+    features: Features,
     training: Training,
     *,
     seed: int,
@@ -234,39 +236,45 @@ def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListen
 
 def forward(
     estimator: Estimator,
-    features: SentenceFeatures,
+    head: HeadSpec,
+    features: Features,
     checkpoint: str | None = None,
     *,
     batch_size: int | None = None,
     batching: Batching = TO_LONGEST,
-) -> tuple[np.ndarray, int]:
+) -> tuple[Outputs, int]:
     """Computes a checkpoint over all examples, on all replicas; each counts once.
 
     `Estimator.predict` knows one device only, so predictions come out of an evaluation too.
 
     Args:
       estimator: of the model.
-      features: labels are not looked at.
+      head: of the model.
+      features: targets are not looked at.
       checkpoint: None for the best in the estimator's folder, else the newest there.
       batch_size: examples at a time; None for as many as suit their lengths.
       batching: how to pad.
 
     Returns:
-      [E, L] logits in the order of the examples, averaged over windows where there are such; and the checkpoint's step.
+      The outputs of the head in the order of the rows, [N, ...] or [total, ...] by their axes; and the checkpoint's step.
 
     Raises:
       CheckpointError: there is no checkpoint, it is damaged, or computes what is no number.
     """
     checkpoint = checkpoint or require_checkpoint(estimator.model_dir)
     logging.info("with the weights of %s", checkpoint)
-    collected = CollectHook(ROWS, logits=LOGITS)
+    fields = heads.of(head).outputs
+    collected = CollectHook(ROWS, *map(watched, fields))
     with readable_errors(estimator.model_dir), values.as_float32(checkpoint) as prefix:
         input_fn = eval_input_fn(features, batch_size, batching=batching)
         done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=prefix, name=_FORWARD)
     shutil.rmtree(estimator.eval_dir(_FORWARD), ignore_errors=True)  # its summary is of the mean over batches
-    logits = scores.averaged(collected.values()["logits"], features.example_ids)
-    refuse_what_is_no_number(logits, checkpoint)
-    return logits, int(done["global_step"])
+    outputs = {field.name: features.empty(field) for field in fields}
+    for rows, *found in collected.batches:
+        for field, values_of_rows in zip(fields, found):
+            outputs[field.name][features.places(field.axis, rows)] = values_of_rows
+    refuse_what_is_no_number(outputs, checkpoint)
+    return outputs, int(done["global_step"])
 
 
 def report_to_tensorboard(estimator: Estimator, results: Mapping[str, float], step: int) -> None:

@@ -17,11 +17,12 @@ from absl import logging
 from bert_tf import atomic, documents, files, lock
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
-from bert_tf.tasks.base import KINDS
+from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 RECORD = "run_config.json"
+WRONG_EXAMPLES = "wrong_examples.jsonl"
 DETERMINING = "training"  # the part of the record that decides what is learned
 COLUMNS = "columns"  # where texts and labels stand in one's own tables
 
@@ -40,7 +41,7 @@ def _is_column(value: object) -> bool:
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
-    "kind": lambda value: value in KINDS,
+    "kind": families.is_known,
     "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
@@ -192,6 +193,16 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     atomic.write_text(folder / RECORD, documents.to_json(record, indent=2, sort_keys=True) + "\n")
 
 
+def add_to_record(output_dir: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
+    """Adds what does not determine the run to the record of a folder that is claimed.
+
+    Raises:
+      OutputError: the record is damaged, or cannot be written.
+    """
+    record = {**(load_record(output_dir) or {}), **values}
+    atomic.write_text(Path(output_dir) / RECORD, documents.to_json(record, indent=2, sort_keys=True) + "\n")
+
+
 def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, patience_s: float = 600.0) -> None:
     """Waits on a machine that does not write until the chief has made the folder that of the same run.
 
@@ -267,7 +278,7 @@ def _is_task(name: str) -> bool:
 def _delete_results(folder: Path) -> None:
     """Deletes what evaluation and prediction write."""
     for pattern in (
-        "eval_results.*", "examples.txt", "wrong_examples.jsonl", "predictions*.tsv", "test_results*.tsv", "submission/*.tsv",
+        "eval_results.*", "examples.txt", WRONG_EXAMPLES, "predictions*.tsv", "test_results*.tsv", "submission/*.tsv",
         "submission.zip",
     ):  # fmt: skip
         for path in folder.glob(pattern):

@@ -65,13 +65,18 @@ def _can_defer(optimization: Optimization) -> bool:
 class Update:
     """One step of training: from a loss to new weights."""
 
-    def __init__(self, optimization: Optimization) -> None:
-        """Reads the step and its learning rate."""
+    def __init__(self, optimization: Optimization, *, defers: bool = True) -> None:
+        """Reads the step and its learning rate.
+
+        Args:
+          optimization: how to update.
+          defers: whether updates of unused word vectors may be put off: not where outputs are computed with the whole table.
+        """
         self._optimization = optimization
         self._step = tf1.train.get_or_create_global_step()
         self._loss_scale = LossScale() if optimization.loss_scaling else None
         self._table: DeferredTable | None = None
-        if optimization.defer_embeddings and _can_defer(optimization):
+        if defers and optimization.defer_embeddings and _can_defer(optimization):
             rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))
             self._table = DeferredTable(
                 optimization.adamw, rate_at, self._step.read_value(), total_steps=optimization.total_steps

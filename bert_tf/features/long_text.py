@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.features.spec import IntArray
+from bert_tf.features.columns import IntArray
 
 TRUNCATE, HEAD_TAIL, WINDOWS = "truncate", "head_tail", "windows"
 

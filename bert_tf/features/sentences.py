@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from bert_tf.features.columns import Array, Features, IntArray, ranges
 from bert_tf.features.long_text import CUTS, TRUNCATE, Span
-from bert_tf.features.spec import IntArray, LabelArray, SentenceFeatures
+from bert_tf.fields import Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 Texts = tuple[str, "str | None"]
@@ -21,17 +21,17 @@ Texts = tuple[str, "str | None"]
 
 def build(
     texts: Iterable[Texts],
-    label_ids: LabelArray,
+    labels: tuple[Field, Array],
     tokenizer: WordPieceTokenizer,
     *,
     max_seq_length: int,
     long_text: str = TRUNCATE,
-) -> SentenceFeatures:
+) -> Features:
     """Turns a split into features.
 
     Args:
       texts: the sentences, the second None where there is one only.
-      label_ids: [E] or [E, L], see `SentenceFeatures`.
+      labels: what the labels are, and [E, ...] of them.
       tokenizer: cuts the sentences.
       max_seq_length: most tokens of a row, the special ones included; at least 5.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
@@ -59,13 +59,19 @@ def build(
     ):
         source = (np.cumsum(all_lengths, dtype=np.int64) - all_lengths)[rows]
         for span in spans:
-            token_ids[_ranges(to, span.lengths)] = ids[_ranges(source + span.starts, span.lengths)]
+            token_ids[ranges(to, span.lengths)] = ids[ranges(source + span.starts, span.lengths)]
             to = to + span.lengths
 
-    columns = {"token_ids": token_ids, "lengths": lengths, "first_lengths": first_lengths, "label_ids": label_ids[rows]}
-    if cut.example_ids is not None:
-        columns["example_ids"] = cut.example_ids
-    return SentenceFeatures.from_columns(columns, truncated=cut.truncated)
+    field, label_ids = labels
+    return Features(
+        token_ids=token_ids,
+        lengths=lengths,
+        first_lengths=first_lengths,
+        targets={field.name: label_ids[rows]},
+        fields=(field,),
+        example_ids=cut.example_ids,
+        truncated=cut.truncated,
+    )
 
 
 def _total(spans: Sequence[Span]) -> IntArray:
@@ -78,10 +84,3 @@ def _ids(texts: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[IntArray,
     ids = [tokenizer.ids(text) for text in texts]
     lengths = np.fromiter(map(len, ids), np.int32, len(ids))
     return np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(lengths.sum(dtype=np.int64))), lengths
-
-
-def _ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.int64]:
-    """Returns start, start + 1, ... for each start, as many as its length says, one after the other."""
-    before = np.cumsum(lengths, dtype=np.int64) - lengths
-    ranges: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
-    return ranges

@@ -5,16 +5,18 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import safetensors
 import safetensors.numpy
 
 from bert_tf import atomic, documents
-from bert_tf.features.spec import SentenceFeatures
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.tasks.base import Example
 
 FORMAT_VERSION = "2"  # of what is stored, and of how texts become features
 
@@ -26,7 +28,7 @@ class CacheKey:
     task: str
     split: str
     labels: tuple[str, ...]
-    kind: str  # of the head
+    kind: str  # of the family
     examples: str  # digest
     vocabulary: str  # fingerprint
     lower_case: bool
@@ -40,22 +42,33 @@ class CacheKey:
         return hashlib.sha256(text.encode()).hexdigest()
 
 
-def examples_digest(examples: Iterable[SentenceExample]) -> str:
-    """Returns the sha256 of texts and labels; of one file there are others where other columns are read."""
+def examples_digest(examples: Iterable[Example]) -> str:
+    """Returns the sha256 of all but names: of one file there are others where other columns are read."""
     digest = hashlib.sha256()
     for example in examples:
-        digest.update(documents.to_json([example.text_a, example.text_b, example.label]).encode() + b"\n")
+        digest.update(documents.to_json(_said(example)).encode() + b"\n")
     return digest.hexdigest()
 
 
+def _said(example: Example) -> list[Any]:
+    """Returns the fields of an example but for its name: texts and label."""
+    return [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]  # type: ignore[arg-type]
+
+
 def load_or_build(
-    folder: str | os.PathLike[str], key: CacheKey, build: Callable[[], SentenceFeatures], *, writes: bool = True
-) -> tuple[SentenceFeatures, bool]:
+    folder: str | os.PathLike[str],
+    key: CacheKey,
+    fields: Sequence[Field],
+    build: Callable[[], Features],
+    *,
+    writes: bool = True,
+) -> tuple[Features, bool]:
     """Returns the features of a key, built only where the folder does not hold them whole.
 
     Args:
       folder: where cache files are; made if need be.
       key: names the features.
+      fields: of their targets.
       build: makes them.
       writes: whether what was built is stored; of several machines one does.
 
@@ -66,7 +79,7 @@ def load_or_build(
       OutputError: the cache cannot be written.
     """
     path = Path(folder) / f"{key.task}-{key.split}-{key.digest[:16]}.safetensors"
-    cached = _load(path, key.digest)
+    cached = _load(path, key.digest, fields)
     if cached is not None:
         return cached, True
     features = build()
@@ -79,14 +92,14 @@ def load_or_build(
     return features, False
 
 
-def _load(path: Path, key_digest: str) -> SentenceFeatures | None:
+def _load(path: Path, key_digest: str, fields: Sequence[Field]) -> Features | None:
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             metadata = file.metadata() or {}
             columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
         if metadata.get("key") != key_digest or metadata.get("content") != _content_digest(columns):
             return None
-        return SentenceFeatures.from_columns(columns, truncated=int(metadata["truncated"]))
+        return Features.from_columns(columns, fields, truncated=int(metadata["truncated"]))
     except (OSError, safetensors.SafetensorError, TypeError, ValueError, KeyError):
         return None
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
 from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose examples are sorted together
@@ -24,7 +24,7 @@ _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix prod
 
 # What a batch holds beside its features.
 ROWS = "rows"  # [B] int32, numbers of the examples
-GLOBAL_BATCH_SIZE = "global_batch_size"  # scalar int32, examples of the step over all replicas
+GLOBAL_WEIGHT = "global_weight"  # scalar int32, terms of the loss of the step over all replicas
 GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
 READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
@@ -36,28 +36,28 @@ class Schedule:
     """How long to train.
 
     Attributes:
-      examples: how many there are; windows of long texts count as such.
-      batch_size: examples of one step, over all replicas.
+      rows: how many there are; windows of a long text are rows of their own.
+      batch_size: rows of one step, over all replicas.
       epochs: how often to see each; may be a fraction.
       fixed_steps: how many steps to take, whatever the epochs; None to go by them.
     """
 
-    examples: int
+    rows: int
     batch_size: int
     epochs: float
     fixed_steps: int | None = None
 
     @property
     def steps(self) -> int:
-        """Returns int(examples / batch_size * epochs), as published; the rest of the last epoch is not seen."""
-        return self.fixed_steps or int(self.examples / self.batch_size * self.epochs)
+        """Returns int(rows / batch_size * epochs), as published; the rest of the last epoch is not seen."""
+        return self.fixed_steps or int(self.rows / self.batch_size * self.epochs)
 
     @property
     def unseen(self) -> int:
-        """Returns how many examples of the last epoch the steps leave out."""
+        """Returns how many rows of the last epoch the steps leave out."""
         if self.fixed_steps:
-            return -self.steps * self.batch_size % self.examples
-        return int(self.examples * self.epochs) - self.steps * self.batch_size
+            return -self.steps * self.batch_size % self.rows
+        return int(self.rows * self.epochs) - self.steps * self.batch_size
 
 
 def epoch_order(examples: int, *, seed: int, epoch: int) -> np.ndarray:
@@ -71,12 +71,12 @@ def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iter
     Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
     """
     size = schedule.batch_size
-    epoch, offset = divmod(start_step * size, schedule.examples)
-    rows = epoch_order(schedule.examples, seed=seed, epoch=epoch)[offset:]
+    epoch, offset = divmod(start_step * size, schedule.rows)
+    rows = epoch_order(schedule.rows, seed=seed, epoch=epoch)[offset:]
     for _ in range(start_step, schedule.steps):
         while len(rows) < size:
             epoch += 1
-            rows = np.concatenate([rows, epoch_order(schedule.examples, seed=seed, epoch=epoch)])
+            rows = np.concatenate([rows, epoch_order(schedule.rows, seed=seed, epoch=epoch)])
         yield rows[:size]
         rows = rows[size:]
 
@@ -130,15 +130,15 @@ TO_LONGEST = Batching()
 
 
 def train_input_fn(
-    features: SentenceFeatures, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
+    features: Features, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
 ) -> InputFn:
     """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end.
 
     Raises:
-      ValueError: the schedule is of another number of examples.
+      ValueError: the schedule is of another number of rows.
     """
-    if len(features) != schedule.examples:
-        raise ValueError(f"the schedule is of {schedule.examples} examples, the features have {len(features)} rows")
+    if len(features) != schedule.rows:
+        raise ValueError(f"the schedule is of {schedule.rows} rows, the features have {len(features)} rows")
     if batching.group_by_length:
         rows = functools.partial(grouped_rows, schedule, features.lengths, seed=seed, start_step=start_step)
     else:
@@ -146,7 +146,7 @@ def train_input_fn(
     return _input_fn(features, lambda _: rows(), batching)
 
 
-def eval_input_fn(features: SentenceFeatures, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
+def eval_input_fn(features: Features, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
     """Returns an input function that sees every example once, in the order of `eval_order`.
 
     Args:
@@ -177,7 +177,7 @@ def eval_batches(
         start += size
 
 
-def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndarray]], batching: Batching) -> InputFn:
+def _input_fn(features: Features, rows: Callable[[int], Iterator[np.ndarray]], batching: Batching) -> InputFn:
     """Pads each batch; what lies in padding reaches no result.
 
     Several replicas deal a batch among themselves like cards, so that sorted examples leave each with as much to compute. One
@@ -186,7 +186,7 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
         for batch in rows(replicas):
-            whole = {GLOBAL_BATCH_SIZE: np.int32(len(batch)), GLOBAL_TOKENS: np.int32(features.lengths[batch].sum())}
+            whole = {GLOBAL_WEIGHT: np.int32(features.weight(batch)), GLOBAL_TOKENS: np.int32(features.lengths[batch].sum())}
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
@@ -196,9 +196,9 @@ def _input_fn(features: SentenceFeatures, rows: Callable[[int], Iterator[np.ndar
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.fields}
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.batch_fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
-        signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_BATCH_SIZE, GLOBAL_TOKENS)}
+        signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
         return autotune.prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))

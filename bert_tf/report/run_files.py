@@ -10,8 +10,7 @@ from typing import Any
 from bert_tf import documents, files
 from bert_tf.errors import OutputError
 from bert_tf.estimator.evaluations import EVALUATIONS_FILE
-from bert_tf.estimator.run_folder import DETERMINING, RECORD
-from bert_tf.tasks import mistakes
+from bert_tf.estimator.run_folder import DETERMINING, RECORD, WRONG_EXAMPLES
 
 METRICS = "metrics.jsonl"  # `bert_tf.estimator.hooks` has the name too, and imports TensorFlow
 RESULTS = "eval_results.json"
@@ -215,4 +214,4 @@ def is_number(value: object) -> bool:
 
 
 def _wrong(folder: Path, problems: list[str]) -> list[dict[str, Any]] | None:
-    return _lines(folder / mistakes.FILE, problems)
+    return _lines(folder / WRONG_EXAMPLES, problems)

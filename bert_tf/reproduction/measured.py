@@ -14,13 +14,11 @@ from bert_tf import documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
-from bert_tf.features import sentences
-from bert_tf.features.spec import SentenceFeatures
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.features.columns import Features
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
 from bert_tf.reproduction.forms import FormFound
-from bert_tf.tasks import labels
-from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tasks.base import Limits, Task
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -121,20 +119,13 @@ def outcome(folder: Path, seed: int, *, batch_size: int, collapsed: str | None) 
     return Outcome(seed, results[_STEP], results["eval_accuracy"], results["eval_loss"], speed, speed / batch_size, collapsed)
 
 
-def features_of(
-    task: Task, examples: Sequence[SentenceExample], vocabulary: Vocabulary, *, max_seq_length: int
-) -> SentenceFeatures:
+def features_of(task: Task, examples: Sequence[SentenceExample], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:
     """Returns the features of examples, made as for a run."""
-    return sentences.build(
-        ((example.text_a, example.text_b) for example in examples),
-        labels.encode([example.label for example in examples], task.head, task.labels),
-        WordPieceTokenizer(vocabulary, lower_case=True),
-        max_seq_length=max_seq_length,
-    )
+    return task.family.features(examples, WordPieceTokenizer(vocabulary, lower_case=True), Limits(max_seq_length))
 
 
 def shown(
-    examples: Sequence[SentenceExample], features: SentenceFeatures, vocabulary: Vocabulary, *, max_seq_length: int
+    examples: Sequence[SentenceExample], features: Features, vocabulary: Vocabulary, *, max_seq_length: int
 ) -> dict[str, Shown]:
     """Returns what the log shows of examples, by guid."""
     batch = features.batch(np.arange(len(examples)), max_seq_length)
@@ -158,6 +149,6 @@ def variables(trained: str, start: str, config: BertConfig) -> dict[str, Variabl
     Raises:
       CheckpointError: a checkpoint is missing or damaged.
     """
-    loaded = set(plan_restore(CheckpointReader(start), config, CLASSIFICATION_VARIABLES).loaded)
+    loaded = set(plan_restore(CheckpointReader(start), config, ()).loaded)
     shapes = CheckpointReader(trained).shapes
     return {name: Variable(shape, name in loaded) for name, shape in shapes.items() if name != _STEP}

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError, unknown_name
+from bert_tf.head_spec import VARIABLE_SCOPES
 
 DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator wants the argument to be named `op`
 
@@ -30,7 +31,7 @@ _LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{{1,9}})(?:-(?P<last>\d{{1,9
 
 # What of a name tells the part; it may have other scopes before it.
 _ENCODED = re.compile(rf"(?:^|/)bert/(?:(?P<part>{EMBEDDINGS}|{POOLER})|{ENCODER}/layer_(?P<layer>\d+))(?:/|$)")
-_HEAD = re.compile(rf"(?:^|/)(?:{HEAD}(?:_\d+)?|output_weights|output_bias)(?:/|$)")
+_HEAD = re.compile(rf"(?:^|/)(?:{VARIABLE_SCOPES})(?:_\d+)?(?:/|$)")
 
 _HOST_TYPES = (tf.string, tf.variant)  # of tensors: no GPU holds text, nor a data set; an iterator goes where its data set is
 

@@ -1,47 +1,124 @@
-"""What a task is: examples, labels, a head and metrics."""
+"""What a task is: where its examples are, and what is learned of them.
+
+A `Family` knows one kind of thing that can be learned, from examples to metrics: sentences with classes are one family, tags of
+words another. A `Task` knows where the examples of one data set are, and names its family.
+"""
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Protocol, Union
+from typing import Any, NamedTuple, Protocol
 
-from bert_tf import files
+from bert_tf.features.columns import Array, Features
+from bert_tf.features.long_text import TRUNCATE
+from bert_tf.fields import Field
+from bert_tf.head_spec import HeadSpec
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.tables import Report, Source, refuse
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 TRAIN, DEV, TEST = "train", "dev", "test"
 PURPOSES = (TRAIN, DEV, TEST)
 
-# Kinds of heads: one of several classes, a number, any of several classes.
-CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
-KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
-
-Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind
+Outputs = Mapping[str, Array]  # of a head over a split: [N, ...] or [total, ...], by the axis of the output's field
 
 
-@dataclasses.dataclass(frozen=True)
-class SentenceExample:
-    """One sentence, or a pair, and its label."""
+class Example(Protocol):
+    """What all examples have; those of a family are dataclasses of which `guid` is the first field."""
 
-    guid: str  # split and number, as in the published script: "dev-1"; of one's own data the id
-    text_a: str
-    text_b: str | None = None
-    label: Label | None = None  # None where it is to be predicted
+    @property
+    def guid(self) -> str:
+        """Its name in files and messages."""
+
+    @property
+    def label(self) -> Any:
+        """What it is; None where that is to be predicted."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What is read: one text or two."""
 
 
-@dataclasses.dataclass(frozen=True)
-class HeadSpec:
-    """What the model puts on top of the encoder: `num_labels` logits for each sequence, a number for regression."""
+class Limits(NamedTuple):
+    """How much of a text a row may hold: word pieces, the special ones included, and a key of `long_text.CUTS`."""
 
-    num_labels: int
-    kind: str = CLASSIFICATION
+    max_seq_length: int
+    long_text: str = TRUNCATE
+
+
+class Layout(Protocol):
+    """How predictions are written, line by line; any part of a file may be made at a time."""
+
+    def header(self) -> str:
+        """Returns the first line, with its end; nothing where the format has none."""
+
+    def rows(self, examples: Sequence[Any], predictions: Any) -> str:
+        """Returns the lines of some examples, in their order."""
+
+
+class Family(Protocol):
+    """A kind of thing to be learned. E examples become N rows of features, N >= E; the head computes outputs of rows."""
+
+    @property
+    def kind(self) -> str:
+        """Key of the registries: `tasks.families` makes the family of a record, `modeling.heads.registry` the head."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of classes or tags; the position is the index. Empty where there are none."""
+
+    @property
+    def head(self) -> HeadSpec:
+        """What the model computes."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the metrics; the best checkpoint is the best by the first."""
+
+    @property
+    def targets(self) -> tuple[Field, ...]:
+        """What batches hold for the loss."""
+
+    @property
+    def trains_on_windows(self) -> bool:
+        """Whether each window of a long text can be trained on; else what is cut off a training text is lost."""
+
+    def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """Returns the features of examples; targets mean nothing where labels are None."""
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """Returns a factor for each label, with which all weigh the same in the loss; only heads with such a loss ask."""
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Any:
+        """Returns what the outputs say of the E examples; rows of one example become one prediction."""
+
+    def evaluation(self, predictions: Any, examples: Sequence[Any]) -> Evaluation:
+        """Measures predictions by the labels of their examples."""
+
+    def mistakes(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
+        """Returns the predictions that are most confidently wrong, the worst first, as values for JSON."""
+
+    def files(self, predictions: Any, examples: Sequence[Any], *, suffix: str, published_suffix: str) -> Mapping[str, str]:
+        """Returns the files of a predicted split: their contents by name.
+
+        Args:
+          predictions: of the examples.
+          examples: of the split.
+          suffix: tells it from other splits of its purpose, see `evaluation.split_suffix`.
+          published_suffix: the same of its name in the published script.
+        """
+
+    def layout(self, form: str) -> Layout:
+        """Returns how predictions are written in a format of `tables.FORMATS`."""
+
+    def record(self) -> dict[str, Any]:
+        """Returns what is learned, as a run's record keeps it: `labels` and `kind` at least."""
 
 
 class Task(Protocol):
-    """A thing to be learned.
+    """A data set, and what is learned of it.
 
     A purpose (train, dev, test) has one split or several: MNLI is evaluated on dev_matched and dev_mismatched.
     """
@@ -51,16 +128,8 @@ class Task(Protocol):
         """Name as people write it, MRPC."""
 
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Label names; the position is the class index. Empty for regression."""
-
-    @property
-    def head(self) -> HeadSpec:
-        """What the model computes."""
-
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Keys of `bert_tf.metrics.METRICS`; the best checkpoint is the best by the first."""
+    def family(self) -> Family:
+        """What is learned."""
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
@@ -72,14 +141,14 @@ class Task(Protocol):
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
         """Returns the file of a split, or the folder where it has several, whether it exists or not."""
 
-    def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[SentenceExample]:
+    def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[Any]:
         """Reads a split; the label is None in splits of test.
 
         Raises:
           DataError: the file is missing or cannot be read; names file and line.
         """
 
-    def stream(self, source: Source, split: str, report: Report = refuse) -> Iterator[SentenceExample]:
+    def stream(self, source: Source, split: str, report: Report = refuse) -> Iterator[Any]:
         """Reads a file in the layout of a split, in constant memory.
 
         Args:
@@ -96,16 +165,3 @@ class Task(Protocol):
 
     def submission(self, split: str) -> str | None:
         """Returns the name that GLUE's server knows a split of test by, MNLI-mm; None where it takes none."""
-
-
-def file_digest(path: str | os.PathLike[str]) -> str:
-    """Returns the sha256 of a file's bytes; of a folder, that of the names and digests of what is in it."""
-    digest = hashlib.sha256()
-    if Path(path).is_dir():
-        for file in sorted(Path(path).iterdir()):
-            digest.update(f"{file_digest(file)}  {file.name}\n".encode())
-        return digest.hexdigest()
-    with files.open_plain(path) as stream:
-        for block in iter(lambda: stream.read(1 << 20), b""):
-            digest.update(block)
-    return digest.hexdigest()

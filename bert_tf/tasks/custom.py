@@ -12,9 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables
-from bert_tf.tasks.base import CLASSIFICATION, DEV, MULTI_LABEL, REGRESSION, TEST, TRAIN, HeadSpec, SentenceExample
+from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.label_column import LabelColumn
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 
 NAME = "custom"
 # Where no column of text is named, the file must have those of exactly one row.
@@ -92,17 +95,16 @@ class CustomTask:
             raise FlagError("--labels=a,b,c is required where no --train_file shows which there are")
         return self._label_column.discover(self._table(self._settings.train_file), may_have_header=self._may_have_header)
 
-    @property
-    def head(self) -> HeadSpec:
-        """One logit for each label, or the number."""
-        return HeadSpec(len(self.labels) or 1, self._settings.problem)
+    @functools.cached_property
+    def family(self) -> SentenceFamily:
+        """Sentences with the kind of label that the settings name.
 
-    @property
-    def metrics(self) -> tuple[str, ...]:
-        """Those that suit the kind of label."""
-        if self._settings.problem in _METRICS:
-            return _METRICS[self._settings.problem]
-        return ("accuracy", "f1" if len(self.labels) == 2 else "macro_f1")
+        Raises:
+          BertError: as `labels`.
+        """
+        kind = self._settings.problem
+        of_classes = ("accuracy", "f1" if len(self.labels) == 2 else "macro_f1")
+        return SentenceFamily(self.labels, kind, _METRICS.get(kind, of_classes), self._settings.label_separator)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the purpose itself.

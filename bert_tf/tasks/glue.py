@@ -10,8 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from bert_tf.errors import DataError
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import cells, tables
-from bert_tf.tasks.base import DEV, REGRESSION, TEST, TRAIN, HeadSpec, Label, SentenceExample
+from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.example import Label, SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 
 NLI_LABELS = ("contradiction", "entailment", "neutral")
 SIMILARITIES = (0.0, 5.0)  # of STS-B, the one task whose prediction is a number
@@ -44,9 +48,9 @@ class GlueTask:
     broken: float = 0.0
 
     @property
-    def head(self) -> HeadSpec:
-        """One logit for each label, or the number."""
-        return HeadSpec(len(self.labels)) if self.labels else HeadSpec(1, REGRESSION)
+    def family(self) -> SentenceFamily:
+        """Sentences with classes, or with a number."""
+        return SentenceFamily(self.labels, CLASSIFICATION if self.labels else REGRESSION, self.metrics)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
@@ -123,6 +127,21 @@ class GlueTask:
 
     def _label(self, cell: str) -> Label:
         return cells.known_label(cell, self.labels) if self.labels else cells.number(cell, self.bounds)
+
+
+def submission_lines(family: SentenceFamily, predictions: scores.Logits) -> list[str]:
+    """Returns the lines of a file in the layout that GLUE's server takes: index and prediction, in the order of the test file.
+
+    Args:
+      family: of the task, whose label names are spelled as the server wants them.
+      predictions: [E, L] logits.
+    """
+    predicted = scores.predictions(family.kind, predictions)
+    if family.kind == REGRESSION:
+        shown = [f"{abs(number):.3f}" for number in predicted.clip(*SIMILARITIES)]  # abs: -0.0
+    else:
+        shown = [str(label) for label in scores.decode(family.kind, predicted, family.labels)]
+    return ["index\tprediction", *(f"{index}\t{prediction}" for index, prediction in enumerate(shown))]
 
 
 @functools.cache  # once, however often a run asks for the splits

@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterable, Sequence
 
 from bert_tf.errors import DataError
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 from bert_tf.tasks import cells, tables
-from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, Label
+from bert_tf.tasks.sentence.example import Label
 
 _FEW = 10  # classes whose names are numbers, as of ratings
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
@@ -21,7 +22,7 @@ class LabelColumn:
 
     Attributes:
       column: its name or number.
-      kind: of `bert_tf.tasks.base.KINDS`.
+      kind: of `bert_tf.tasks.sentence.example.KINDS`.
       separator: stands between several labels of a cell; JSON may have a list instead.
     """
 

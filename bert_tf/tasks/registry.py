@@ -21,9 +21,23 @@ _ALIASES = {
 }
 
 
+_registered: dict[str, Task] = {}
+
+
+def register(task: Task) -> None:
+    """Adds a task under its name.
+
+    Raises:
+      ValueError: the name is that of another task.
+    """
+    if _folded(task.name) in map(_folded, (*known_names(), *_ALIASES)):
+        raise ValueError(f"there is a task {task.name!r} already")
+    _registered[task.name] = task
+
+
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one language of XNLI stands for all."""
-    return (*glue.TASKS, "XNLI", "XNLI-en", CUSTOM)
+    return (*glue.TASKS, "XNLI", "XNLI-en", CUSTOM, *_registered)
 
 
 def canonical_name(name: str) -> str:
@@ -61,8 +75,9 @@ def get_task(name: str, custom: CustomSettings | None = None, labels: Sequence[s
     canonical = canonical_name(name)
     if canonical == CUSTOM:
         return CustomTask(custom or CustomSettings(), labels)
-    if canonical in glue.TASKS:
-        return glue.TASKS[canonical]
+    named = {**glue.TASKS, **_registered}
+    if canonical in named:
+        return named[canonical]
     return XnliTask(canonical.partition("-")[2] or None)
 
 

@@ -7,14 +7,15 @@ import bisect
 import collections
 import dataclasses
 from collections.abc import Callable, Iterable, Set
+from typing import Any
 
 import numpy as np
 
-from bert_tf.tasks.base import Label, SentenceExample
+from bert_tf.tasks.base import Example
 
 LIMITS = (64, 128, 256, 512)  # lengths that people train with
 
-_PAIR, _SINGLE = 3, 2  # [CLS] and each [SEP]
+_CLS, _SEP = 1, 1  # the latter after each text
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Survey:
         return [(edges[n - 1] + 1, edges[n], counts[n]) for n in sorted(counts)]
 
 
-def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
+def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[int] = frozenset()) -> Survey:
     """Counts a split.
 
     Args:
@@ -63,18 +64,18 @@ def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], trai
       train: `texts` of the training split, where this is another one.
     """
     lengths, numbers = array.array("i"), array.array("d")
-    first_labels: dict[int, Label | None] = {}  # by the hash of the texts
+    first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
     in_train, doubles, contradictions, repeated_ids = [], [], [], []
     for example in examples:
-        second = size(example.text_b or "")
-        lengths.append(size(example.text_a) + second + (_PAIR if second else _SINGLE))
+        first, *others = map(size, example.texts)
+        lengths.append(_CLS + first + _SEP + sum(other + _SEP for other in others if other))
         if isinstance(example.label, float):
             numbers.append(example.label)
         elif example.label is not None:
             labels.update((example.label,) if isinstance(example.label, str) else example.label)
-        text = hash((example.text_a, example.text_b))
+        text = hash(example.texts)
         if text in train:
             in_train.append(example.guid)
         if text in first_labels:
@@ -98,6 +99,6 @@ def survey(examples: Iterable[SentenceExample], size: Callable[[str], int], trai
     )
 
 
-def _same(one: Label | None, other: Label | None) -> bool:
+def _same(one: Any, other: Any) -> bool:
     """Returns whether two labels are equal; several labels have no order."""
     return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other

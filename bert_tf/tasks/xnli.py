@@ -15,8 +15,10 @@ from pathlib import Path
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables
-from bert_tf.tasks.base import TEST, TRAIN, HeadSpec, SentenceExample
+from bert_tf.tasks.base import TEST, TRAIN
 from bert_tf.tasks.glue import NLI_LABELS
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 
 FOLDER, TRAIN_FOLDER = "XNLI-1.0", "XNLI-MT-1.0"  # in the archives
 LANGUAGES = ("ar", "bg", "de", "el", "en", "es", "fr", "hi", "ru", "sw", "th", "tr", "ur", "vi", "zh")
@@ -39,8 +41,6 @@ class XnliTask:
     """
 
     language: str | None = None
-    labels: tuple[str, ...] = NLI_LABELS
-    metrics: tuple[str, ...] = ("accuracy",)
 
     @property
     def name(self) -> str:
@@ -48,9 +48,9 @@ class XnliTask:
         return f"XNLI-{self.language}" if self.language else "XNLI"
 
     @property
-    def head(self) -> HeadSpec:
-        """One logit for each label."""
-        return HeadSpec(len(self.labels))
+    def family(self) -> SentenceFamily:
+        """Pairs with classes."""
+        return SentenceFamily(NLI_LABELS)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the purpose itself, or one split for each language of the file; what damages a file is told by its reader."""
@@ -100,7 +100,7 @@ class XnliTask:
             if language and row[3:] not in ([], [language]):
                 return None
             first, second = (cells.text(cell, column) for cell, column in zip(row[:2], columns))
-            label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), self.labels)
+            label = None if purpose == TEST else cells.known_label(_SPELLINGS.get(row[2], row[2]), NLI_LABELS)
             return SentenceExample(f"{split}-{line - 1}", first, second, label)
 
         return filter(None, tables.open_table(source, form=tables.TSV).read(columns, example, report))

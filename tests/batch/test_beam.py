@@ -21,7 +21,7 @@ def load(prefix: str) -> Predictor:
     """Makes the predictor of a worker."""
     model = trained.load(prefix, Given())
     reads = reader(model)
-    return Predictor(model, reads.head, reads.labels, ways(batch_size=None))
+    return Predictor(model, reads.family, ways(batch_size=None))
 
 
 def reader(model):

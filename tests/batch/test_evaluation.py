@@ -21,9 +21,9 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
-from bert_tf.tasks.base import HeadSpec
-from bert_tf.tasks.evaluation import evaluate_logits
+from bert_tf.head_spec import HeadSpec
 from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.batch.runs import changed, torn, ways, write_run
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
@@ -56,8 +56,8 @@ def built(monkeypatch):
         monkeypatch.setattr(owner, name, counted)
 
     counting(Forward, "__init__", "graphs")
-    counting(computer, "features", "features")
-    counting(Forward, "logits", "logits")
+    counting(SentenceFamily, "features", "features")
+    counting(Forward, "outputs", "logits")
     return counts
 
 
@@ -79,7 +79,9 @@ def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
     folder = shutil.copytree(run, tmp_path / "alone")
     (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-100"\n')
     estimator = estimator_run.make_estimator(Model(model.config, HeadSpec(2)), folder, ways().machine)
-    logits, step = estimator_run.forward(estimator, computer.features(dev.examples, model))
+    features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
+    outputs, step = estimator_run.forward(estimator, HeadSpec(2), features)
+    logits = outputs["logits"]
     labels = np.array([int(example.label) for example in dev.examples])
     right = logits.argmax(axis=-1) == labels
     losses = np.log(np.exp(logits).sum(axis=-1)) - logits[np.arange(len(labels)), labels]
@@ -93,7 +95,7 @@ def test_intervals_and_the_warning_are_those_of_the_classifier(tmp_path, run, de
     evaluate(tmp_path, [str(run / "model.ckpt-100")], [dev])
     (found,) = ResultsTable(tmp_path, []).rows
     logits = np.eye(2, dtype=np.float32)[np.zeros(len(dev.examples), int)]  # the tiny model takes all for the first class
-    expected = evaluate_logits(dev.task.head, dev.task.labels, dev.task.metrics, logits, dev.label_ids)
+    expected = dev.task.family.evaluation(logits, dev.examples)
     assert found.metrics == expected.metrics
     assert found.intervals_95 == {name: list(ends) for name, ends in expected.intervals.items()}
     assert found.collapsed == expected.collapsed == "all predictions are 0"

@@ -60,7 +60,12 @@ def test_columns_are_those_of_the_training_but_for_what_is_given(tmp_path, proje
     (tmp_path / "x.jsonl").write_text('{"key": 5, "q": "rain", "a": "soup", "other": "salt"}\n')
     path = str(tmp_path / "x.jsonl")
     made = reader(folder)
-    assert (made.head.num_labels, made.head.kind, made.labels, made.published) == (3, "multi_label", ("a", "b", "c"), None)
+    assert (made.family.head.num_labels, made.family.kind, made.family.labels, made.published) == (
+        3,
+        "multi_label",
+        ("a", "b", "c"),
+        None,
+    )
     assert examples(made.chunks(path)) == [("5", "rain", "soup")]
     assert examples(reader(folder, text_a="other").chunks(path)) == [("5", "salt", None)]
     assert examples(reader(folder, text_a="other,q", text_b="a").chunks(path)) == [("5", "salt rain", "soup")]
@@ -101,7 +106,7 @@ def test_where_no_record_is_the_task_has_to_be_named(tmp_path, project):
     with pytest.raises(CheckpointError, match=r"no run_config\.json beside it says what it was trained on; add --task_name"):
         reader(folder)
     made = reader(folder, task_name="rte")
-    assert (made.published.name, made.labels) == ("RTE", ("entailment", "not_entailment"))
+    assert (made.published.name, made.family.labels) == ("RTE", ("entailment", "not_entailment"))
     with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
         reader(folder, task_name="MNLI")
     with pytest.raises(FlagError, match="unknown task"):

@@ -11,7 +11,8 @@ import pytest
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
-from bert_tf.tasks.base import MULTI_LABEL, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
+from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.batch.runs import LENGTH, write_run
 from tests.tiny import TOKENS
 
@@ -35,7 +36,7 @@ def change_record(folder, **values):
 
 def test_a_run_says_how_its_texts_were_prepared(run):
     made = load(run)
-    assert (made.max_seq_length, made.lower_case, made.long_text, made.num_labels) == (LENGTH, True, "truncate", 2)
+    assert (made.max_seq_length, made.lower_case, made.long_text, made.head.num_labels) == (LENGTH, True, "truncate", 2)
     assert made.record["labels"] == ["0", "1"]
 
 
@@ -71,7 +72,7 @@ def test_files_can_lie_elsewhere(copy, project):
         load(copy)
     with pytest.raises(CheckpointError, match="name it with --vocab_file"):
         load(copy, bert_config_file=str(project.bert_config_file))
-    assert load(copy, bert_config_file=str(project.bert_config_file), vocab_file=str(project.vocab_file)).num_labels == 2
+    assert load(copy, bert_config_file=str(project.bert_config_file), vocab_file=str(project.vocab_file)).head.num_labels == 2
 
 
 def test_misfits_are_told_before_anything_is_computed(run):
@@ -87,23 +88,23 @@ def test_a_pretrained_model_is_no_classifier(project):
 
 
 @pytest.mark.parametrize(
-    ("head", "labels", "message"),
+    ("kind", "labels", "message"),
     [
-        (HeadSpec(2), ("no", "yes"), "trained on labels 0, 1, not no, yes"),
-        (HeadSpec(2, MULTI_LABEL), ("0", "1"), "trained on kind classification, not multi_label"),
+        (CLASSIFICATION, ("no", "yes"), "trained on labels 0, 1, not no, yes"),
+        (MULTI_LABEL, ("0", "1"), "trained on kind classification, not multi_label"),
     ],
 )
-def test_other_labels_are_refused(run, head, labels, message):
-    load(run).refuse(HeadSpec(2), ("0", "1"))
+def test_other_labels_are_refused(run, kind, labels, message):
+    load(run).refuse(SentenceFamily(("0", "1")))
     with pytest.raises(CheckpointError, match=message):
-        load(run).refuse(head, labels)
+        load(run).refuse(SentenceFamily(labels, kind))
 
 
 def test_where_no_record_is_the_head_tells_how_many_labels_there_are(run):
     unknown = dataclasses.replace(load(run), record={})
-    unknown.refuse(HeadSpec(2), ("no", "yes"))
+    unknown.refuse(SentenceFamily(("no", "yes")))
     with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
-        unknown.refuse(HeadSpec(3), ("a", "b", "c"))
+        unknown.refuse(SentenceFamily(("a", "b", "c")))
 
 
 def test_models_of_one_architecture_share_it(run, project, tmp_path):

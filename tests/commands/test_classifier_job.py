@@ -53,7 +53,9 @@ def _no_page(monkeypatch):
 @pytest.fixture
 def _nothing_computed(monkeypatch):
     """Every example has the same logits, without a graph."""
-    monkeypatch.setattr(classifier_job.run, "forward", lambda _, features, *__, **___: (np.zeros([features.examples, 2]), 5))
+    monkeypatch.setattr(
+        classifier_job.run, "forward", lambda _, __, features, *___, **____: ({"logits": np.zeros([features.examples, 2])}, 5)
+    )
 
 
 without_computing = pytest.mark.usefixtures("_nothing_computed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,25 +10,24 @@ import pytest
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.loss import check, loss_options
 from bert_tf.errors import FlagError
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.sentence.family import SentenceFamily
+from tests.labelled import labelled
 
 CLASSES = np.array([0, 1, 1, 1], np.int32)
 
 
-@dataclasses.dataclass(frozen=True)
-class Thing:
+def thing(labels: tuple[str, ...], kind: str) -> SimpleNamespace:
     """What of a task is looked at."""
-
-    head: HeadSpec
-    labels: tuple[str, ...]
-    name: str = "things"
+    return SimpleNamespace(name="things", family=SentenceFamily(labels, kind))
 
 
 def options(*arguments, task=TASKS["MRPC"], label_ids=CLASSES):
     train = classifier_flags.parse(["x", "--task_name=MRPC", *arguments]).train
     check(train, task)
-    return loss_options(train, task, label_ids)
+    ones = np.ones(len(label_ids), np.int32)
+    return loss_options(train, task, labelled(ones, ones, ones, label_ids))
 
 
 def test_is_plain_where_nothing_is_asked():
@@ -40,7 +39,7 @@ def test_balanced_classes_weigh_the_same_in_total():
 
 
 def test_balanced_labels_weigh_what_applies_as_what_does_not():
-    task = Thing(HeadSpec(3, MULTI_LABEL), ("a", "b", "c"))
+    task = thing(("a", "b", "c"), MULTI_LABEL)
     hot = np.array([[1, 1, 0], [0, 1, 0], [0, 1, 0], [0, 0, 0]], np.float32)
     assert options("--class_weights=balanced", task=task, label_ids=hot).class_weights == pytest.approx((3.0, 1 / 3, 1.0))
 
@@ -64,4 +63,4 @@ def test_smoothing_leaves_something_of_the_target():
 @pytest.mark.parametrize("given", ["--class_weights=balanced", "--label_smoothing=0.1"])
 def test_a_number_has_no_classes(given):
     with pytest.raises(FlagError, match=f"{given}: things has no classes"):
-        options(given, task=Thing(HeadSpec(1, REGRESSION), ()))
+        options(given, task=thing((), REGRESSION))

@@ -192,5 +192,5 @@ def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, mon
 def test_a_run_that_is_trained_already_is_not_refused(project, monkeypatch):
     """Another program may have the memory by now; what is left is evaluation."""
     given = prepared(project, train_batch_size=32)
-    monkeypatch.setattr(memory_preflight.run, "last_step", lambda _: given.schedule.steps)
+    monkeypatch.setattr(memory_preflight.run, "last_step", lambda _: given.least_schedule.steps)
     assert memory_preflight.fitted(given, 1) is given

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from bert_tf.commands import results
-from bert_tf.tasks.base import TEST, SentenceExample
+from bert_tf.tasks.base import TEST
 from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.sentence.example import SentenceExample
 from tests.submission_layout import problems
 
 _BINARY, _ENTAILMENT = {"0", "1"}, {"entailment", "not_entailment"}
@@ -36,7 +37,7 @@ def test_every_file_that_the_server_wants_is_of_one_split():
 
 @pytest.mark.parametrize(("task", "split"), SPLITS, ids=[f"{task.name}-{split}" for task, split in SPLITS])
 def test_a_file_is_as_the_server_wants_it(task, split, tmp_path):
-    logits = np.random.default_rng(0).normal(0, 4, [len(EXAMPLES), task.head.num_labels]).astype(np.float32)
+    logits = np.random.default_rng(0).normal(0, 4, [len(EXAMPLES), task.family.head.num_labels]).astype(np.float32)
     results.write_predictions(tmp_path, task, split, EXAMPLES, logits)
     (path,) = (tmp_path / "submission").iterdir()
     assert problems(path, task, len(EXAMPLES)) == []
@@ -53,7 +54,7 @@ def test_a_file_is_as_the_server_wants_it(task, split, tmp_path):
 def test_labels_are_those_of_the_highest_logit(tmp_path):
     results.write_predictions(tmp_path, TASKS["MNLI"], "test_matched", EXAMPLES[:3], np.eye(3, dtype=np.float32))
     lines = (tmp_path / "submission" / "MNLI-m.tsv").read_text().splitlines()
-    assert [line.split("\t")[1] for line in lines[1:]] == list(TASKS["MNLI"].labels)
+    assert [line.split("\t")[1] for line in lines[1:]] == list(TASKS["MNLI"].family.labels)
 
 
 @pytest.mark.parametrize(

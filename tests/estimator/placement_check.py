@@ -23,19 +23,19 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.placement_log import PLACEMENT_FILE, PlacementHook
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import placement
-from bert_tf.tasks.base import HeadSpec
+from tests.labelled import HEAD_VARIABLES, labelled
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 
 CPUS = 4
 CONFIG = BertConfig.tiny()
-SCHEDULE = Schedule(examples=24, batch_size=4, epochs=1)
+SCHEDULE = Schedule(rows=24, batch_size=4, epochs=1)
 PLACE = "embeddings:/CPU:1,encoder/layer_0:/CPU:2,encoder/layer_1:/CPU:3,pooler:/CPU:1,head:/CPU:2"
 VARIANTS = {
     "deferred, fused": {},
@@ -75,12 +75,12 @@ def travelling_gradients(graph: tf1.GraphDef) -> Iterator[str]:
             yield node.name
 
 
-def features() -> SentenceFeatures:
+def features() -> Features:
     random = np.random.default_rng(0)
-    lengths = random.integers(6, 13, SCHEDULE.examples).astype(np.int32)
+    lengths = random.integers(6, 13, SCHEDULE.rows).astype(np.int32)
     ids = random.integers(5, CONFIG.vocab_size, int(lengths.sum())).astype(np.int32)
-    labels = random.integers(0, 2, SCHEDULE.examples).astype(np.int32)
-    return SentenceFeatures(ids, lengths, np.full(SCHEDULE.examples, 4, np.int32), labels)
+    labels = random.integers(0, 2, SCHEDULE.rows).astype(np.int32)
+    return labelled(ids, lengths, np.full(SCHEDULE.rows, 4, np.int32), labels)
 
 
 def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | None, *, soft: bool = True, **optimization: Any):
@@ -90,7 +90,7 @@ def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | N
         HeadSpec(2),
         seed=1,
         optimization=Optimization(learning_rate=0.01, warmup_steps=2, total_steps=SCHEDULE.steps, **optimization),
-        restore=plan_restore(CheckpointReader(pretrained), CONFIG, CLASSIFICATION_VARIABLES),
+        restore=plan_restore(CheckpointReader(pretrained), CONFIG, HEAD_VARIABLES),
     )
     config = tf.estimator.RunConfig(
         model_dir=str(folder),

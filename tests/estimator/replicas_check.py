@@ -25,21 +25,21 @@ from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.tasks.base import HeadSpec
 from tests import datasets
 from tests.estimator import toy
+from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 CPUS = DeviceSettings(virtual_devices=4)
-SCHEDULE = Schedule(examples=33, batch_size=10, epochs=4)  # 13 steps: of a batch, four replicas get 3, 3, 2 and 2
+SCHEDULE = Schedule(rows=33, batch_size=10, epochs=4)  # 13 steps: of a batch, four replicas get 3, 3, 2 and 2
 DATA, DEV = toy.features(33), toy.features(13, seed=1)
 CLIP_NORM = 0.05
 START = random_weights(toy.CONFIG)
@@ -203,7 +203,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name, datasets.readers() as readers:
         folder = Path(name)
         write_checkpoint(folder / "start", START)
-        plan = plan_restore(CheckpointReader(folder / "start"), toy.CONFIG, CLASSIFICATION_VARIABLES)
+        plan = plan_restore(CheckpointReader(folder / "start"), toy.CONFIG, HEAD_VARIABLES)
         result, finals = {}, {}
         for number, (label, row) in enumerate(RUNS.items()):
             own = folder / str(number)

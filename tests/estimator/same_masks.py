@@ -16,11 +16,11 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator import model_fn
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Batching, Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.tasks.base import HeadSpec
 
 tf1 = tf.compat.v1
 
@@ -73,7 +73,7 @@ class Case:
     """What to train."""
 
     config: BertConfig
-    data: SentenceFeatures
+    data: Features
     schedule: Schedule
     longest: int
     weights: Mapping[str, np.ndarray]

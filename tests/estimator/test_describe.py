@@ -4,10 +4,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import log_form
-from bert_tf.estimator.describe import VariablesHook, counted, examples_lines, keep_examples, log_graph
-from bert_tf.features import sentences
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
-from bert_tf.tasks.labels import encode
+from bert_tf.estimator.describe import VariablesHook, examples_lines, keep_examples, log_graph, log_writing
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.base import Limits
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -27,13 +28,8 @@ def logged(caplog):
 
 
 def described(*examples, head=PAIR_OF_CLASSES, long_text="truncate"):
-    features = sentences.build(
-        [(example.text_a, example.text_b) for example in examples],
-        encode([example.label for example in examples], head, ("0", "1")),
-        WordPieceTokenizer(VOCABULARY, lower_case=True),
-        max_seq_length=10,
-        long_text=long_text,
-    )
+    family = SentenceFamily(("0", "1") if head.kind != REGRESSION else (), head.kind)
+    features = family.features(examples, WordPieceTokenizer(VOCABULARY, lower_case=True), Limits(10, long_text))
     return examples_lines(examples, features, VOCABULARY, max_seq_length=10)
 
 
@@ -85,7 +81,7 @@ def test_examples_of_a_split_take_the_place_of_its_earlier_ones(tmp_path):
 
 
 def test_the_published_form_counts_examples_as_they_are_written(logged):
-    assert len(list(counted(range(20_001), 20_001))) == 20_001
+    log_writing(20_001)
     assert logged() == [f"Writing example {number} of 20001" for number in (0, 10_000, 20_000)]
 
 

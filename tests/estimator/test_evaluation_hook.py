@@ -378,4 +378,4 @@ def test_a_damaged_best_checkpoint_is_named(stopped, tmp_path):
     data = folder / "best" / "model.ckpt-8.data-00000-of-00001"
     data.write_bytes(data.read_bytes()[:100])
     with pytest.raises(CheckpointError, match="damaged checkpoint"):
-        run.forward(toy.make_estimator(folder), DEV)
+        toy.forward(toy.make_estimator(folder), DEV)

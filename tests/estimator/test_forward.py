@@ -1,16 +1,14 @@
 from __future__ import annotations
 
-import dataclasses
-
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
-from bert_tf.estimator import run
 from bert_tf.inputs.pipeline import Batching
 from tests.estimator import toy
+from tests.labelled import relabelled
 from tests.tiny import random_weights
 
 EXAMPLES = toy.features(13, seed=1)
@@ -51,36 +49,31 @@ def expected(tmp_path_factory):
     """Logits of the second checkpoint by the Estimator."""
     folder = tmp_path_factory.mktemp("estimator")
     write(folder, 7)
-    return run.forward(toy.make_estimator(folder), EXAMPLES)[0]
+    return toy.forward(toy.make_estimator(folder), EXAMPLES)[0]
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 5])
 def test_logits_are_those_of_the_estimator_in_the_order_of_the_examples(forward, checkpoints, expected, batch_size):
     forward.load(checkpoints[1])
     assert list(EXAMPLES.lengths) != sorted(EXAMPLES.lengths, reverse=True)
-    np.testing.assert_allclose(forward.logits(EXAMPLES, batch_size=batch_size), expected, atol=1e-6)
+    np.testing.assert_allclose(forward.outputs(EXAMPLES, batch_size=batch_size)["logits"], expected, atol=1e-6)
 
 
 def test_padding_changes_no_logit(forward, checkpoints, expected):
     forward.load(checkpoints[1])
-    np.testing.assert_allclose(forward.logits(EXAMPLES, batching=Batching(pad_to=16)), expected, atol=1e-6)
+    np.testing.assert_allclose(forward.outputs(EXAMPLES, batching=Batching(pad_to=16))["logits"], expected, atol=1e-6)
 
 
 def test_labels_are_not_looked_at(forward, checkpoints):
     forward.load(checkpoints[1])
-    other = dataclasses.replace(EXAMPLES, label_ids=np.full(13, 0.25, np.float32))
-    np.testing.assert_array_equal(forward.logits(other), forward.logits(EXAMPLES))
-
-
-def test_windows_of_a_text_are_averaged(forward, checkpoints):
-    forward.load(checkpoints[1])
-    windows = dataclasses.replace(EXAMPLES, example_ids=np.array([0, 0, 0, *range(1, 11)], np.int32))
-    rows = forward.logits(EXAMPLES)
-    np.testing.assert_allclose(forward.logits(windows), [rows[:3].mean(axis=0), *rows[3:]], rtol=1e-5)
+    other = relabelled(EXAMPLES, np.full(13, 0.25, np.float32))
+    np.testing.assert_array_equal(forward.outputs(other)["logits"], forward.outputs(EXAMPLES)["logits"])
 
 
 def test_weights_are_exchanged_and_nothing_is_left_of_those_before(forward, checkpoints):
-    first, second, again = ((forward.load(prefix), forward.logits(EXAMPLES)) for prefix in [*checkpoints, checkpoints[0]])
+    first, second, again = (
+        (forward.load(prefix), forward.outputs(EXAMPLES)["logits"]) for prefix in [*checkpoints, checkpoints[0]]
+    )
     assert [step for step, _ in (first, second, again)] == [4, 7, 4]
     np.testing.assert_array_equal(first[1], again[1])
     assert np.abs(first[1] - second[1]).max() > 0.01
@@ -138,4 +131,4 @@ def test_memory_that_is_out_says_what_to_lower(forward, monkeypatch):
 
     monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
     with pytest.raises(TrainingError, match="out of memory; lower --eval_batch_size, --predict_batch_size or --max_seq_length"):
-        forward.logits(EXAMPLES)
+        forward.outputs(EXAMPLES)["logits"]

@@ -9,20 +9,23 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.estimator.model_fn import EVAL, LOGITS, PREDICT, ROWS, TRAIN, LossOptions, Model, make_model_fn
+from bert_tf.estimator.model_fn import EVAL, PREDICT, ROWS, TRAIN, Model, make_model_fn
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.parts import LayerDecay
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.runtime.placement import whole
-from bert_tf.tasks.base import CLASSIFICATION, KINDS, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence.example import KINDS
 from tests.estimator import gpu_placement, wide
 from tests.estimator.gpu_placement import Copies
+from tests.labelled import label_ids, relabelled
 
 tf1 = tf.compat.v1
 
@@ -40,16 +43,16 @@ def config(layers: int):
     return dataclasses.replace(wide.CONFIG, num_hidden_layers=layers)
 
 
-def labelled(kind: str) -> tuple[HeadSpec, SentenceFeatures]:
+def head_and_data(kind: str) -> tuple[HeadSpec, Features]:
     head, convert = HEADS[kind]
     data = wide.features()
-    return head, dataclasses.replace(data, label_ids=convert(data.label_ids))
+    return head, relabelled(data, convert(label_ids(data)))
 
 
 def training(*, layers=2, kind=CLASSIFICATION, loss=PLAIN, execution=DEFAULT, device=None, **optimization) -> Copies:
     """Returns what a step copies, with all that hooks ask for."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": 60, **optimization}
-    head, data = labelled(kind)
+    head, data = head_and_data(kind)
     model = Model(config(layers), head, loss, execution, seed=1, optimization=Optimization(**settings))
     with tf.Graph().as_default() as graph, tf1.device(device):
         step = tf1.train.get_or_create_global_step()
@@ -65,14 +68,14 @@ def training(*, layers=2, kind=CLASSIFICATION, loss=PLAIN, execution=DEFAULT, de
 
 def evaluation(mode: str, *, kind=CLASSIFICATION, execution=DEFAULT) -> Copies:
     """Returns what a batch of evaluation or prediction copies."""
-    head, data = labelled(kind)
+    head, data = head_and_data(kind)
     with tf.Graph().as_default() as graph:
         if mode == EVAL:
             batch = tf1.data.make_initializable_iterator(eval_input_fn(data, 8)()).get_next()
         else:
             batch = {name: tf1.placeholder(tf.int32, [None, None]) for name in ("input_ids", "input_mask", "segment_ids")}
         make_model_fn(Model(config(2), head, execution=execution))(batch, mode)
-        names = (LOGITS, ROWS) if mode == EVAL else (LOGITS,)
+        names = ("watch/logits", ROWS) if mode == EVAL else ("watch/logits",)
         return gpu_placement.copies(graph, [graph.get_tensor_by_name(f"{name}:0") for name in names])
 
 
@@ -133,7 +136,7 @@ def test_a_step_waits_for_the_gpu_a_few_times(flags):
 @pytest.mark.parametrize("execution", [DEFAULT, PUBLISHED], ids=["default", "published_layout"])
 @pytest.mark.parametrize("mode", [EVAL, PREDICT])
 def test_a_batch_of_evaluation_waits_for_its_result_alone(mode, execution, kind):
-    assert [copy.source for copy in evaluation(mode, kind=kind, execution=execution).to_host] == [LOGITS]
+    assert [copy.source for copy in evaluation(mode, kind=kind, execution=execution).to_host] == ["watch/logits"]
 
 
 def test_what_is_pinned_to_the_host_is_found_with_all_that_is_bound_to_it():

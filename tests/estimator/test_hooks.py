@@ -319,7 +319,7 @@ def collect(replicas, batches, monkeypatch):
     extended = SimpleNamespace(worker_devices=range(replicas))
     strategy = SimpleNamespace(num_replicas_in_sync=replicas, extended=extended)
     monkeypatch.setattr(tf.distribute, "get_strategy", lambda: strategy)
-    hook = CollectHook("watch/rows", tens="watch/tens")
+    hook = CollectHook("watch/rows", "watch/tens")
     with tf.Graph().as_default():
         fed = []
         for number in range(replicas):
@@ -330,15 +330,16 @@ def collect(replicas, batches, monkeypatch):
         with tf1.train.MonitoredSession(hooks=[hook]) as session:
             for batch in batches:
                 session.run(fed, dict(zip(fed, batch)))
-    return {key: value.tolist() for key, value in hook.values().items()}
+    return [[value.tolist() for value in found] for found in hook.batches]
 
 
-def test_collected_values_are_in_the_order_of_the_examples(monkeypatch):
-    assert collect(1, [[[4, 1]], [[3]], [[0, 2]]], monkeypatch) == {"tens": [0, 10, 20, 30, 40]}
+def test_values_of_every_batch_are_collected(monkeypatch):
+    assert collect(1, [[[4, 1]], [[3]], [[0, 2]]], monkeypatch) == [[[4, 1], [40, 10]], [[3], [30]], [[0, 2], [0, 20]]]
 
 
-def test_values_are_collected_from_all_replicas_and_count_once(monkeypatch):
-    assert collect(2, [[[4, 1], [3, 0]], [[2], [2]]], monkeypatch) == {"tens": [0, 10, 20, 30, 40]}
+def test_values_are_collected_from_all_replicas(monkeypatch):
+    found = collect(2, [[[4, 1], [3, 0]], [[2], [2]]], monkeypatch)
+    assert found == [[[4, 1], [40, 10]], [[3, 0], [30, 0]], [[2], [20]], [[2], [20]]]
 
 
 class Watch(tf1.train.SessionRunHook):

@@ -27,7 +27,7 @@ class Watch(tf1.train.SessionRunHook):
 
 
 def train(folder, hooks, steps=6):
-    schedule = toy.Schedule(examples=24, batch_size=4, epochs=steps / 6)
+    schedule = toy.Schedule(rows=24, batch_size=4, epochs=steps / 6)
     estimator = toy.make_estimator(folder, schedule=schedule, restore=toy.restore_plan(folder.parent / "weights"))
     run.train(
         estimator, toy.features(24), run.Training(schedule, log_every_n_steps=1, keep_optimizer_slots=True), seed=1, hooks=hooks

@@ -9,12 +9,13 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator.model_fn import EVAL, LOGITS, PREDICT, ROWS, TRAIN, LossOptions, Model, make_model_fn
+from bert_tf.estimator.model_fn import EVAL, PREDICT, ROWS, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization, Update
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.inputs import pipeline
-from bert_tf.modeling import heads
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.modeling.heads import sentence as heads
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.tasks.sentence import scores
 from tests.estimator import toy
 from tests.graphs import evaluate
 
@@ -34,7 +35,7 @@ def build(mode, *, head=TWO_CLASSES, label_ids=None, with_labels=True, **model):
     optimization = Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10)
     settings = {"seed": 1, "optimization": optimization, **model}
     batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
-    batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_BATCH_SIZE: tf.constant(8), pipeline.GLOBAL_TOKENS: tf.constant(72)}
+    batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_WEIGHT: tf.constant(8), pipeline.GLOBAL_TOKENS: tf.constant(72)}
     batch[pipeline.READY] = tf.constant(0.0, tf.float64)
     if label_ids is not None:
         batch["label_ids"] = tf.constant(label_ids)
@@ -150,7 +151,7 @@ def test_weights_and_smoothing_are_of_training_alone(graph, mode, loss_of):
     assert loss == pytest.approx(evaluate(lambda: loss_of(logits, label_ids, **used)).mean(), rel=1e-5)
 
 
-@pytest.mark.parametrize(("mode", "names"), [(EVAL, (LOGITS, ROWS)), (PREDICT, (LOGITS,))])
+@pytest.mark.parametrize(("mode", "names"), [(EVAL, ("watch/logits", ROWS)), (PREDICT, ("watch/logits",))])
 def test_what_hooks_fetch_has_its_name(graph, mode, names):
     build(mode)
     assert [graph.get_tensor_by_name(f"{name}:0").op.name for name in names] == list(names)

@@ -14,8 +14,8 @@ import tensorflow as tf
 from bert_tf.commands import classifier_flags
 from bert_tf.errors import TrainingError
 from bert_tf.inputs.pipeline import Batching, Schedule
-from bert_tf.modeling import heads
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization import loss_scale
 from tests import processes
 from tests.estimator import toy
@@ -116,7 +116,7 @@ def test_float16_continues_with_its_scale(overflown, tmp_path, pretrained):
 XLA_RUN = """
 import sys
 from pathlib import Path
-from bert_tf.modeling import heads
+from bert_tf.modeling.heads import sentence as heads
 from tests.estimator import test_precision, toy
 heads._DROPOUT_RATE = 0.0
 folder = Path(sys.argv[1])

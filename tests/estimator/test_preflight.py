@@ -9,7 +9,7 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import preflight
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.tiny import random_weights
 

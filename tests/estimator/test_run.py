@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import dataclasses
 import os
 import shutil
 import signal
@@ -16,13 +15,13 @@ from bert_tf import files
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError, UnreadableError
 from bert_tf.estimator import hooks, run
-from bert_tf.features.spec import SENTENCE_FIELDS
+from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.inputs.pipeline import Batching, Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import CLASSIFICATION
-from bert_tf.tasks.evaluation import evaluate_logits
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.evaluation import evaluate_logits
 from tests.estimator import toy
+from tests.labelled import label_ids
 
 LAST = toy.SCHEDULE.steps
 
@@ -195,7 +194,7 @@ def logits(finished):
     examples = toy.features(13, seed=1)
 
     def input_fn():
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in SENTENCE_FIELDS}
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in examples.batch_fields}
         alone = [examples.batch(np.array([row]), examples.lengths[row]) for row in range(13)]
         return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
 
@@ -208,13 +207,6 @@ def one_by_one(logits):
     return scores.scores(CLASSIFICATION, logits)
 
 
-def test_windows_of_a_text_are_averaged(finished, logits):
-    windows = dataclasses.replace(toy.features(13, seed=1), example_ids=np.array([0, 0, *range(1, 12)], np.int32))
-    first, second, *rest = logits
-    found, _ = run.forward(toy.make_estimator(finished), windows)
-    np.testing.assert_allclose(found, [(first + second) / 2, *rest], rtol=0, atol=1e-6)
-
-
 def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
     lengths = toy.features(13, seed=1).lengths
     assert list(lengths) != sorted(lengths, reverse=True)
@@ -225,12 +217,12 @@ def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 13])
 def test_every_example_counts_once_and_in_the_given_order_whatever_the_batches(finished, one_by_one, batch_size):
     examples = toy.features(13, seed=1)
-    logits, step = run.forward(toy.make_estimator(finished), examples, batch_size=batch_size)
+    logits, step = toy.forward(toy.make_estimator(finished), examples, batch_size=batch_size)
     np.testing.assert_allclose(scores.scores(CLASSIFICATION, logits), one_by_one, rtol=0, atol=1e-6)
-    results = evaluate_logits(toy.HEAD, ("0", "1"), ("accuracy",), logits, examples.label_ids).values
-    expected = -np.log(one_by_one[np.arange(13), examples.label_ids]).mean()
+    results = evaluate_logits(toy.HEAD, ("0", "1"), ("accuracy",), logits, label_ids(examples)).values
+    expected = -np.log(one_by_one[np.arange(13), label_ids(examples)]).mean()
     assert results["loss"] == pytest.approx(expected, rel=1e-5)
-    assert results["accuracy"] == np.mean(one_by_one.argmax(axis=-1) == examples.label_ids)
+    assert results["accuracy"] == np.mean(one_by_one.argmax(axis=-1) == label_ids(examples))
     assert step == LAST
 
 
@@ -251,7 +243,7 @@ def test_padding_changes_no_probability(finished, one_by_one, batching, packed):
 
 def test_without_a_checkpoint_nothing_is_measured(tmp_path):
     with pytest.raises(CheckpointError, match=r"no trained checkpoint; train first \(--do_train\)"):
-        run.forward(toy.make_estimator(tmp_path), toy.features(4))
+        toy.forward(toy.make_estimator(tmp_path), toy.features(4))
 
 
 DATA = "data-00000-of-00001"
@@ -364,7 +356,7 @@ def test_checkpoints_that_are_not_in_the_list_are_deleted(copy):
 
 def test_a_torn_checkpoint_is_not_evaluated_where_there_is_a_whole_one(copy, caplog):
     tear(copy / f"model.ckpt-{LAST}.{DATA}")
-    _, step = run.forward(toy.make_estimator(copy), toy.features(4))
+    _, step = toy.forward(toy.make_estimator(copy), toy.features(4))
     assert step == 15
     assert "going on from model.ckpt-15" in caplog.text
 
@@ -372,7 +364,7 @@ def test_a_torn_checkpoint_is_not_evaluated_where_there_is_a_whole_one(copy, cap
 def test_a_damaged_checkpoint_is_not_evaluated(copy):
     flip_a_bit(copy / f"model.ckpt-{LAST}.{DATA}")
     with pytest.raises(CheckpointError, match="damaged checkpoint"):
-        run.forward(toy.make_estimator(copy), toy.features(4))
+        toy.forward(toy.make_estimator(copy), toy.features(4))
 
 
 def rewritten(folder, change):
@@ -391,7 +383,7 @@ def test_weights_of_another_precision_are_converted(copy, one_by_one, kind):
 def test_a_model_that_computes_no_number_is_not_measured(copy):
     rewritten(copy, lambda name, value: np.full_like(value, np.nan) if name == "output_bias" else value)
     with pytest.raises(CheckpointError, match=f"{copy}/model.ckpt-{LAST}: computes NaN or infinity"):
-        run.forward(toy.make_estimator(copy), toy.features(4))
+        toy.forward(toy.make_estimator(copy), toy.features(4))
 
 
 def test_training_does_not_go_on_from_what_is_no_number(copy_with_moments, caplog):

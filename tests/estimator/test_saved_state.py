@@ -11,14 +11,14 @@ import pytest
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig
 from tests.estimator import toy, wide
+from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
 
 LAST = wide.SCHEDULE.steps
 TABLE = "bert/embeddings/word_embeddings"
-WEIGHTS = {*encoder_shapes(wide.CONFIG), *CLASSIFICATION_VARIABLES}
+WEIGHTS = {*encoder_shapes(wide.CONFIG), *HEAD_VARIABLES}
 MOMENTS = {f"{name}/{moment}" for name in WEIGHTS for moment in ("adam_m", "adam_v")}
 
 
@@ -27,7 +27,7 @@ def train(tmp_path_factory):
     """Trains the wide model, saving every 7 steps."""
     folder = tmp_path_factory.mktemp("pretrained")
     write_checkpoint(folder / "bert_model.ckpt", random_weights(wide.CONFIG))
-    restore = plan_restore(CheckpointReader(folder / "bert_model.ckpt"), wide.CONFIG, CLASSIFICATION_VARIABLES)
+    restore = plan_restore(CheckpointReader(folder / "bert_model.ckpt"), wide.CONFIG, HEAD_VARIABLES)
 
     def train(folder, *, keep=False, **model):
         training = {"save_checkpoints_steps": 7, "keep_optimizer_slots": keep}

@@ -20,7 +20,7 @@ from tests.estimator.timing_check import LARGE, SHORT, SLOW, slow_features
 tf1 = tf.compat.v1
 
 STEPS = 50
-SCHEDULE = Schedule(examples=24, batch_size=4, epochs=1, fixed_steps=STEPS)
+SCHEDULE = Schedule(rows=24, batch_size=4, epochs=1, fixed_steps=STEPS)
 
 
 def timing(folder):
@@ -105,7 +105,7 @@ def test_reports_have_the_costs_of_their_steps(tiny):
 
 
 def test_the_rate_of_tokens_counts_real_ones(tiny):
-    data = toy.features(SCHEDULE.examples)
+    data = toy.features(SCHEDULE.rows)
     lines = toy.metrics_lines(tiny)[:6]  # an epoch
     tokens = [SCHEDULE.batch_size * line["tokens_per_second"] / line["examples_per_second"] for line in lines]
     assert sum(tokens) == pytest.approx(data.lengths.sum())

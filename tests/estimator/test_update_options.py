@@ -13,21 +13,21 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import BEFORE_SAVING, GRADIENT_NORM, LEARNING_RATE, Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.optimization.adamw import AdamWConfig, moment_names
 from bert_tf.optimization.parts import LayerDecay, part_of
 from bert_tf.runtime.devices import session_config
-from bert_tf.tasks.base import HeadSpec
 from tests.estimator import toy, wide
 from tests.graphs import peak_bytes
+from tests.labelled import HEAD_VARIABLES, labelled
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 CONFIG = dataclasses.replace(wide.CONFIG, num_hidden_layers=2)
-VARIABLES = {*encoder_shapes(CONFIG), *CLASSIFICATION_VARIABLES}
+VARIABLES = {*encoder_shapes(CONFIG), *HEAD_VARIABLES}
 STEPS, BATCH = 6, 10
 START = {**random_weights(CONFIG), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8)).astype(np.float32)}
 DEFAULT = Execution()
@@ -42,7 +42,7 @@ class Trained(NamedTuple):
     operations: set[str]
 
 
-def build(data: SentenceFeatures, batch: int, *, config=CONFIG, execution=DEFAULT, dropout=False, **optimization):
+def build(data: Features, batch: int, *, config=CONFIG, execution=DEFAULT, dropout=False, **optimization):
     """Builds a step of training in the current graph."""
     settings = {"learning_rate": 0.003, "warmup_steps": 2, "total_steps": 2 * STEPS, "clip_norm": 0.05, **optimization}
     tf1.set_random_seed(1)
@@ -107,7 +107,7 @@ def test_a_checkpoint_of_micro_batches_has_nothing_more():
 def test_micro_batches_drop_different_elements_and_the_seed_repeats_them():
     data = wide.features()
     end = int(data.lengths[0])
-    same = SentenceFeatures(
+    same = labelled(
         np.tile(data.token_ids[:end], 2),
         *(np.tile(column[:1], 2) for column in (data.lengths, data.first_lengths, data.label_ids)),
     )
@@ -167,7 +167,7 @@ def test_a_frozen_table_of_words_has_no_updates_to_put_off():
 
 def test_the_last_checkpoint_has_what_is_frozen_too(tmp_path):
     toy.train(tmp_path, frozen=frozenset({"embeddings"}), schedule=Schedule(24, 4, 0.5))
-    assert toy.entries(tmp_path, 3).keys() == {*encoder_shapes(toy.CONFIG), *CLASSIFICATION_VARIABLES, "global_step"}
+    assert toy.entries(tmp_path, 3).keys() == {*encoder_shapes(toy.CONFIG), *HEAD_VARIABLES, "global_step"}
 
 
 def test_the_first_update_of_each_part_has_the_size_of_its_rate():

@@ -21,7 +21,7 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.diagnosis import Setting
@@ -29,12 +29,13 @@ from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
 from tests.estimator import toy
+from tests.labelled import labelled
 
 STEPS = 40
 SECONDS = 0.04  # that adding up takes
 SLOW = 0.1  # that the reader takes for a batch: much more than a step, however busy the machine is
 CPUS = DeviceSettings(virtual_devices=2, intra_op_threads=1, inter_op_threads=1)
-SHORT = Schedule(examples=24, batch_size=4, epochs=1, fixed_steps=36)
+SHORT = Schedule(rows=24, batch_size=4, epochs=1, fixed_steps=36)
 NAMES = ("/device:CPU:0", "/device:CPU:1")
 
 _WIDE = BertConfig(
@@ -49,7 +50,7 @@ _WIDE = BertConfig(
 _add_up = replicas.add_up
 
 
-class SlowFeatures(SentenceFeatures):
+class SlowFeatures(Features):
     """Takes its time for every batch."""
 
     def batch(self, rows, tokens):
@@ -58,13 +59,13 @@ class SlowFeatures(SentenceFeatures):
 
 
 def slow_features() -> SlowFeatures:
-    return SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(SentenceFeatures)})
+    return SlowFeatures(**{field.name: getattr(toy.features(24), field.name) for field in dataclasses.fields(Features)})
 
 
 def long_features(examples, tokens):
     ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
     lengths = np.full(examples, tokens, np.int32)
-    return SentenceFeatures(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
+    return labelled(ids, lengths, np.full(examples, 4, np.int32), (np.arange(examples) % 2).astype(np.int32))
 
 
 # A model whose step is computing, and the data for it.
@@ -84,7 +85,7 @@ def slow_add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def train(folder: Path) -> None:
-    schedule = Schedule(examples=24, batch_size=8, epochs=1, fixed_steps=STEPS)
+    schedule = Schedule(rows=24, batch_size=8, epochs=1, fixed_steps=STEPS)
     optimization = Optimization(learning_rate=0.003, warmup_steps=2, total_steps=STEPS)
     machine = Machine(devices.session_config(CPUS), Plan("mirrored", NAMES), distribution.make("mirrored", CPUS, NAMES))
     estimator = run.make_estimator(Model(toy.CONFIG, toy.HEAD, optimization=optimization), folder, machine)

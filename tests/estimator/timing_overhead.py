@@ -18,9 +18,9 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.timing_hook import StepTimingHook
-from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule
 from tests.estimator import toy
+from tests.labelled import labelled
 
 tf1 = tf.compat.v1
 
@@ -60,7 +60,7 @@ def measure(config: BertConfig, batch: int, *, block: int, rounds: int) -> tuple
     tokens, examples = config.max_position_embeddings, 4 * batch
     ids = np.random.default_rng(0).integers(7, 20, examples * tokens).astype(np.int32)
     lengths, halves = np.full(examples, tokens, np.int32), np.full(examples, 4, np.int32)
-    data = SentenceFeatures(ids, lengths, halves, (np.arange(examples) % 2).astype(np.int32))
+    data = labelled(ids, lengths, halves, (np.arange(examples) % 2).astype(np.int32))
     warm = 2 * block * -(-48 // (2 * block))  # the first steps, and those that the hook traces
     steps = warm + 2 * block * rounds
     schedule, clock = Schedule(examples, batch, 1, fixed_steps=steps), Clock()

@@ -15,15 +15,15 @@ from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import CLASSIFICATION, HeadSpec
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import CLASSIFICATION, HeadSpec
-from bert_tf.tasks.evaluation import evaluate_logits
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.evaluation import evaluate_logits
+from tests.labelled import HEAD_VARIABLES, label_ids, labelled
 from tests.tiny import random_weights
 
 CONFIG = BertConfig(
@@ -36,11 +36,11 @@ CONFIG = BertConfig(
 )
 HEAD = HeadSpec(2)
 EXECUTION = Execution()
-SCHEDULE = Schedule(examples=24, batch_size=4, epochs=3)  # 18 steps, 6 an epoch
+SCHEDULE = Schedule(rows=24, batch_size=4, epochs=3)  # 18 steps, 6 an epoch
 SEED = 11
 
 
-def features(examples: int, seed: int = 0) -> SentenceFeatures:
+def features(examples: int, seed: int = 0) -> Features:
     """[CLS] marker words [SEP] words [SEP], lengths of 6 to 12; the marker is 5 or 6, the label 0 or 1."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(6, 13, examples).astype(np.int32)
@@ -48,7 +48,7 @@ def features(examples: int, seed: int = 0) -> SentenceFeatures:
     ids = []
     for length, label in zip(lengths, labels):
         ids += [2, 5 + label, 7, 3, *rng.integers(7, 20, length - 5), 3]
-    return SentenceFeatures(np.array(ids, np.int32), lengths, np.full(examples, 4, np.int32), labels)
+    return labelled(np.array(ids, np.int32), lengths, np.full(examples, 4, np.int32), labels)
 
 
 def restore_plan(folder: Path, poison: str | None = None) -> RestorePlan:
@@ -58,7 +58,7 @@ def restore_plan(folder: Path, poison: str | None = None) -> RestorePlan:
         weights[poison] = np.full_like(weights[poison], np.nan)
     folder.mkdir(parents=True, exist_ok=True)
     write_checkpoint(folder / "bert_model.ckpt", weights)
-    return plan_restore(CheckpointReader(folder / "bert_model.ckpt"), CONFIG, CLASSIFICATION_VARIABLES)
+    return plan_restore(CheckpointReader(folder / "bert_model.ckpt"), CONFIG, HEAD_VARIABLES)
 
 
 def make_estimator(
@@ -84,13 +84,13 @@ def train(
     seed: int = SEED,
     schedule: Schedule = SCHEDULE,
     training: dict | None = None,
-    data: SentenceFeatures | None = None,
+    data: Features | None = None,
     **model,
 ):
     """Trains, from the newest checkpoint in the folder where there is one, saving every 5 steps."""
     settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
     estimator = make_estimator(folder, seed=seed, schedule=schedule, **model)
-    return run.train(estimator, data or features(schedule.examples), settings, seed=seed)
+    return run.train(estimator, data or features(schedule.rows), settings, seed=seed)
 
 
 def make_forward() -> Forward:
@@ -98,22 +98,27 @@ def make_forward() -> Forward:
     return Forward(Model(CONFIG, HEAD), Machine(session_config()))
 
 
-def measure(forward: Forward, data: SentenceFeatures) -> dict[str, float]:
+def measure(forward: Forward, data: Features) -> dict[str, float]:
     """Accuracy and loss of the weights that are loaded."""
-    found = evaluate_logits(HEAD, ("0", "1"), ("accuracy",), forward.logits(data), data.label_ids)
+    found = evaluate_logits(HEAD, ("0", "1"), ("accuracy",), forward.outputs(data)["logits"], label_ids(data))
     return {f"eval_{name}": value for name, value in found.values.items()}
 
 
-def predict(estimator, data: SentenceFeatures, **batches) -> np.ndarray:
-    """[E, 2] probabilities of the classes."""
-    logits, _ = run.forward(estimator, data, **batches)
-    return scores.scores(CLASSIFICATION, logits)
+def forward(estimator, data: Features, checkpoint: str | None = None, **batches) -> tuple[np.ndarray, int]:
+    """[N, 2] logits and step."""
+    outputs, step = run.forward(estimator, HEAD, data, checkpoint, **batches)
+    return outputs["logits"], step
 
 
-def evaluate(estimator, data: SentenceFeatures, metrics: tuple[str, ...] = ("accuracy", "f1"), **batches) -> dict[str, float]:
+def predict(estimator, data: Features, **batches) -> np.ndarray:
+    """[N, 2] probabilities of the classes."""
+    return scores.scores(CLASSIFICATION, forward(estimator, data, **batches)[0])
+
+
+def evaluate(estimator, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **batches) -> dict[str, float]:
     """Metrics, loss and step."""
-    logits, step = run.forward(estimator, data, **batches)
-    return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, data.label_ids).values, "global_step": step}
+    logits, step = forward(estimator, data, **batches)
+    return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values, "global_step": step}
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:

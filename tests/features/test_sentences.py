@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.features.long_text import CUTS
 from bert_tf.features.sentences import build
+from bert_tf.fields import Field
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -14,9 +15,17 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 VOCABULARY = Vocabulary([*SPECIAL_TOKENS, "the", "cat", "sat", "##s", "."])
 TOKENIZER = WordPieceTokenizer(VOCABULARY)
 
+LABEL = Field("label_ids")
+
 
 def one(text_a: str, text_b: str | None = None, *, max_seq_length: int = 16, long_text: str = "truncate"):
-    return build([(text_a, text_b)], np.zeros(1, np.int32), TOKENIZER, max_seq_length=max_seq_length, long_text=long_text)
+    return build(
+        [(text_a, text_b)],
+        (LABEL, np.zeros(1, np.int32)),
+        TOKENIZER,
+        max_seq_length=max_seq_length,
+        long_text=long_text,
+    )
 
 
 def rows(features) -> list[list[int]]:
@@ -83,34 +92,34 @@ def test_truncated_pairs_are_counted(max_seq_length, truncated):
 
 
 def test_examples_follow_each_other_in_the_order_of_the_texts():
-    features = build([("the", None), ("cat", "sat")], np.zeros(2, np.int32), TOKENIZER, max_seq_length=8)
+    features = build([("the", None), ("cat", "sat")], (LABEL, np.zeros(2, np.int32)), TOKENIZER, max_seq_length=8)
     assert rows(features) == [[2, 5, 3], [2, 6, 3, 7, 3]]
 
 
 @pytest.mark.parametrize("labels", [np.array([1, 0], np.int32), np.array([0.5, 4], np.float32), np.eye(2, 3, dtype=np.float32)])
 def test_labels_of_any_kind_stay_with_their_texts(labels):
-    features = build([("the", None), ("cat", None)], labels, TOKENIZER, max_seq_length=8)
-    np.testing.assert_array_equal(features.label_ids, labels)
-    assert features.label_ids.dtype == labels.dtype
+    features = build([("the", None), ("cat", None)], (LABEL, labels), TOKENIZER, max_seq_length=8)
+    np.testing.assert_array_equal(features.targets["label_ids"], labels)
+    assert features.targets["label_ids"].dtype == labels.dtype
 
 
 def test_labels_must_be_as_many_as_texts():
     with pytest.raises(ValueError, match="columns of different lengths"):
-        build([("the", None), ("cat", None)], np.zeros(1, np.int32), TOKENIZER, max_seq_length=8)
+        build([("the", None), ("cat", None)], (LABEL, np.zeros(1, np.int32)), TOKENIZER, max_seq_length=8)
 
 
 @pytest.mark.parametrize("long_text", CUTS)
 def test_no_texts_make_no_features(long_text):
-    features = build([], np.zeros(0, np.int32), TOKENIZER, max_seq_length=8, long_text=long_text)
+    features = build([], (LABEL, np.zeros(0, np.int32)), TOKENIZER, max_seq_length=8, long_text=long_text)
     assert (len(features), features.examples) == (0, 0)
 
 
 @pytest.mark.parametrize("long_text", CUTS)
 def test_texts_that_fit_are_the_same_however_long_ones_are_cut(long_text):
     texts = [("the cat sat", None), ("the cat", "sat ."), ("cat", "")]
-    features = build(texts, np.arange(3, dtype=np.int32), TOKENIZER, max_seq_length=7, long_text=long_text)
+    features = build(texts, (LABEL, np.arange(3, dtype=np.int32)), TOKENIZER, max_seq_length=7, long_text=long_text)
     assert rows(features) == [[2, 5, 6, 7, 3], [2, 5, 6, 3, 7, 9, 3], [2, 6, 3]]
-    assert (features.truncated, features.label_ids.tolist()) == (0, [0, 1, 2])
+    assert (features.truncated, features.targets["label_ids"].tolist()) == (0, [0, 1, 2])
 
 
 def test_head_and_tail_of_a_long_text_are_kept():
@@ -121,10 +130,10 @@ def test_head_and_tail_of_a_long_text_are_kept():
 
 def test_windows_of_a_long_text_are_rows_of_its_example():
     texts = [("the", None), ("the cat cats sat .", None), ("cat", None)]
-    features = build(texts, np.array([1, 2, 0], np.int32), TOKENIZER, max_seq_length=6, long_text="windows")
+    features = build(texts, (LABEL, np.array([1, 2, 0], np.int32)), TOKENIZER, max_seq_length=6, long_text="windows")
     assert rows(features) == [[2, 5, 3], [2, 5, 6, 6, 8, 3], [2, 6, 8, 7, 9, 3], [2, 6, 3]]
     assert features.example_ids.tolist() == [0, 1, 1, 2]
-    assert features.label_ids.tolist() == [1, 2, 2, 0]
+    assert features.targets["label_ids"].tolist() == [1, 2, 2, 0]
     assert features.truncated == 0
 
 

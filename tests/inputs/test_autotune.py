@@ -9,16 +9,14 @@ import pytest
 import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
-from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs import autotune
 from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
 from tests import datasets
+from tests.labelled import labelled
 
 tf1 = tf.compat.v1
 
-FEATURES = SentenceFeatures(
-    np.arange(60, dtype=np.int32), np.full(10, 6, np.int32), np.full(10, 3, np.int32), np.zeros(10, np.int32)
-)
+FEATURES = labelled(np.arange(60, dtype=np.int32), np.full(10, 6, np.int32), np.full(10, 3, np.int32), np.zeros(10, np.int32))
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.errors import OutputError
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.fields import Field
 from bert_tf.inputs.cache import CacheKey, examples_digest, load_or_build
-from bert_tf.tasks.base import SentenceExample
+from bert_tf.tasks.sentence.example import SentenceExample
+from tests.labelled import label_ids, labelled, relabelled
 
 KEY = CacheKey(
     task="MRPC",
@@ -38,11 +39,12 @@ OTHER = {
 }
 
 
+FIELDS = (Field("label_ids"),)
 EXAMPLE = SentenceExample("1", "a", None, "1")
 
 
 def features(label=1):
-    return SentenceFeatures(
+    return labelled(
         token_ids=np.array([2, 7, 3, 2, 3], np.int32),
         lengths=np.array([3, 2], np.int32),
         first_lengths=np.array([3, 2], np.int32),
@@ -58,7 +60,7 @@ def never():
 @pytest.fixture
 def stored(tmp_path):
     """A file of the cache, in a folder of its own."""
-    load_or_build(tmp_path, KEY, features)
+    load_or_build(tmp_path, KEY, FIELDS, features)
     (path,) = tmp_path.iterdir()
     return path
 
@@ -74,36 +76,35 @@ def rewrite(path, *, change=lambda _: None, **metadata):
 
 def assert_rebuilt(path):
     """The file is not used, and what replaces it is."""
-    found, cached = load_or_build(path.parent, KEY, lambda: features(label=0))
+    found, cached = load_or_build(path.parent, KEY, FIELDS, lambda: features(label=0))
     assert not cached
-    assert found.label_ids.tolist() == [0, 0]
-    again, cached = load_or_build(path.parent, KEY, never)
+    assert label_ids(found).tolist() == [0, 0]
+    again, cached = load_or_build(path.parent, KEY, FIELDS, never)
     assert cached
-    assert again.label_ids.tolist() == [0, 0]
+    assert label_ids(again).tolist() == [0, 0]
 
 
 def test_the_first_call_builds(tmp_path):
-    found, cached = load_or_build(tmp_path / "new" / "folder", KEY, features)
+    found, cached = load_or_build(tmp_path / "new" / "folder", KEY, FIELDS, features)
     assert not cached
     assert found.token_ids.tolist() == [2, 7, 3, 2, 3]
 
 
 def test_the_second_call_reads_the_same_features(stored):
-    found, cached = load_or_build(stored.parent, KEY, never)
+    found, cached = load_or_build(stored.parent, KEY, FIELDS, never)
     assert cached
     for name, column in features().columns().items():
-        np.testing.assert_array_equal(getattr(found, name), column)
-        assert getattr(found, name).dtype == np.int32
+        np.testing.assert_array_equal(found.columns()[name], column)
+        assert found.columns()[name].dtype == np.int32
 
 
 def test_windows_and_labels_of_any_kind_are_kept(tmp_path):
-    made = dataclasses.replace(
-        features(), label_ids=np.array([[0, 1], [1, 1]], np.float32), example_ids=np.array([0, 0], np.int32)
-    )
-    load_or_build(tmp_path, KEY, lambda: made)
-    found, _ = load_or_build(tmp_path, KEY, never)
+    windows = dataclasses.replace(features(), example_ids=np.array([0, 0], np.int32))
+    made = relabelled(windows, np.array([[0, 1], [1, 1]], np.float32))
+    load_or_build(tmp_path, KEY, made.fields, lambda: made)
+    found, _ = load_or_build(tmp_path, KEY, made.fields, never)
     assert found.examples == 1
-    assert (found.label_ids.tolist(), found.label_ids.dtype) == ([[0, 1], [1, 1]], np.float32)
+    assert (label_ids(found).tolist(), label_ids(found).dtype) == ([[0, 1], [1, 1]], np.float32)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +125,7 @@ def test_the_digest_is_that_of_a_line_for_each_example():
 
 
 def test_the_number_of_truncated_examples_is_kept(stored):
-    assert load_or_build(stored.parent, KEY, never)[0].truncated == 4
+    assert load_or_build(stored.parent, KEY, FIELDS, never)[0].truncated == 4
 
 
 def test_every_field_of_the_key_is_tried():
@@ -134,18 +135,18 @@ def test_every_field_of_the_key_is_tried():
 @pytest.mark.parametrize("field", OTHER)
 def test_another_value_of_any_field_is_a_miss(stored, field):
     key = dataclasses.replace(KEY, **{field: OTHER[field]})
-    assert not load_or_build(stored.parent, key, features)[1]
+    assert not load_or_build(stored.parent, key, FIELDS, features)[1]
 
 
 @pytest.mark.parametrize("field", OTHER)
 def test_features_of_another_key_do_not_replace_the_first(stored, field):
-    load_or_build(stored.parent, dataclasses.replace(KEY, **{field: OTHER[field]}), features)
-    assert load_or_build(stored.parent, KEY, never)[1]
+    load_or_build(stored.parent, dataclasses.replace(KEY, **{field: OTHER[field]}), FIELDS, features)
+    assert load_or_build(stored.parent, KEY, FIELDS, never)[1]
 
 
 def test_another_format_version_is_a_miss(stored, monkeypatch):
     monkeypatch.setattr("bert_tf.inputs.cache.FORMAT_VERSION", "0")
-    assert not load_or_build(stored.parent, KEY, features)[1]
+    assert not load_or_build(stored.parent, KEY, FIELDS, features)[1]
 
 
 @pytest.mark.parametrize("size", [0, 7, 8, 100, -1])
@@ -198,12 +199,12 @@ def test_a_folder_in_the_place_of_the_file_is_an_output_error(stored):
     stored.unlink()
     stored.mkdir()
     with pytest.raises(OutputError, match="cannot write: Is a directory"):
-        load_or_build(stored.parent, KEY, features)
+        load_or_build(stored.parent, KEY, FIELDS, features)
 
 
 def test_a_failing_build_leaves_nothing(tmp_path):
     with pytest.raises(KeyError, match="no such label"):
-        load_or_build(tmp_path, KEY, lambda: {}["no such label"])
+        load_or_build(tmp_path, KEY, FIELDS, lambda: {}["no such label"])
     assert list(tmp_path.iterdir()) == []
 
 
@@ -215,7 +216,7 @@ def test_a_failing_write_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(
         OutputError, match="cannot write: No space left on device; free some space, or name another place; nothing was changed"
     ):
-        load_or_build(tmp_path, KEY, features)
+        load_or_build(tmp_path, KEY, FIELDS, features)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -228,14 +229,14 @@ def test_a_failing_rename_keeps_the_old_file_and_nothing_else(stored, monkeypatc
 
     monkeypatch.setattr("os.replace", fail)
     with pytest.raises(OutputError, match="Permission denied"):
-        load_or_build(stored.parent, KEY, features)
+        load_or_build(stored.parent, KEY, FIELDS, features)
     assert [(path, path.read_bytes()) for path in stored.parent.iterdir()] == [(stored, old)]
 
 
 def test_a_file_where_the_folder_should_be_is_named(tmp_path):
     (tmp_path / "features").write_text("")
     with pytest.raises(OutputError, match=r"features/MRPC-dev-.*: cannot write: (Not a directory|File exists)"):
-        load_or_build(tmp_path / "features", KEY, features)
+        load_or_build(tmp_path / "features", KEY, FIELDS, features)
 
 
 def test_digests_do_not_depend_on_the_run():

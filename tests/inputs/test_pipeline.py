@@ -5,8 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule, epoch_order, eval_input_fn, train_input_fn, training_rows
+from tests.labelled import labelled
 
 SIZES = [(1, 1), (7, 3), (12, 4), (13, 4), (3, 8), (40, 7)]  # examples, batch size
 
@@ -16,7 +16,7 @@ def make_features(lengths, labels=None):
     lengths = np.array(lengths, np.int32)
     ids = np.repeat(np.arange(1, len(lengths) + 1), lengths).astype(np.int32)
     labels = np.zeros(len(lengths), np.int32) if labels is None else np.array(labels, np.int32)
-    return SentenceFeatures(ids, lengths, np.ones(len(lengths), np.int32), labels)
+    return labelled(ids, lengths, np.ones(len(lengths), np.int32), labels)
 
 
 def batches(input_fn):
@@ -46,7 +46,7 @@ def test_unseen_counts_what_the_last_steps_leave_out(examples, batch_size, epoch
 
 
 def test_steps_may_be_given_in_the_place_of_epochs():
-    schedule = Schedule(examples=10, batch_size=4, epochs=3.0, fixed_steps=6)
+    schedule = Schedule(rows=10, batch_size=4, epochs=3.0, fixed_steps=6)
     assert (schedule.steps, schedule.unseen) == (6, 6)
     seen = np.concatenate(list(training_rows(schedule, seed=1)))
     assert sorted(np.bincount(seen)) == [2] * 6 + [3] * 4
@@ -166,5 +166,5 @@ def test_labels_stay_with_their_examples():
 
 def test_a_schedule_of_fewer_examples_than_there_are_rows_is_refused():
     """Windows of long texts are rows, and examples of training."""
-    with pytest.raises(ValueError, match="the schedule is of 6 examples, the features have 9 rows"):
+    with pytest.raises(ValueError, match="the schedule is of 6 rows, the features have 9 rows"):
         train_input_fn(make_features([3] * 9), Schedule(6, 4, 2.0), seed=5)

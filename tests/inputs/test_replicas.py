@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.features.spec import SentenceFeatures
 from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from tests.labelled import labelled
 
 LENGTHS = np.random.default_rng(0).integers(5, 30, 13).astype(np.int32)
-FEATURES = SentenceFeatures(
+FEATURES = labelled(
     np.arange(LENGTHS.sum(), dtype=np.int32), LENGTHS, np.full(13, 3, np.int32), (np.arange(13) % 2).astype(np.int32)
 )
 SCHEDULE = Schedule(13, 5, 3.0)
@@ -41,7 +41,7 @@ def test_replicas_share_the_batches_of_one(make, replicas, machines):
         computed_twice = max(0, replicas - len(batch))  # by replicas that would have nothing to do
         assert sum(map(len, own)) == len(batch) + computed_twice
         assert max(map(len, own)) - min(map(len, own)) <= 1
-        assert {int(part["global_batch_size"]) for part in step} == {len(batch)}
+        assert {int(part["global_weight"]) for part in step} == {len(batch)}
 
 
 @pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
@@ -58,4 +58,4 @@ def test_each_part_is_as_long_as_its_own_longest_example():
 
 def test_without_a_strategy_a_batch_is_whole():
     (first, *_) = eval_input_fn(FEATURES, 5)().as_numpy_iterator()
-    assert len(first["rows"]) == first["global_batch_size"] == 5
+    assert len(first["rows"]) == first["global_weight"] == 5

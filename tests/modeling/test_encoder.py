@@ -12,10 +12,10 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.config import BertConfig
-from bert_tf.modeling import heads
 from bert_tf.modeling.dropout import Dropout
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.sentence import ClassificationHead
 from tests import reference
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
@@ -108,7 +108,7 @@ def base_variables():
     config = BertConfig(vocab_size=30522)
     with tf.Graph().as_default():
         ids = tf1.placeholder(tf.int32, [None, None])
-        heads.classification(bert(ids, ids, ids, config, Execution()).pooled, 2, config, Execution())
+        ClassificationHead(2).compute(bert(ids, ids, ids, config, Execution()), {}, config, Execution())
         return {v.op.name: (tuple(v.shape.as_list()), v.dtype.base_dtype.name) for v in tf1.global_variables()}
 
 

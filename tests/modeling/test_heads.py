@@ -8,8 +8,10 @@ import tensorflow as tf
 from scipy import special
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling import heads
+from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import base
+from bert_tf.modeling.heads import sentence as heads
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
@@ -18,7 +20,11 @@ CONFIG = BertConfig(vocab_size=1, hidden_size=2, num_attention_heads=1)
 
 
 def classify(pooled, weights=None, labels=3, **execution):
-    return evaluate(lambda: heads.classification(tf.constant(pooled), labels, CONFIG, Execution(**execution)), weights)
+    return evaluate(lambda: logits(tf.constant(pooled), labels, Execution(**execution)), weights)
+
+
+def logits(pooled, labels, execution):
+    return heads.ClassificationHead(labels).compute(Encoded(pooled, None), {}, CONFIG, execution)["logits"]
 
 
 def test_scores_are_products_with_a_row_for_each_label():
@@ -28,8 +34,9 @@ def test_scores_are_products_with_a_row_for_each_label():
 
 def test_owns_the_variables_it_says():
     with tf.Graph().as_default():
-        heads.classification(tf.ones([1, 2]), 3, CONFIG, Execution())
-        assert tuple(v.op.name for v in tf1.global_variables()) == heads.CLASSIFICATION_VARIABLES
+        logits(tf.ones([1, 2]), 3, Execution())
+        found = {variable.op.name: tuple(variable.shape) for variable in tf1.global_variables()}
+    assert found == heads.ClassificationHead(3).variables(CONFIG) == {"output_weights": (3, 2), "output_bias": (3,)}
 
 
 def test_drops_the_pooled_vector_by_the_published_rate():
@@ -108,4 +115,4 @@ def test_the_loss_of_several_labels_is_their_mean_binary_cross_entropy(options, 
 
 
 def test_a_part_of_the_mean_is_of_the_whole_batch():
-    assert evaluate(lambda: heads.part_of_mean(tf.constant([1.0, 2.0]), tf.constant(8))) == pytest.approx(3 / 8)
+    assert evaluate(lambda: base.part_of_mean(tf.constant([1.0, 2.0]), tf.constant(8))) == pytest.approx(3 / 8)

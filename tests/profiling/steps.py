@@ -10,7 +10,8 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.features.columns import Features
+from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
@@ -18,7 +19,7 @@ from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS
-from bert_tf.tasks.base import HeadSpec
+from tests.labelled import labelled
 
 tf1 = tf.compat.v1
 
@@ -86,8 +87,8 @@ def memory_of(model: BertConfig, tokens: int, batch_size: int, options: ComputeO
     return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
 
 
-def _features(model: BertConfig, tokens: int, batch_size: int, padding: float) -> SentenceFeatures:
+def _features(model: BertConfig, tokens: int, batch_size: int, padding: float) -> Features:
     lengths = np.full(batch_size, round(tokens * (1.0 - padding)), np.int32)
     lengths[0] = tokens
     ids = np.random.default_rng(0).integers(0, model.vocab_size, lengths.sum()).astype(np.int32)
-    return SentenceFeatures(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))
+    return labelled(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))

@@ -8,9 +8,10 @@ import tracemalloc
 import pytest
 
 from bert_tf.errors import DataError, FlagError
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
 from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.sentence.example import SentenceExample
 
 
 @pytest.fixture
@@ -227,7 +228,7 @@ def test_labels_are_found_and_sorted_as_numbers_where_all_are(task, found, expec
 
 def test_listed_labels_keep_their_order():
     listed = CustomTask(CustomSettings(labels="yes, no,perhaps"))
-    assert (listed.labels, listed.head) == (("yes", "no", "perhaps"), HeadSpec(3))
+    assert (listed.labels, listed.family.head) == (("yes", "no", "perhaps"), HeadSpec(3))
 
 
 def test_labels_of_a_trained_model_need_no_training_file(tmp_path):
@@ -257,7 +258,7 @@ def test_one_label_is_none(task, rows, problem):
 
 def test_numbers_are_learned_as_numbers(task):
     made = task("text,label\na,1.5\nb,-2e3\n", problem=REGRESSION)
-    assert (labels(made), made.labels, made.head) == ([1.5, -2000.0], (), HeadSpec(1, REGRESSION))
+    assert (labels(made), made.labels, made.family.head) == ([1.5, -2000.0], (), HeadSpec(1, REGRESSION))
 
 
 def test_json_numbers_are_learned_as_numbers(task):
@@ -276,7 +277,7 @@ def test_what_is_no_number_is_named(task, label):
 def test_several_labels_of_a_cell_are_divided(task):
     made = task("text\tlabel\na\tx, y\nb\t\nc\ty\n", "a.tsv", problem=MULTI_LABEL)
     assert (labels(made), made.labels) == ([("x", "y"), (), ("y",)], ("x", "y"))
-    assert made.head == HeadSpec(2, MULTI_LABEL)
+    assert made.family.head == HeadSpec(2, MULTI_LABEL)
 
 
 @pytest.mark.parametrize(
@@ -333,7 +334,7 @@ def test_a_json_object_is_no_list_of_labels(task):
     ],
 )
 def test_metrics_suit_the_problem_and_are_known(settings, metrics):
-    assert CustomTask(CustomSettings(**settings)).metrics == metrics
+    assert CustomTask(CustomSettings(**settings)).family.metrics == metrics
     assert set(metrics) <= set(METRICS)
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import hashlib
 import logging
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import DataError
+from bert_tf.files import digest as file_digest
+from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.base import DEV, REGRESSION, TEST, TRAIN, HeadSpec, SentenceExample, file_digest
-from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.glue import TASKS, submission_lines
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.tables import STANDARD_INPUT
 
 _PAIR = "index\tsentence1\tsentence2"
@@ -186,23 +190,23 @@ def test_file_is_named_after_its_split(tmp_path, name, split):
 @pytest.mark.parametrize("name", TASKS)
 def test_head_has_one_logit_for_each_label(name):
     three = name in ("MNLI", "AX")
-    assert TASKS[name].head == (HeadSpec(1, REGRESSION) if name == "STS-B" else HeadSpec(3 if three else 2))
+    assert TASKS[name].family.head == (HeadSpec(1, REGRESSION) if name == "STS-B" else HeadSpec(3 if three else 2))
 
 
 def test_a_model_of_mnli_can_predict_the_diagnostic_set():
-    assert TASKS["AX"].labels == TASKS["MNLI"].labels == ("contradiction", "entailment", "neutral")
+    assert TASKS["AX"].family.labels == TASKS["MNLI"].family.labels == ("contradiction", "entailment", "neutral")
 
 
 @pytest.mark.parametrize("name", TASKS)
 def test_metrics_of_every_task_are_known(name):
-    assert set(TASKS[name].metrics) <= set(METRICS)
+    assert set(TASKS[name].family.metrics) <= set(METRICS)
 
 
 @pytest.mark.parametrize(
     ("name", "metric"), [("CoLA", "matthews_correlation"), ("STS-B", "pearson"), ("MRPC", "accuracy"), ("MNLI", "accuracy")]
 )
 def test_best_is_what_is_best_by_the_first_metric(name, metric):
-    assert TASKS[name].metrics[0] == metric
+    assert TASKS[name].family.metrics[0] == metric
 
 
 @pytest.mark.parametrize(("score", "value"), [("0.000", 0.0), ("5.000", 5.0), ("2.5", 2.5)])
@@ -381,3 +385,17 @@ def test_digest_of_a_folder_is_that_of_all_its_files(tmp_path):
     changed = file_digest(tmp_path)
     (tmp_path / "b").rename(tmp_path / "c")
     assert len({before, changed, file_digest(tmp_path)}) == 3
+
+
+def test_a_submission_is_index_and_label_below_a_header():
+    assert submission_lines(TASKS["RTE"].family, np.array([[1, 0], [0, 1]], np.float32)) == [
+        "index\tprediction",
+        "0\tentailment",
+        "1\tnot_entailment",
+    ]
+
+
+def test_numbers_of_a_submission_have_three_decimals_from_0_to_5():
+    logits = np.array([[3.14159], [-0.7], [-0.0], [5.2], [4.9996], [2]], np.float32)
+    cells = [line.split("\t")[1] for line in submission_lines(TASKS["STS-B"].family, logits)[1:]]
+    assert cells == ["3.142", "0.000", "0.000", "5.000", "5.000", "2.000"]

@@ -7,9 +7,12 @@ import shutil
 import pytest
 
 from bert_tf.errors import DataError
+from bert_tf.files import digest as file_digest
+from bert_tf.head_spec import HeadSpec
 from bert_tf.metrics import METRICS
-from bert_tf.tasks.base import DEV, TEST, TRAIN, HeadSpec, SentenceExample, file_digest
+from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.xnli import XnliTask
 
 HEADER = "language\tgold_label\tsentence1_parse\tsentence1\tsentence2\tpairID"
@@ -125,7 +128,7 @@ def test_a_row_that_cannot_be_used_is_named(folder, row, problem):
 
 
 def test_a_model_of_mnli_can_be_evaluated():
-    assert ALL.labels == TASKS["MNLI"].labels
-    assert ALL.head == HeadSpec(3)
-    assert set(ALL.metrics) <= set(METRICS)
+    assert ALL.family.labels == TASKS["MNLI"].family.labels
+    assert ALL.family.head == HeadSpec(3)
+    assert set(ALL.family.metrics) <= set(METRICS)
     assert ALL.submission("test_en") is None

@@ -6,16 +6,15 @@ Shapes: E examples, L logits.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
-from bert_tf import documents
-from bert_tf.features.spec import LabelArray
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import CLASSIFICATION, REGRESSION, HeadSpec, Label, SentenceExample
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.example import Label, SentenceExample
+from bert_tf.tasks.sentence.labels import LabelArray
 
-FILE = "wrong_examples.jsonl"
 KEPT = 50  # of a split
 
 
@@ -94,13 +93,3 @@ def _sureness(kind: str, logits: scores.Logits, predicted: LabelArray, label_ids
     of_labels = np.where(predicted == label_ids, 0.0, np.maximum(found, 1.0 - found))  # [E, L]
     surest: scores.Logits = of_labels.max(axis=-1)
     return surest
-
-
-def lines(mistakes: Mapping[str, Sequence[Mistake]]) -> Iterator[str]:
-    """Yields the lines of `FILE`: one JSON object for each mistake, with its split.
-
-    Args:
-      mistakes: by split.
-    """
-    for split, of_split in mistakes.items():
-        yield from (documents.to_json({"split": split, **dataclasses.asdict(mistake)}) for mistake in of_split)

@@ -12,8 +12,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from bert_tf.features.spec import IntArray, LabelArray
-from bert_tf.tasks.base import CLASSIFICATION, MULTI_LABEL, REGRESSION, Label
+from bert_tf.features.columns import IntArray
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.tasks.sentence.example import Label
+from bert_tf.tasks.sentence.labels import LabelArray
 
 Logits = npt.NDArray[np.floating[Any]]
 

@@ -12,14 +12,15 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bert_tf import documents
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import REGRESSION, HeadSpec
+from bert_tf.head_spec import REGRESSION, HeadSpec
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.text_table import cell
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class SentenceLayout:
     """How the predictions of a model are written.
 
     Attributes:
@@ -44,13 +45,14 @@ class Layout:
         """Returns the first line, with its end; nothing for JSON lines, in which each object names its values."""
         return "" if self.form == JSONL else self._text([self.columns])
 
-    def rows(self, ids: Sequence[str], logits: scores.Logits) -> str:
+    def rows(self, examples: Sequence[SentenceExample], predictions: scores.Logits) -> str:
         """Returns a line for each example, in their order; any part of a file may be made at a time.
 
         Args:
-          ids: E of them.
-          logits: [E, L].
+          examples: E of them.
+          predictions: their [E, L] logits.
         """
+        ids, logits = [example.guid for example in examples], predictions
         cells = score_cells(self.head, logits)
         labels: Sequence[Any] = [number for number, *_ in cells]
         if self.head.kind != REGRESSION:

@@ -6,12 +6,17 @@ Shapes: N examples, L labels.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bert_tf.features.spec import LabelArray
-from bert_tf.tasks.base import CLASSIFICATION, REGRESSION, HeadSpec, Label
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence.example import Label
 
+LabelArray = npt.NDArray[Any]  # int32 [N] classes, float32 [N] numbers, or float32 [N, L] of 0 and 1
+
+FIELD = "label_ids"
 NO_LABEL = 0  # what a batch carries where the label is to be predicted, as in the published script
 
 

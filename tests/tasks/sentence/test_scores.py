@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.tasks import scores
-from bert_tf.tasks.base import CLASSIFICATION, KINDS, MULTI_LABEL, REGRESSION
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.example import KINDS
 
 LOG_3 = np.float32(np.log(3))
 NAMES = ("a", "b")

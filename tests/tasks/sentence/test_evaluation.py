@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import ClassScores
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.tasks.evaluation import evaluate_logits, split_suffix, summarize
+from bert_tf.tasks.evaluation import split_suffix, summarize
+from bert_tf.tasks.sentence.evaluation import evaluate_logits
 
 PAIR = HeadSpec(2)
 LOGITS = np.array([[2, 0], [0, 2], [0, 1], [5, 0]], np.float32)

@@ -9,9 +9,10 @@ import json
 import numpy as np
 import pytest
 
-from bert_tf.tasks import predictions
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec
-from bert_tf.tasks.predictions import Layout
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence import predictions
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.predictions import SentenceLayout
 from bert_tf.tasks.tables import CSV, JSONL
 
 CLASSES, NUMBER, SETS = HeadSpec(2), HeadSpec(1, REGRESSION), HeadSpec(3, MULTI_LABEL)
@@ -20,9 +21,13 @@ LOG_3 = np.float32(np.log(3))
 LOGITS = np.array([[LOG_3, 0], [0, 9], [1, 1]], np.float32)
 
 
+def named(ids):
+    return [SentenceExample(guid, "a") for guid in ids]
+
+
 def rows(head, names, logits, ids=("a", "b", "c")):
     """Id, label and numbers of each row."""
-    text = Layout(head, names).rows(ids, np.array(logits, np.float32))
+    text = SentenceLayout(head, names).rows(named(ids), np.array(logits, np.float32))
     lines = [row.split("\t") for row in text.splitlines()]
     return [(*line[:2], [float(cell) for cell in line[2:]]) for line in lines]
 
@@ -36,8 +41,8 @@ def rows(head, names, logits, ids=("a", "b", "c")):
     ],
 )
 def test_the_header_names_the_columns(head, names, expected):
-    assert Layout(head, names).columns == expected
-    assert Layout(head, names).header() == "\t".join(expected) + "\n"
+    assert SentenceLayout(head, names).columns == expected
+    assert SentenceLayout(head, names).header() == "\t".join(expected) + "\n"
 
 
 def test_a_class_is_named_with_its_probabilities():
@@ -61,7 +66,7 @@ def test_several_labels_are_joined_by_commas():
 
 
 def test_several_labels_are_joined_as_those_that_were_learned_from():
-    row = Layout(SETS, ("a, b", "c", "d"), "|").rows(["1"], np.array([[1, 1, -1]], np.float32))
+    row = SentenceLayout(SETS, ("a, b", "c", "d"), "|").rows(named("1"), np.array([[1, 1, -1]], np.float32))
     assert row.split("\t")[1].split("|") == ["a, b", "c"]
 
 
@@ -80,8 +85,8 @@ def test_probabilities_are_read_back_exactly():
 
 @pytest.mark.parametrize("broken", ["a\tb", "a\nb", "a\rb"])
 def test_ids_and_labels_cannot_break_a_row(broken):
-    layout = Layout(CLASSES, (broken, "x"))
-    lines = (layout.header() + layout.rows([broken], np.array([[1, 0]], np.float32))).splitlines()
+    layout = SentenceLayout(CLASSES, (broken, "x"))
+    lines = (layout.header() + layout.rows(named([broken]), np.array([[1, 0]], np.float32))).splitlines()
     header, row = csv.reader(lines, delimiter="\t", quoting=csv.QUOTE_NONE)
     assert header[2] == "probability_a b"
     assert row[:2] == ["a b", "a b"]
@@ -92,8 +97,8 @@ ODD = ('say "hi", twice', "two\nlines", "\ttab\r\nand more", " plain ", "=1+1", 
 
 @pytest.mark.parametrize("label", ['"', "a,b", "a\r\nb", "naïve"])
 def test_csv_is_read_back_whatever_is_in_it(label):
-    layout = Layout(HeadSpec(2), (label, "x"), form=CSV)
-    text = layout.header() + layout.rows(ODD, np.tile(np.float32([[1, 0]]), (len(ODD), 1)))
+    layout = SentenceLayout(HeadSpec(2), (label, "x"), form=CSV)
+    text = layout.header() + layout.rows(named(ODD), np.tile(np.float32([[1, 0]]), (len(ODD), 1)))
     header, *rows = csv.reader(io.StringIO(text, newline=""), strict=True)
     assert header == ["id", "label", f"probability_{label}", "probability_x"]
     assert [tuple(row[:2]) for row in rows] == [(guid, label) for guid in ODD]
@@ -109,8 +114,8 @@ def test_csv_is_read_back_whatever_is_in_it(label):
     ],
 )
 def test_json_lines_hold_values_of_their_kind(head, names, logits, expected):
-    layout = Layout(head, names, form=JSONL)
-    line = layout.rows(["a\nb"], np.array(logits, np.float32))
+    layout = SentenceLayout(head, names, form=JSONL)
+    line = layout.rows(named(["a\nb"]), np.array(logits, np.float32))
     assert layout.header() == ""
     assert line.count("\n") == 1
     found = json.loads(line)

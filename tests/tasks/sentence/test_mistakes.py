@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from bert_tf.tasks import mistakes
-from bert_tf.tasks.base import MULTI_LABEL, REGRESSION, HeadSpec, SentenceExample
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.sentence import mistakes
+from bert_tf.tasks.sentence.example import SentenceExample
 
 EXAMPLES = [SentenceExample(f"dev-{number}", f"text {number}", label=None) for number in range(4)]
 LOG_3, LOG_9 = np.log(3), np.log(9)
@@ -63,14 +62,3 @@ def test_several_labels_by_the_surest_wrong_one():
     wrong = found(HeadSpec(2, MULTI_LABEL), ("a", "b"), logits, [[1, 0], [1, 1]], np.float32)
     assert [(one.label, one.predicted) for one in wrong] == [(("a", "b"), ("a",)), (("a",), ("a", "b"))]
     assert [one.confidence for one in wrong] == pytest.approx([0.9, 0.75])
-
-
-def test_lines_name_the_split(two_wrong):
-    first, *_ = map(json.loads, mistakes.lines({"dev_matched": two_wrong()}))
-    assert first["split"] == "dev_matched"
-    assert first.items() >= {"id": "dev-2", "text_a": "text 2", "label": "yes", "predicted": "no", "error": None}.items()
-
-
-def test_half_a_character_can_be_written():
-    half = [mistakes.Mistake("1", "\ud800", None, "a", "b", 0.5, None)]
-    next(iter(mistakes.lines({"dev": half}))).encode()

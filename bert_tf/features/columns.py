@@ -1,0 +1,189 @@
+"""The features of a split, as columns without padding.
+
+Shapes: E examples, N rows, B rows of a batch, T tokens of the longest of these.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
+
+IntArray = npt.NDArray[np.int32]
+Array = npt.NDArray[Any]
+
+_OF_ROWS = ("lengths", "first_lengths", "example_ids", "slots", "weights")  # columns of [N] that are no targets
+
+
+@dataclasses.dataclass(frozen=True)
+class Features:
+    """The features of a split, so that a batch can be padded to any length.
+
+    There are N rows: one for each example, or several, where long texts are cut into windows.
+
+    Attributes:
+      token_ids: [total] ids of all rows, one after the other, [CLS] and [SEP] included.
+      lengths: [N] tokens of each row.
+      first_lengths: [N] tokens of segment 0: [CLS], the first text and its [SEP].
+      targets: what a task adds, by name: [N, ...], [total, ...] or [all slots, ...], by the axis of its field.
+      fields: of `targets`, in their order.
+      example_ids: [N] which example a row is of, rising; None where row and example are the same.
+      slots: [N] how many slots a row has; None where it has none.
+      weights: [N] terms that a row adds to the mean of the loss, as labelled tokens; None for one each.
+      truncated: how many examples lost tokens to the length limit.
+    """
+
+    token_ids: IntArray
+    lengths: IntArray
+    first_lengths: IntArray
+    targets: Mapping[str, Array]
+    fields: tuple[Field, ...]
+    example_ids: IntArray | None = None
+    slots: IntArray | None = None
+    weights: IntArray | None = None
+    truncated: int = 0
+
+    def __post_init__(self) -> None:
+        """Checks that the columns belong together.
+
+        Raises:
+          ValueError: they do not.
+        """
+        if tuple(self.targets) != tuple(field.name for field in self.fields):
+            raise ValueError("targets and their fields differ")
+        given = [getattr(self, name) for name in _OF_ROWS]
+        sizes = [(len(column), len(self)) for column in given if column is not None]
+        sizes += [(len(self.token_ids), self.size(TOKEN))]
+        sizes += [(len(self.targets[field.name]), self.size(field.axis)) for field in self.fields]
+        if any(found != wanted for found, wanted in sizes):
+            raise ValueError("columns of different lengths")
+        if np.any(self.first_lengths > self.lengths) or np.any(self.first_lengths < 1):
+            raise ValueError("a first segment is longer than its row, or empty")
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.lengths)
+
+    @property
+    def examples(self) -> int:
+        """Number of examples."""
+        return len(self.first_rows)
+
+    @functools.cached_property
+    def first_rows(self) -> npt.NDArray[np.int64]:
+        """[E] the number of the first row of each example."""
+        return np.arange(len(self)) if self.example_ids is None else np.flatnonzero(np.diff(self.example_ids, prepend=-1))
+
+    @classmethod
+    def from_columns(cls, columns: Mapping[str, Array], fields: Sequence[Field], *, truncated: int) -> Features:
+        """Inverse of `columns`.
+
+        Args:
+          columns: by name.
+          fields: of the targets among them.
+          truncated: how many examples lost tokens.
+
+        Raises:
+          KeyError: a target is missing.
+          ValueError: columns do not belong together.
+        """
+        arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
+        targets = {field.name: arrays.pop(field.name) for field in fields}
+        return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated)  # type: ignore[arg-type]
+
+    def columns(self) -> dict[str, Array]:
+        """Returns the arrays by name, for storage."""
+        arrays = {"token_ids": self.token_ids, **{name: getattr(self, name) for name in _OF_ROWS}, **self.targets}
+        return {name: value for name, value in arrays.items() if value is not None}
+
+    def size(self, axis: str) -> int:
+        """Returns how many places of an axis all rows have together."""
+        return len(self) if axis == ROW else int(self._lengths(axis).sum(dtype=np.int64))
+
+    def places(self, axis: str, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """Returns where the values of some rows lie in a column of an axis, row after row."""
+        if axis == ROW:
+            return rows.astype(np.int64)
+        return ranges(self._starts(axis)[rows], self._lengths(axis)[rows])
+
+    def empty(self, field: Field) -> Array:
+        """Returns a column for the values of a field, without values yet."""
+        places = self.size(field.axis)
+        return np.empty(places if field.width is None else [places, field.width], field.dtype)
+
+    def weight(self, rows: npt.NDArray[np.integer[Any]]) -> int:
+        """Returns how many terms the loss of some rows has."""
+        return len(rows) if self.weights is None else int(self.weights[rows].sum(dtype=np.int64))
+
+    @property
+    def batch_fields(self) -> tuple[Field, ...]:
+        """What a batch holds."""
+        return (*INPUTS, *([] if self.slots is None else [SLOTS]), *self.fields)
+
+    def batch(self, rows: npt.NDArray[np.integer[Any]], tokens: int) -> dict[str, Array]:
+        """Returns the padded features of some rows.
+
+        Args:
+          rows: [B] their numbers.
+          tokens: T, the length to pad to.
+
+        Returns:
+          The arrays of `batch_fields`.
+
+        Raises:
+          ValueError: a row is longer than `tokens`.
+        """
+        lengths = self.lengths[rows]
+        if lengths.max(initial=0) > tokens:
+            raise ValueError(f"a row has {lengths.max()} tokens, the batch is padded to {tokens}")
+        position = np.arange(tokens, dtype=np.int32)
+        real = position < lengths[:, None]  # [B, T]
+        where = np.where(real, self._starts(TOKEN)[rows][:, None] + position, 0)
+        mask = real.astype(np.int32)
+        inputs = {
+            "input_ids": self.token_ids[where] * mask,
+            "input_mask": mask,
+            "segment_ids": (real & (position >= self.first_lengths[rows][:, None])).astype(np.int32),
+        }
+        if self.slots is not None:
+            inputs[SLOTS.name] = self.slots[rows]
+        return {**inputs, **{field.name: self._padded(field, rows, tokens) for field in self.fields}}
+
+    def _padded(self, field: Field, rows: npt.NDArray[np.integer[Any]], tokens: int) -> Array:
+        """Returns [B, ...], [B, T, ...] or [B, S, ...] of a target."""
+        column = self.targets[field.name]
+        if field.axis == ROW:
+            return column[rows]
+        lengths = self._lengths(field.axis)[rows]
+        longest = tokens if field.axis == TOKEN else int(lengths.max(initial=0))
+        padded = np.full([len(rows), longest, *column.shape[1:]], field.padding, column.dtype)
+        padded[np.arange(longest) < lengths[:, None]] = column[self.places(field.axis, rows)]
+        return padded
+
+    def _lengths(self, axis: str) -> IntArray:
+        if axis == TOKEN:
+            return self.lengths
+        if self.slots is None:
+            raise ValueError("rows have no slots")
+        return self.slots
+
+    @functools.cached_property
+    def _first_places(self) -> dict[str, npt.NDArray[np.int64]]:
+        axes = (TOKEN,) if self.slots is None else (TOKEN, SLOT)
+        return {axis: np.cumsum(self._lengths(axis), dtype=np.int64) - self._lengths(axis) for axis in axes}
+
+    def _starts(self, axis: str) -> npt.NDArray[np.int64]:
+        return self._first_places[axis]
+
+
+def ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.int64]:
+    """Returns start, start + 1, ... for each start, as many as its length says, one after the other."""
+    before = np.cumsum(lengths, dtype=np.int64) - lengths
+    found: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
+    return found

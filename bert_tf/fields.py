@@ -1,0 +1,42 @@
+"""What the arrays of a batch are: their axes, types and padding, declared once for features, heads and exports.
+
+Shapes: B rows, T tokens of the longest row, S slots of the row that has most.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+ROW, TOKEN, SLOT = "row", "token", "slot"
+
+
+class Field(NamedTuple):
+    """One array of a batch.
+
+    Attributes:
+      name: of the feature or output.
+      axis: ROW for a value of each row, [B]; TOKEN for one of each token, [B, T]; SLOT for one of each of the places that a
+        row names, [B, S].
+      dtype: of the values.
+      width: how many values there are at each place, as a last axis; None for one, without an axis.
+      padding: what lies beyond the tokens or slots of a row.
+    """
+
+    name: str
+    axis: str = ROW
+    dtype: npt.DTypeLike = np.int32
+    width: int | None = None
+    padding: float = 0
+
+    def shape(self, rows: int | None, tokens: int | None, slots: int | None = None) -> tuple[int | None, ...]:
+        """Returns the shape in a batch; None is a size left open."""
+        places = {ROW: (rows,), TOKEN: (rows, tokens), SLOT: (rows, slots)}[self.axis]
+        return places if self.width is None else (*places, self.width)
+
+
+# What the encoder reads: ids of word pieces, 1 for real tokens, and 1 for those of the second text.
+INPUTS = (Field("input_ids", TOKEN), Field("input_mask", TOKEN), Field("segment_ids", TOKEN))
+SLOTS = Field("slots")  # how many slots a row has; in batches of rows that have any

@@ -1,0 +1,25 @@
+"""Which head a task wants on top of the encoder: all that tasks and modeling both know of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+# Kinds that the package knows; others may be registered. One of several classes, a number, any of several classes.
+CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
+
+# How the names of a head's variables begin, as a regular expression: those of the published classifier; `cls` of published
+# pre-training and question answering; `head` where there is no published name.
+VARIABLE_SCOPES = "output_weights|output_bias|cls|head"
+
+
+@dataclasses.dataclass(frozen=True)
+class HeadSpec:
+    """A head by kind and size.
+
+    Attributes:
+      num_labels: outputs at each place: classes, labels, tags; 1 for a number.
+      kind: key of the registries of families and heads.
+    """
+
+    num_labels: int
+    kind: str = CLASSIFICATION

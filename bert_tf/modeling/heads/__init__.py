@@ -1,0 +1,1 @@
+"""Task heads: what the encoder's vectors become, and what that costs."""

@@ -1,0 +1,40 @@
+"""Heads by kind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.modeling.heads.base import Head
+from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
+
+MakeHead = Callable[[int], Head]  # from `HeadSpec.num_labels`
+
+_HEADS: dict[str, MakeHead] = {
+    CLASSIFICATION: ClassificationHead,
+    REGRESSION: RegressionHead,
+    MULTI_LABEL: MultiLabelHead,
+}
+
+
+def register(kind: str, make: MakeHead) -> None:
+    """Adds a head; the family that wants it is to be registered under the same kind, see `tasks.families`.
+
+    Args:
+      kind: a name that no other head has.
+      make: makes the head of a number of labels.
+
+    Raises:
+      ValueError: the name is taken.
+    """
+    if _HEADS.setdefault(kind, make) is not make:
+        raise ValueError(f"there is a head {kind!r} already")
+
+
+def of(spec: HeadSpec) -> Head:
+    """Returns the head that a task wants.
+
+    Raises:
+      KeyError: none of its kind is registered.
+    """
+    return _HEADS[spec.kind](spec.num_labels)

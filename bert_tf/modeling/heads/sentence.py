@@ -1,0 +1,141 @@
+"""Heads over one vector a sequence: one of several classes, a number, any of several labels.
+
+Shapes: B batch, D hidden size, L labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.fields import Field
+from bert_tf.modeling import layers
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+
+tf1 = tf.compat.v1
+
+PUBLISHED_WEIGHTS, _BIAS = "output_weights", "output_bias"
+_LOGITS, _LABELS = "logits", "label_ids"  # names of output and target
+_DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the configuration says
+
+
+@dataclasses.dataclass(frozen=True)
+class _SentenceHead:
+    """L logits from the vector of each sequence; subclasses know what they mean."""
+
+    num_labels: int
+
+    inputs = ()
+    targets = (_LABELS,)
+    reads_pooled, reads_tokens = True, False
+    reads_word_table = False
+    loss_options = frozenset({"class_weights", "label_smoothing"})
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """[B, L] logits."""
+        return (Field(_LOGITS, dtype=np.float32, width=self.num_labels),)
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the published variables."""
+        return {PUBLISHED_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        """Scores the labels of each sequence; see `base.Head`."""
+        del features
+        with tf1.name_scope(SCOPE):
+            shapes = self.variables(config)
+            weights = tf1.get_variable(PUBLISHED_WEIGHTS, shapes[PUBLISHED_WEIGHTS], initializer=layers.initializer(config))
+            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
+            dropped = execution.dropout(encoded.pooled, _DROPOUT_RATE)
+            return {_LOGITS: tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)}
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassificationHead(_SentenceHead):
+    """One of several classes."""
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """See `classification_loss`."""
+        return classification_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B, L] probabilities of classes."""
+        return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
+
+
+@dataclasses.dataclass(frozen=True)
+class RegressionHead(_SentenceHead):
+    """A number."""
+
+    loss_options = frozenset()
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """See `regression_loss`."""
+        del options
+        return regression_loss(outputs[_LOGITS], features[_LABELS])
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B] numbers."""
+        return {"scores": tf.squeeze(outputs[_LOGITS], axis=-1)}
+
+
+@dataclasses.dataclass(frozen=True)
+class MultiLabelHead(_SentenceHead):
+    """Any of several labels."""
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """See `multi_label_loss`."""
+        return multi_label_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B, L] probabilities of each label."""
+        return {"probabilities": tf.sigmoid(outputs[_LOGITS])}
+
+
+def classification_loss(
+    logits: tf.Tensor, label_ids: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+) -> tf.Tensor:
+    """Cross-entropy of each example in nats: [B, L] and [B] to [B].
+
+    Args:
+      logits: scores.
+      label_ids: classes.
+      class_weights: L factors, the loss of an example is multiplied by that of its class; none for 1.
+      label_smoothing: share of the target that is spread evenly over all classes (Szegedy et al., 2016).
+    """
+    with tf1.name_scope(SCOPE):
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=label_ids, logits=logits)
+        if label_smoothing:
+            everywhere = -tf.reduce_mean(tf.nn.log_softmax(logits), axis=-1)
+            losses = (1.0 - label_smoothing) * losses + label_smoothing * everywhere
+        return losses * tf.gather(tf.constant(class_weights, tf.float32), label_ids) if class_weights else losses
+
+
+def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
+    """Squared error of each example: [B, 1] and [B] to [B]."""
+    with tf1.name_scope(SCOPE):
+        return tf.math.squared_difference(tf.squeeze(logits, axis=-1), numbers)
+
+
+def multi_label_loss(
+    logits: tf.Tensor, hot: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
+) -> tf.Tensor:
+    """Binary cross-entropy in nats, its mean over labels: [B, L] and [B, L] of 0 and 1 to [B].
+
+    Args:
+      logits: scores.
+      hot: 1 where a label applies.
+      class_weights: L factors of the terms of labels that apply; none for 1.
+      label_smoothing: targets are moved by half of it from 0 and 1 towards each other.
+    """
+    with tf1.name_scope(SCOPE):
+        target = hot * (1.0 - label_smoothing) + 0.5 * label_smoothing
+        weights = tf.constant(class_weights or 1.0, tf.float32)
+        return tf.reduce_mean(tf.nn.weighted_cross_entropy_with_logits(target, logits, weights), axis=-1)

@@ -1,0 +1,49 @@
+"""Families of tasks by kind: what a trained model learned, made again from the record of its run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bert_tf.errors import unknown_name
+from bert_tf.tasks.base import Family
+from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.sentence.family import SentenceFamily
+
+FromRecord = Callable[[Mapping[str, Any]], Family]
+
+_FAMILIES: dict[str, FromRecord] = dict.fromkeys(KINDS, SentenceFamily.from_record)
+
+
+def register(kind: str, from_record: FromRecord) -> None:
+    """Adds a family; its head is to be registered under the same kind, see `modeling.heads.registry`.
+
+    Args:
+      kind: a name that no other family has.
+      from_record: makes the family of what its `record` returned.
+
+    Raises:
+      ValueError: the name is taken.
+    """
+    if _FAMILIES.setdefault(kind, from_record) is not from_record:
+        raise ValueError(f"there is a family {kind!r} already")
+
+
+def is_known(kind: object) -> bool:
+    """Returns whether there is a family of a kind."""
+    return isinstance(kind, str) and kind in _FAMILIES
+
+
+def of_record(record: Mapping[str, Any]) -> Family:
+    """Returns the family of a trained model.
+
+    Args:
+      record: see `estimator.run_folder.trained`; it has a kind.
+
+    Raises:
+      ValueError: no family of its kind is registered.
+    """
+    kind = record["kind"]
+    if not is_known(kind):
+        raise ValueError(unknown_name("kind", str(kind), _FAMILIES))
+    return _FAMILIES[kind](record)

@@ -1,0 +1,111 @@
+"""What a model of sentences reaches: from logits to metrics and loss.
+
+Shapes: E examples, L logits.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import metrics as task_metrics
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, HeadSpec
+from bert_tf.metrics import ClassScores
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.sentence import scores
+from bert_tf.tasks.sentence.labels import LabelArray
+
+_CLASSES_SHOWN = 20
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceEvaluation(Evaluation):
+    """What a model of sentences reaches on a split; the loss is without class weights or smoothing.
+
+    Attributes:
+      kind: of the head, one of `KINDS`.
+      label_names: the position is the class index; empty for regression.
+      labels: in the form of `labels.encode`.
+      predictions: in the same form.
+    """
+
+    kind: str
+    label_names: tuple[str, ...]
+    labels: LabelArray
+    predictions: LabelArray
+
+    @functools.cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """See `Evaluation`."""
+        return task_metrics.confidence_intervals(self.metrics, self.labels, self.predictions)
+
+    @property
+    def per_class(self) -> list[ClassScores]:
+        """Scores of each class or label; none for regression."""
+        if self.kind == REGRESSION:
+            return []
+        return task_metrics.per_class(self.labels, self.predictions, self.label_names)
+
+    @property
+    def confusion(self) -> npt.NDArray[np.int64] | None:
+        """[L, L] labels by predictions; None where an example has not one of several classes."""
+        if self.kind != CLASSIFICATION:
+            return None
+        return task_metrics.confusion(self.labels, self.predictions, len(self.label_names))
+
+    @property
+    def collapsed(self) -> str | None:
+        """See `Evaluation`."""
+        return task_metrics.collapse(self.labels, self.predictions, self.label_names)
+
+    def table(self) -> list[str]:
+        """Returns the scores of the first classes."""
+        classes = self.per_class
+        if not classes:
+            return []
+        shown = classes[:_CLASSES_SHOWN]
+        width = max(len(name) for name in ("label", *(row.label for row in shown)))
+        lines = (
+            f"{row.label:<{width}}  {row.precision:9.3f}  {row.recall:6.3f}  {row.f1:5.3f}  {row.support:7}" for row in shown
+        )
+        return [
+            f"{'label':<{width}}  precision  recall     f1  support",
+            *lines,
+            *([f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []),
+        ]
+
+    def details(self) -> dict[str, Any]:
+        """See `Evaluation`."""
+        confusion = self.confusion
+        return {
+            **super().details(),
+            "labels": self.label_names,
+            "per_class": [row._asdict() for row in self.per_class],
+            **({} if confusion is None else {"confusion": confusion.tolist()}),
+        }
+
+
+def evaluate_logits(
+    head: HeadSpec, label_names: Sequence[str], metrics: Iterable[str], logits: scores.Logits, label_ids: LabelArray
+) -> SentenceEvaluation:
+    """Measures logits by labels; each example counts once.
+
+    Args:
+      head: of the task.
+      label_names: of the task.
+      metrics: keys of `bert_tf.metrics.METRICS`.
+      logits: [E, L], of texts in windows the mean over them.
+      label_ids: [E] or [E, L], see `labels.encode`.
+
+    Raises:
+      ValueError: there is nothing to measure, or labels are not as many.
+    """
+    predictions = scores.predictions(head.kind, logits)
+    values = task_metrics.compute(metrics, label_ids, predictions)
+    loss = float(scores.losses(head.kind, logits, label_ids).mean())
+    return SentenceEvaluation(values, loss, len(label_ids), head.kind, tuple(label_names), label_ids, predictions)

@@ -1,0 +1,27 @@
+"""One sentence or a pair, and its label."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Union
+
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+
+KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
+
+Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceExample:
+    """One sentence, or a pair, and its label."""
+
+    guid: str  # split and number, as in the published script: "dev-1"; of one's own data the id
+    text_a: str
+    text_b: str | None = None
+    label: Label | None = None  # None where it is to be predicted
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """One text or two."""
+        return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)

@@ -1,0 +1,114 @@
+"""Sentences as a family of tasks: one of several classes, a number, or any of several labels for each.
+
+Shapes: E examples, N rows, L labels.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from bert_tf.features import sentences
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.sentence import labels, mistakes, scores
+from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.predictions import SentenceLayout, score_cells
+from bert_tf.tasks.tables import TSV
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_LABELS = {
+    CLASSIFICATION: Field(labels.FIELD),
+    REGRESSION: Field(labels.FIELD, dtype=np.float32),
+    MULTI_LABEL: Field(labels.FIELD, dtype=np.float32),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SentenceFamily:
+    """What is learned of sentences and pairs. Predictions are the [E, L] logits, of texts in windows their means.
+
+    Attributes:
+      labels: names, L of them; the position is the class index. Empty for regression.
+      kind: one of `example.KINDS`.
+      metrics: keys of `bert_tf.metrics.METRICS`.
+      label_separator: stands between several labels of one example.
+    """
+
+    labels: tuple[str, ...]
+    kind: str = CLASSIFICATION
+    metrics: tuple[str, ...] = ("accuracy",)
+    label_separator: str = ","
+
+    trains_on_windows = False  # a window may lack what its label is for
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
+        """Returns the family of a trained model; metrics are the task's, and not in the record."""
+        return cls(tuple(record["labels"]), record["kind"], label_separator=record.get("label_separator", ","))
+
+    @property
+    def head(self) -> HeadSpec:
+        """One logit for each label, or the number."""
+        return HeadSpec(len(self.labels) or 1, self.kind)
+
+    @property
+    def targets(self) -> tuple[Field, ...]:
+        """The label, in the form of `labels.encode`."""
+        field = _LABELS[self.kind]
+        return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
+
+    def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """See `tasks.base.Family`; every window has the label of its text."""
+        (field,) = self.targets
+        return sentences.build(
+            ((example.text_a, example.text_b) for example in examples),
+            (field, self._label_ids(examples)),
+            tokenizer,
+            max_seq_length=limits.max_seq_length,
+            long_text=limits.long_text,
+        )
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """See `labels.balanced_weights`."""
+        return labels.balanced_weights(features.targets[labels.FIELD], self.head)
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> scores.Logits:
+        """Returns [E, L] logits."""
+        del examples
+        return scores.averaged(outputs["logits"], features.example_ids)
+
+    def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> SentenceEvaluation:
+        """See `evaluate_logits`."""
+        return evaluate_logits(self.head, self.labels, self.metrics, predictions, self._label_ids(examples))
+
+    def mistakes(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
+        """See `mistakes.most_confident`."""
+        found = mistakes.most_confident(self.head, self.labels, examples, predictions, self._label_ids(examples))
+        return [dataclasses.asdict(mistake) for mistake in found]
+
+    def files(
+        self, predictions: scores.Logits, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns predictions.tsv, with header, id, label and scores; and test_results.tsv, scores only, as published."""
+        layout = self.layout(TSV)
+        lines = "".join("\t".join(row) + "\n" for row in score_cells(self.head, predictions))
+        published = {f"test_results{name}.tsv": lines for name in (suffix, published_suffix)}
+        return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions), **published}
+
+    def layout(self, form: str) -> SentenceLayout:
+        """See `SentenceLayout`."""
+        return SentenceLayout(self.head, self.labels, self.label_separator, form)
+
+    def record(self) -> dict[str, Any]:
+        """Returns labels and kind."""
+        return {"labels": list(self.labels), "kind": self.kind}
+
+    def _label_ids(self, examples: Sequence[SentenceExample]) -> labels.LabelArray:
+        return labels.encode([example.label for example in examples], self.head, self.labels)

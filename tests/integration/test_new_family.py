@@ -1,0 +1,140 @@
+"""A family of tasks that is registered from outside trains, evaluates, predicts, goes on, and is reported as those inside."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from tests import processes, toy_tags
+from tests.integration import commands
+from tests.tiny import FILLERS, HALVES
+
+STEPS = 60
+TAG_OF = {**dict.fromkeys(HALVES[0], "weather"), **dict.fromkeys(HALVES[1], "food")}
+WORDS = (*HALVES[0], *HALVES[1], *(word for word in FILLERS if word.isalpha()))
+
+
+def sentence(random, length):
+    words = random.choice(WORDS, length).tolist()
+    return words, [TAG_OF.get(word, "other") for word in words]
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Texts of 2 to 30 words, of which a row of 24 tokens holds 22."""
+    folder, random = tmp_path_factory.mktemp("tags"), np.random.default_rng(2)
+    for split, size in (("train", 60), ("dev", 20), ("test", 9)):
+        rows = [sentence(random, length) for length in random.integers(2, 31, size)]
+        lines = [" ".join(words) + ("" if split == "test" else "\t" + " ".join(tags)) for words, tags in rows]
+        (folder / f"{split}.tsv").write_text("\n".join(["words" if split == "test" else "words\ttags", *lines, ""]))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flags(project, data):
+    def flags(folder, **extra):
+        settings = {"task_name": toy_tags.NAME, "data_dir": data, "long_text": "windows", "num_train_steps": STEPS}
+        return project.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, "do_train": True, **extra})
+
+    return flags
+
+
+def run(arguments):
+    done = commands.run(arguments, before=toy_tags.register)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, flags):
+    """The folder of a run that did everything in one command."""
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    evaluated = {"do_eval": True, "do_predict": True, "eval_every_n_steps": 20}
+    run(flags(folder, **evaluated))
+    return folder
+
+
+def test_it_learns(trained):
+    results = json.loads((trained / "eval_results.json").read_text())
+    assert results["eval_tag_accuracy"] > 0.9
+    assert results["splits"]["dev"]["examples"] == 20
+    lines = [json.loads(line) for line in (trained / "evaluations.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [20, 40, 60]
+
+
+def test_windows_are_trained_on_as_rows(trained, data):
+    lengths = [len(line.split("\t")[0].split()) for line in (data / "train.tsv").read_text().splitlines()[1:]]
+    record = json.loads((trained / "run_config.json").read_text())
+    rows = sum(1 + (length > 22) for length in lengths)
+    assert record["schedule"] == {"train_examples": 60, "train_rows": rows, "steps": STEPS}
+
+
+def test_every_word_is_tagged_whatever_window_it_is_in(trained, data):
+    texts = [line.split() for line in (data / "test.tsv").read_text().splitlines()[1:]]
+    lines = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
+    assert [line["id"] for line in lines] == [f"test-{number}" for number in range(1, 10)]
+    assert [len(line["tags"]) for line in lines] == [len(words) for words in texts]
+    right = [tag == TAG_OF.get(word, "other") for line, words in zip(lines, texts) for word, tag in zip(words, line["tags"])]
+    assert np.mean(right) > 0.9
+
+
+def test_its_head_is_in_the_checkpoint(trained):
+    shapes = CheckpointReader(trained / f"model.ckpt-{STEPS}").shapes
+    assert {name: shape for name, shape in shapes.items() if name.startswith("head/")} == {
+        "head/tags/kernel": (shapes["bert/pooler/dense/bias"][0], 3),
+        "head/tags/bias": (3,),
+    }
+
+
+def test_it_is_reported(trained):
+    page = (trained / "report.html").read_text(encoding="utf-8")
+    assert "tag accuracy" in page
+    assert toy_tags.NAME in page
+
+
+def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):
+    """Replicas and micro-batches have different numbers of tags; their losses still add up to the mean over all."""
+    losses, config = {}, tmp_path / "config.json"
+    sizes = json.loads(project.bert_config_file.read_text())
+    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
+    ways = {"whole": {}, "parts": {"gradient_accumulation_steps": 2}, "replicas": {"virtual_devices": 3}}
+    for name, extra in ways.items():
+        run(flags(tmp_path / name, num_train_steps=1, bert_config_file=config, **extra))
+        losses[name] = json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[0])["loss"]
+    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-5)
+    assert losses["replicas"] == pytest.approx(losses["whole"], rel=1e-5)
+
+
+def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
+    folder = tmp_path / "out"
+    evaluated = {"eval_every_n_steps": 20, "save_checkpoints_steps": 10}
+    process = commands.start(flags(folder, **evaluated), before=toy_tags.register)
+    commands.wait_for_step(folder, 33, process)
+    process.kill()
+    process.communicate()
+    run(flags(folder, **evaluated))
+    found, expected = commands.weights(folder, STEPS), commands.weights(trained, STEPS)
+    assert found.keys() == expected.keys()
+    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+
+
+def batch(*arguments):
+    command = ["-m", "bert_tf", *map(str, arguments)]
+    done = processes.finish(processes.start(command, before=toy_tags.register))
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def test_batch_jobs_know_it(tmp_path, trained, data):
+    batch(
+        "evaluate", f"--checkpoints={trained}", f"--task_name={toy_tags.NAME}", f"--data_dir={data}", f"--output_dir={tmp_path}"
+    )
+    (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
+    results = json.loads((trained / "eval_results.json").read_text())
+    assert row["metrics"]["tag_accuracy"] == pytest.approx(results["eval_tag_accuracy"])
+    output = tmp_path / "tags.jsonl"
+    batch("predict", f"--checkpoint={trained}", f"--input={data / 'test.tsv'}", f"--output={output}")
+    assert output.read_text() == (trained / "predictions.jsonl").read_text()
