@@ -243,7 +243,7 @@ def test_a_failed_attempt_leaves_numbers_that_are_true(tmp_path, run, dev, monke
     evaluate(tmp_path, [name], [dev])
     good = ResultsTable(tmp_path, []).rows
     with monkeypatch.context() as patch:
-        patch.setattr(Forward, "logits", fail)
+        patch.setattr(Forward, "outputs", fail)
         assert evaluate(tmp_path, [name], [dev], max_seq_length=8) == 1
         assert ResultsTable(tmp_path, []).rows == good
         fewer = Dataset(dev.task, "dev", dev.examples[:-1])
