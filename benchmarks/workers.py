@@ -62,7 +62,7 @@ class Worker:
         self._log = log
         self._limits = limits
         self._unread = b""
-        self._fate = ""  # why nothing more is to be expected
+        self._ended = ""  # why nothing more is to be expected
         self.started = time.perf_counter()
         try:
             with log.open("wb") as errors:
@@ -92,8 +92,8 @@ class Worker:
         Raises:
           WorkerError: the worker is dead, silent, not understandable, or says that it cannot.
         """
-        if self._fate:
-            raise WorkerError(self._fate)
+        if self._ended:
+            raise WorkerError(self._ended)
         with contextlib.suppress(OSError):  # a dead worker is reported by what is read
             pipe = cast(BinaryIO, self._process.stdin)
             pipe.write(documents.to_json(request).encode() + b"\n")
@@ -102,7 +102,7 @@ class Worker:
 
     def close(self) -> None:
         """Asks the worker to end, and ends it and all that it started where it does not."""
-        if self._fate:
+        if self._ended:
             return
         pipe = cast(BinaryIO, self._process.stdin)
         with contextlib.suppress(OSError):
@@ -114,15 +114,15 @@ class Worker:
             self._process.wait(self._limits.quit)
         self.kill()
 
-    def kill(self, fate: str = "ended") -> None:
+    def kill(self, reason: str = "ended") -> None:
         """Ends the worker and all that it started, at once.
 
         Args:
-          fate: why; what is said where it is asked again.
+          reason: why; what is said where it is asked again.
         """
-        if self._fate:
+        if self._ended:
             return
-        self._fate = fate
+        self._ended = reason
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.wait()
@@ -147,12 +147,12 @@ class Worker:
                 raise WorkerError(f"no answer within {limit:g} s")
             block = os.read(descriptor, _BLOCK)
             if not block:
-                raise WorkerError(self._obituary())
+                raise WorkerError(self._how_it_ended())
             self._unread += block
         line, self._unread = self._unread.split(b"\n", 1)
         return line
 
-    def _obituary(self) -> str:
+    def _how_it_ended(self) -> str:
         try:
             status = self._process.wait(self._limits.quit)
         except subprocess.TimeoutExpired:
@@ -170,7 +170,8 @@ def _understood(line: bytes) -> dict[str, Any]:
     except ValueError:
         answer = None
     if not isinstance(answer, dict):
-        raise WorkerError(f"answered what is no JSON object: {line[:_LONGEST_REASON].decode(errors='replace')!r}")
+        said = line[:_LONGEST_REASON].decode(errors="replace")
+        raise WorkerError(f"answered with something that is not a JSON object: {said!r}")
     if "error" in answer:
         raise WorkerError(" ".join(str(answer["error"]).split())[:_LONGEST_REASON])
     return answer

@@ -48,7 +48,7 @@ def test_answers_each_request(hire):
     [
         ("cannot", "no such way: try another"),
         ("dies early", "ended with status 3: RuntimeError: out of luck"),
-        ("babbles", "answered what is no JSON object: 'epoch 1/3'"),
+        ("babbles", "answered with something that is not a JSON object: 'epoch 1/3'"),
     ],
 )
 def test_a_worker_that_fails_is_one_line(way, message, hire):
