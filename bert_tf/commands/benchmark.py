@@ -21,7 +21,7 @@ def main(argv: Sequence[str], *, project: Path = sources.PROJECT) -> int:
       argv: name and arguments.
       project: folder of the clone.
     """
-    if not (project / FOLDER / "__init__.py").is_file():
+    if not (project / FOLDER / "command_line.py").is_file():
         return ended(_missing, help_text=str, stopped="stopped")
     sys.path.insert(0, str(project))
     return int(importlib.import_module(f"{FOLDER}.command_line").main(argv))
