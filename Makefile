@@ -30,22 +30,17 @@ test: install
 coverage: install
 	$(BIN)/pytest $(TESTS) --cov --cov-report=term
 
-# BERT_TF_PEERS_PYTHON names the Python of a virtual environment with requirements-peers.txt: .peers/transformers/bin/python
+# BERT_TF_PEERS_PYTHON names the Python of a virtual environment with benchmarks/peers/transformers.txt: .peers/transformers/bin/python
 # Pages are looked at in a browser: apt-get install chromium
 test-slow: install
 	$(BIN)/pytest -m slow
 
 # What `python -m bert_tf benchmark --peers` measures beside ours: a virtual environment for each library. One that cannot be
 # installed is left out, and the benchmark says so.
-PEERS := transformers keras_hub model_garden
-REQUIREMENTS_transformers := requirements-peers.txt
-REQUIREMENTS_keras_hub := requirements-peer-keras.txt
-REQUIREMENTS_model_garden := requirements-peer-garden.txt
-
-benchmark-env: $(PEERS:%=.peers/%)
+benchmark-env: .peers/transformers .peers/keras_hub .peers/model_garden
 
 .peers/%:
-	($(PYTHON) -m venv $@ && $@/bin/pip install --quiet -r $(REQUIREMENTS_$*)) \
+	($(PYTHON) -m venv $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
 	  || (rm -rf $@; echo "$* cannot be installed: it is left out" >&2)
 
 .venv/runs: requirements.txt

@@ -10,7 +10,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "bert_tf"
-ELSEWHERE = PACKAGE / "benchmark" / "peers"  # scripts that run in other environments, without this package
+BENCHMARKS = ROOT / "benchmarks"
+PEERS = BENCHMARKS / "peers"  # scripts that run in other environments, without this package
 
 # Rooms from the bottom up. A room imports from rows above it in this table; rooms of one row do not see each other.
 # Within layer 1 the order is tokenization, features, tasks: each may see those to its left.
@@ -24,7 +25,7 @@ LAYERS = (
     ("tasks",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
-    ("benchmark", "reproduction", "batch", "report"),
+    ("reproduction", "batch", "report"),
     ("commands",),
     ("__main__",),
 )
@@ -38,10 +39,16 @@ KEPT_FROM = {
     "optimization": {"tasks", "features"},
     "runtime": {"tasks", "features"},
 }
+# What the benchmark sees of the package, beside its own contenders: those run what is measured.
+SEEN_BY_BENCHMARKS = {
+    *("__version__", "atomic", "documents", "errors", "config", "checkpoints", "features", "tasks", "tokenization"),
+    *("commands", "profiling"),
+}
+OWN_CONTENDERS = {"worker.py", "matmul_peak.py"}
 
 
 def modules() -> list[Path]:
-    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py" and ELSEWHERE not in p.parents)
+    return sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
 
 
 def room(path: Path) -> str:
@@ -62,6 +69,8 @@ def violations(path: Path, tree: ast.AST) -> Iterator[str]:
     for line, name in imports(tree):
         parts = name.split(".")
         where = f"{path.relative_to(ROOT)}:{line}"
+        if parts[0] == "benchmarks":
+            yield f"{where}: {own} imports the benchmark"
         if parts[0] == "bert_tf" and len(parts) > 1 and parts[1] in RANK:
             other = parts[1]
             if other != own and RANK[other] >= RANK[own]:
@@ -78,7 +87,7 @@ def violations(path: Path, tree: ast.AST) -> Iterator[str]:
             where = f"{path.relative_to(ROOT)}:{node.lineno}"
             if text in ("tf.config", "tf1.ConfigProto") and own not in TOUCHES_MACHINE:
                 yield f"{where}: {own} touches {text}"
-            if text in ("json.dumps", "json.dump") and own != "documents" and path.name != "matmul_peak.py":
+            if text in ("json.dumps", "json.dump") and own != "documents":
                 yield f"{where}: {own} writes JSON, which `documents` keeps free of NaN"
             if text == "tf.estimator" and own != "estimator":
                 yield f"{where}: {own} uses {text}"
@@ -103,6 +112,7 @@ def test_every_room_has_a_rank():
         ("inputs/x.py", "from absl import flags", "inputs reads flags"),
         ("features/x.py", "from bert_tf.tasks import base", "features imports tasks"),
         ("batch/x.py", "json.dumps({})", "batch writes JSON"),
+        ("commands/x.py", "from benchmarks import plot", "commands imports the benchmark"),
     ],
 )
 def test_names_file_line_and_rule(path, code, message):
@@ -110,3 +120,32 @@ def test_names_file_line_and_rule(path, code, message):
     assert len(found) == 1
     assert found[0].startswith(f"bert_tf/{path}:")
     assert message in found[0]
+
+
+def benchmark_violations(path: Path, tree: ast.AST) -> Iterator[str]:
+    for line, name in imports(tree):
+        top, *inner = name.split(".")
+        where = f"{path.relative_to(ROOT)}:{line}"
+        if PEERS in path.parents and top in ("bert_tf", "benchmarks"):
+            yield f"{where}: a peer imports {name}"
+        if top == "bert_tf" and any(part.startswith("_") and not part.endswith("__") for part in inner):
+            yield f"{where}: imports {name}, which is not public"
+        if top == "bert_tf" and inner and path.name not in OWN_CONTENDERS and inner[0] not in SEEN_BY_BENCHMARKS:
+            yield f"{where}: imports {inner[0]}"
+
+
+@pytest.mark.parametrize("path", sorted(BENCHMARKS.rglob("*.py")), ids=lambda path: str(path.relative_to(BENCHMARKS)))
+def test_the_benchmark_sees_the_package_from_outside(path):
+    assert not list(benchmark_violations(path, ast.parse(path.read_text())))
+
+
+@pytest.mark.parametrize(
+    ("path", "code", "message"),
+    [
+        ("peers/x.py", "from bert_tf import errors", "a peer imports bert_tf.errors"),
+        ("worker.py", "from bert_tf.estimator.run import _fit", "imports bert_tf.estimator.run._fit, which is not public"),
+        ("report.py", "from bert_tf.estimator import run", "imports estimator"),
+    ],
+)
+def test_names_what_the_benchmark_must_not_see(path, code, message):
+    assert [line.partition(": ")[2] for line in benchmark_violations(BENCHMARKS / path, ast.parse(code))] == [message]

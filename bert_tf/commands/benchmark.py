@@ -1,160 +1,31 @@
-"""The benchmark command: this package beside others, in one run that takes turns."""
+"""The benchmark is no part of the package: it stands beside it in a clone, and this command runs it there."""
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
-import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+import importlib
+import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
-from absl import flags as absl_flags
-from absl import logging
-
-from bert_tf.benchmark.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
-from bert_tf.benchmark.sizes import DEFAULT, SIZES
-from bert_tf.commands.classifier_flags import ModelSettings
+from bert_tf.commands import sources
 from bert_tf.commands.ending import ended
-from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import Flag, help_line, read
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import BertError
 
-if TYPE_CHECKING:
-    from bert_tf.benchmark.materials import Source
-
-FLAGS = (
-    Flag("suites", str, ",".join(DEFAULT_SUITES), f"what to measure, of {','.join(SUITES)}"),
-    Flag("peers", bool, False, "measure other libraries too; `make benchmark-env` installs them"),
-    Flag("peer_python", str, None, f"their interpreters, NAME=PATH,...; else .peers/NAME/bin/python of {', '.join(PEERS)}"),
-    Flag("data_dir", str, None, "folder of MRPC; else the bundled sample. SST-2 beside it serves the suite features"),
-    Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
-    Flag("rounds", int, 5, "how often each contender is measured", 1),
-    Flag("steps", int, 20, "training steps of one turn", 1),
-    Flag("threads", int, 2, "of each contender", 1, highest=1024),
-    Flag("output_dir", str, "benchmarks", "folder of results.json, results.md and scaling.png"),
-)
+FOLDER = "benchmarks"
 
 
-class Settings(NamedTuple):
-    """The flags."""
-
-    suites: tuple[str, ...]
-    sizes: tuple[str, ...]
-    peers: bool
-    peer_python: Mapping[str, str]
-    data_dir: str | None
-    rounds: int
-    steps: int
-    threads: int
-    output_dir: str
-
-
-def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`; SIGTERM ends it as Ctrl-C does."""
-    command = shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]])
-    stopped = "stopped; the output folder holds the comparisons that were finished"
-    return ended(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
-
-
-def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line.
+def main(argv: Sequence[str], *, project: Path = sources.PROJECT) -> int:
+    """Runs a command line of `benchmarks.command_line`; returns its exit status, 2 where the package is not in a clone.
 
     Args:
       argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
+      project: folder of the clone.
     """
-    values = read(argv, FLAGS)
-    given = {row.name: values[row.name].value for row in FLAGS}
-    given["suites"] = _names("suite", given["suites"], SUITES)
-    given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
-    given["peer_python"] = _pythons(given["peer_python"])
-    return Settings(**given)
+    if not (project / FOLDER / "command_line.py").is_file():
+        return ended(_missing, help_text=str, stopped="stopped")
+    sys.path.insert(0, str(project))
+    return int(importlib.import_module(f"{FOLDER}.command_line").main(argv))
 
 
-def help_text() -> str:
-    """Returns what --help prints."""
-    lines = ["Measures speed and memory of this package beside others: python -m bert_tf benchmark --peers", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
-
-
-def _names(kind: str, text: str, known: Iterable[str]) -> tuple[str, ...]:
-    known = tuple(known)
-    names = tuple(filter(None, (name.strip() for name in text.split(","))))
-    for name in names:
-        if name not in known:
-            raise FlagError(f"--{kind}s: {unknown_name(kind, name, known)}")
-    if not names:
-        raise FlagError(f"--{kind}s: name at least one of {', '.join(known)}")
-    return names
-
-
-def _pythons(text: str | None) -> dict[str, str]:
-    pythons = {}
-    for entry in filter(None, (text or "").split(",")):
-        name, equals, path = entry.partition("=")
-        if name not in PEERS:
-            raise FlagError(f"--peer_python: {unknown_name('peer', name, PEERS)}")
-        if not equals or not Path(path).is_file():
-            raise FlagError(f"--peer_python: {entry!r}: no such interpreter; write {name}=/path/to/bin/python")
-        pythons[name] = path
-    return pythons
-
-
-def _stop(*_: object) -> None:
-    """SIGTERM ends the run as Ctrl-C does, so that no worker is left behind."""
-    raise KeyboardInterrupt
-
-
-def _run(settings: Settings, command: str) -> int:
-    from bert_tf.runtime import noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
-
-    logging.set_verbosity(logging.INFO)
-    logging.use_absl_handler()
-    absl_flags.FLAGS.mark_as_parsed()
-    noise.quiet_before_import()
-    noise.quiet_python()
-    from bert_tf import atomic
-    from bert_tf.benchmark import report, session
-    from bert_tf.benchmark.environments import Environments
-    from bert_tf.benchmark.materials import Materials
-    from bert_tf.benchmark.stage import Bench
-
-    comparisons = select(settings.suites, settings.sizes)
-    if not comparisons:
-        raise FlagError("no comparison of these --suites has one of these --sizes")
-    output_dir = atomic.make_folder(settings.output_dir)
-    reports_go_to(output_dir)
-    source, data = _source(settings)
-    environments = Environments.found(settings.peer_python, peers=settings.peers)
-    before = signal.signal(signal.SIGTERM, _stop)
-    try:
-        with tempfile.TemporaryDirectory(prefix="bert_tf-benchmark-") as scratch:
-            materials = Materials(Path(scratch), source)
-            bench = Bench(materials, environments, settings.rounds, settings.steps, settings.threads)
-            session.run(comparisons, bench, output_dir, command=command, data=data)
-    finally:
-        signal.signal(signal.SIGTERM, before)
-    print((output_dir / report.MARKDOWN_NAME).read_text(encoding="utf-8"), end="")
-    return 0
-
-
-def _source(settings: Settings) -> tuple[Source, str]:
-    """Returns data and model, and what the report says of the data."""
-    from bert_tf.benchmark import materials
-    from bert_tf.commands import sources
-    from bert_tf.config import BertConfig
-    from bert_tf.tasks.registry import get_task
-    from bert_tf.tokenization.vocabulary import Vocabulary
-
-    task = get_task("MRPC")
-    sample = sources.PROJECT / "data" / "sample" / task.name
-    data = sources.find_data(task, settings.data_dir or os.fspath(sample), environment={})
-    model = sources.find_model(ModelSettings(None, None, None), environment=os.environ)
-    config, vocabulary = BertConfig.from_json_file(model.config), Vocabulary.from_file(model.vocabulary)
-    described = sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder)
-    return materials.Source(task, data.folder, config, vocabulary, model.checkpoint), f"{described}; weights: {model.origin}"
+def _missing() -> int:
+    raise BertError("the benchmark is not installed with the package: clone the project, and run this command there")

@@ -7,7 +7,6 @@ import sys
 import pytest
 
 from bert_tf.commands import (
-    benchmark,
     classifier_flags,
     data,
     devices,
@@ -70,7 +69,7 @@ TABLES = {
     "memory": [row for action in memory.ACTIONS.values() for row in action.flags],
     **{
         module.__name__.rpartition(".")[2]: list(module.FLAGS)
-        for module in (benchmark, evaluate, memory_plan, predict, profile, report, reproduce)
+        for module in (evaluate, memory_plan, predict, profile, report, reproduce)
     },
 }
 

@@ -1,7 +1,7 @@
 """The encoder with the real default weights against an independent one: the PyTorch BertModel of `transformers`.
 
 PyTorch does not live with TensorFlow: the environment variable BERT_TF_PEERS_PYTHON names the Python of a virtual
-environment with requirements-peers.txt, which encodes the same batch in a process of its own.
+environment with benchmarks/peers/transformers.txt, which encodes the same batch in a process of its own.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def outputs(tmp_path_factory):
     """Ours and theirs, sequence (padding left out) and pooled, by name."""
     python = os.environ.get("BERT_TF_PEERS_PYTHON")
     if not python:
-        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with requirements-peers.txt")
+        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("oracle")
     published = default.ensure(CHECKPOINTS)
     default._extract(default._download(folder), folder)  # the same weights as they came

@@ -1,6 +1,6 @@
 """Writes encoder_oracle.npz: what the PyTorch BertModel of transformers makes of made-up weights and a made-up batch.
 
-Run by hand, in an environment with requirements-peers.txt:
+Run by hand, in an environment with benchmarks/peers/transformers.txt:
 `.peers/transformers/bin/python tests/modeling/write_encoder_oracle.py`.
 
 The file has the weights by published name, the batch (ids, mask, segments; [B, T]), and by activation the sequence and pooled

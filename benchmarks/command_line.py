@@ -1,0 +1,152 @@
+"""The benchmark command: this package beside others, in one run that takes turns."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
+from benchmarks.sizes import DEFAULT, SIZES
+from benchmarks.whole_command import SAMPLE
+from bert_tf import atomic
+from bert_tf.commands.beginning import begin
+from bert_tf.commands.classifier_flags import ModelSettings
+from bert_tf.commands.ending import ended
+from bert_tf.commands.failure import reports_go_to
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import FlagError, unknown_name
+
+if TYPE_CHECKING:
+    from benchmarks.materials import Source
+
+FLAGS = (
+    Flag("suites", str, ",".join(DEFAULT_SUITES), f"what to measure, of {','.join(SUITES)}"),
+    Flag("peers", bool, False, "measure other libraries too; `make benchmark-env` installs them"),
+    Flag("peer_python", str, None, f"their interpreters, NAME=PATH,...; else .peers/NAME/bin/python of {', '.join(PEERS)}"),
+    Flag("data_dir", str, None, "folder of MRPC; else the bundled sample. SST-2 beside it serves the suite features"),
+    Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
+    Flag("rounds", int, 5, "how often each contender is measured", 1),
+    Flag("steps", int, 20, "training steps of one turn", 1),
+    Flag("threads", int, 2, "of each contender", 1, highest=1024),
+    Flag("output_dir", str, "benchmarks", "folder of results.json, results.md and scaling.png"),
+)
+
+
+class Settings(NamedTuple):
+    """The flags."""
+
+    suites: tuple[str, ...]
+    sizes: tuple[str, ...]
+    peers: bool
+    peer_python: Mapping[str, str]
+    data_dir: str | None
+    rounds: int
+    steps: int
+    threads: int
+    output_dir: str
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.ended`; SIGTERM ends it as Ctrl-C does."""
+    command = shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]])
+    stopped = "stopped; the output folder holds the comparisons that were finished"
+    return ended(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
+    """
+    values = read(argv, FLAGS)
+    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    given["suites"] = _names("suite", given["suites"], SUITES)
+    given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
+    given["peer_python"] = _pythons(given["peer_python"])
+    return Settings(**given)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Measures speed and memory of this package beside others: python -m bert_tf benchmark --peers", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _names(kind: str, text: str, known: Iterable[str]) -> tuple[str, ...]:
+    known = tuple(known)
+    names = tuple(filter(None, (name.strip() for name in text.split(","))))
+    for name in names:
+        if name not in known:
+            raise FlagError(f"--{kind}s: {unknown_name(kind, name, known)}")
+    if not names:
+        raise FlagError(f"--{kind}s: name at least one of {', '.join(known)}")
+    return names
+
+
+def _pythons(text: str | None) -> dict[str, str]:
+    pythons = {}
+    for entry in filter(None, (text or "").split(",")):
+        name, equals, path = entry.partition("=")
+        if name not in PEERS:
+            raise FlagError(f"--peer_python: {unknown_name('peer', name, PEERS)}")
+        if not equals or not Path(path).is_file():
+            raise FlagError(f"--peer_python: {entry!r}: no such interpreter; write {name}=/path/to/bin/python")
+        pythons[name] = path
+    return pythons
+
+
+def _stop(*_: object) -> None:
+    """SIGTERM ends the run as Ctrl-C does, so that no worker is left behind."""
+    raise KeyboardInterrupt
+
+
+def _run(settings: Settings, command: str) -> int:
+    begin(verbosity=0)
+    from benchmarks import report, session  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from benchmarks.environments import Environments
+    from benchmarks.materials import Materials
+    from benchmarks.stage import Bench
+
+    comparisons = select(settings.suites, settings.sizes)
+    if not comparisons:
+        raise FlagError("no comparison of these --suites has one of these --sizes")
+    output_dir = atomic.make_folder(settings.output_dir)
+    reports_go_to(output_dir)
+    source, data = _source(settings)
+    environments = Environments.found(settings.peer_python, peers=settings.peers)
+    before = signal.signal(signal.SIGTERM, _stop)
+    try:
+        with tempfile.TemporaryDirectory(prefix="bert_tf-benchmark-") as scratch:
+            materials = Materials(Path(scratch), source)
+            bench = Bench(materials, environments, settings.rounds, settings.steps, settings.threads)
+            session.run(comparisons, bench, output_dir, command=command, data=data)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    print((output_dir / report.MARKDOWN_NAME).read_text(encoding="utf-8"), end="")
+    return 0
+
+
+def _source(settings: Settings) -> tuple[Source, str]:
+    """Returns data and model, and what the report says of the data."""
+    from benchmarks import materials
+    from bert_tf.commands import sources
+    from bert_tf.config import BertConfig
+    from bert_tf.tasks.registry import get_task
+    from bert_tf.tokenization.vocabulary import Vocabulary
+
+    task = get_task("MRPC")
+    data = sources.find_data(task, settings.data_dir or os.fspath(SAMPLE), environment={})
+    model = sources.find_model(ModelSettings(None, None, None), environment=os.environ)
+    config, vocabulary = BertConfig.from_json_file(model.config), Vocabulary.from_file(model.vocabulary)
+    described = sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder)
+    return materials.Source(task, data.folder, config, vocabulary, model.checkpoint), f"{described}; weights: {model.origin}"

@@ -1,0 +1,65 @@
+"""What the figures of a report belong to: machine, versions, commit."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import platform
+import re
+import subprocess
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import bert_tf
+from benchmarks import PROJECT
+
+_PACKAGES = ("tensorflow", "tensorflow-text", "numpy")
+
+
+def describe() -> dict[str, Any]:
+    """Returns processor, cores and memory."""
+    return {
+        "cpu": _find(r"^model name\s*:\s*(.+)$", "/proc/cpuinfo") or platform.processor() or platform.machine(),
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gb": round(int(_find(r"^MemTotal:\s*(\d+) kB$", "/proc/meminfo") or 0) / 2**20, 1),
+        "system": f"{platform.system()} {platform.release()}",
+    }
+
+
+def versions() -> dict[str, str]:
+    """Returns the versions on our side."""
+    found = {"bert_tf": bert_tf.__version__, "python": platform.python_version()}
+    for name in _PACKAGES:
+        try:
+            found[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def commit() -> str:
+    """Returns the commit of the working tree, and whether files differ from it; "unknown" outside of one."""
+
+    def git(*arguments: str) -> str:
+        done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    try:
+        changed = git("status", "--porcelain", "--", "bert_tf", "benchmarks/*.py")
+        return git("rev-parse", "HEAD") + (" with changes" if changed else "")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown"
+
+
+def now() -> str:
+    """Returns date and time."""
+    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+
+
+def _find(pattern: str, path: str) -> str | None:
+    try:
+        match = re.search(pattern, Path(path).read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        return None
+    return match and match.group(1)

@@ -1,0 +1,173 @@
+"""What contenders need on disk: texts, weights in both layouts, and the file that tells a worker what to do."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks import texts, weights
+from benchmarks.comparisons import OWN, SUITES, Comparison, Contender
+from benchmarks.sizes import DEFAULT, SIZES
+from bert_tf import documents
+from bert_tf.config import BertConfig
+from bert_tf.features import sentences
+from bert_tf.features.spec import IntArray
+from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+SEED = 1
+_LEARNING_RATE = 2e-5
+_EPOCHS = 3
+_WARMUP_PROPORTION = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class Source:
+    """Data and pretrained model.
+
+    Attributes:
+      task: reads the data.
+      folder: its files.
+      config, vocabulary: of the model.
+      checkpoint: its prefix.
+    """
+
+    task: Task
+    folder: Path
+    config: BertConfig
+    vocabulary: Vocabulary
+    checkpoint: str
+
+
+class Materials:
+    """Files below a scratch folder, each made when it is first asked for."""
+
+    def __init__(self, folder: Path, source: Source) -> None:
+        """Keeps where to write and what to read."""
+        self._folder = folder
+        self._source = source
+        self._workers = 0
+        self.texts = functools.cache(self._write_texts)
+        self.published = functools.cache(self._write_published)
+        self.huggingface = functools.cache(self._write_huggingface)
+        self.examples = functools.cache(self._read_examples)
+        self.lengths = functools.cache(self._measure_lengths)
+        self._entries = functools.cache(self._read_entries)
+
+    @property
+    def num_labels(self) -> int:
+        """Classes of the task."""
+        return self._source.task.head.num_labels
+
+    @property
+    def data(self) -> Path:
+        """Folder of the task's files."""
+        return self._source.folder
+
+    def config(self, size: str) -> BertConfig:
+        """Returns the architecture of a size."""
+        return self._source.config if size == DEFAULT else SIZES[size].config(len(self._source.vocabulary))
+
+    def write_workload(self, content: dict[str, Any]) -> Path:
+        """Writes what a worker is told, with a new folder for it to write into; returns the file."""
+        folder = self.new_folder()
+        folder.mkdir()
+        path = folder.with_suffix(".json")
+        path.write_text(documents.to_json({**content, "scratch": os.fspath(folder)}, indent=1), encoding="utf-8")
+        return path
+
+    def new_folder(self) -> Path:
+        """Returns a folder that is not there yet."""
+        self._workers += 1
+        return self._folder / f"worker-{self._workers}"
+
+    def _read_examples(self, kind: str) -> list[SentenceExample]:
+        return texts.TEXTS[kind](self._source.task, self._source.folder)
+
+    def _write_texts(self, kind: str, first: int | None = None) -> Path:
+        """Returns the file of a row of `texts.TEXTS`, or of its first examples."""
+        path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}.jsonl"
+        texts.write(path, self.examples(kind)[:first], self._source.task.labels)
+        return path
+
+    def _measure_lengths(self, kind: str, max_seq_length: int) -> IntArray:
+        """Returns the [N] numbers of tokens."""
+        examples = self.examples(kind)
+        return sentences.build(
+            ((example.text_a, example.text_b) for example in examples),
+            np.zeros(len(examples), np.int32),
+            WordPieceTokenizer(self._source.vocabulary, lower_case=casing.find(self._source.vocabulary).lower_case),
+            max_seq_length=max_seq_length,
+        ).lengths
+
+    def _read_entries(self, size: str) -> dict[str, weights.Array]:
+        return weights.read(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
+
+    def _write_published(self, size: str) -> Path:
+        """Returns a folder for our own worker; without a checkpoint where weights are random."""
+        config, entries = self.config(size), self._entries(size)
+        head = weights.head(config, num_labels=self.num_labels, seed=SEED) if entries else {}
+        folder = self._folder / f"published-{size}"
+        weights.write_published(folder, config, self._source.vocabulary, {**entries, **head})
+        return folder
+
+    def _write_huggingface(self, size: str) -> Path:
+        """Returns a folder for the peers; without weights where they are random."""
+        folder = self._folder / f"huggingface-{size}"
+        weights.write_huggingface(
+            folder, self.config(size), self._source.vocabulary, self._entries(size), num_labels=self.num_labels
+        )
+        return folder
+
+
+def workload(
+    comparison: Comparison,
+    contender: Contender,
+    materials: Materials,
+    *,
+    threads: int,
+    needed_steps: int,
+    suite: str | None = None,
+    batch_size: int | None = None,
+    first: int | None = None,
+) -> dict[str, Any]:
+    """Returns what a worker is told, but for the folder that it may write into.
+
+    Args:
+      comparison: the row of the table.
+      contender: the one of its contenders.
+      materials: files.
+      threads: of the machine, for each worker.
+      needed_steps: how many will be asked for at most; the schedule is as long at least.
+      suite: where it is not the comparison's.
+      batch_size: where it was found by trial.
+      first: use so many texts only.
+    """
+    size = contender.size or comparison.size
+    batch_size = batch_size or contender.batch_size or comparison.batch_size
+    total_steps = max(int(len(materials.examples(comparison.texts)) / batch_size * _EPOCHS), needed_steps)
+    return {
+        "suite": suite or SUITES[comparison.suite].worker,
+        "way": contender.way,
+        "weights": os.fspath(materials.huggingface(size)),
+        "checkpoint": os.fspath(materials.published(size)),
+        "random_weights": size != DEFAULT,
+        "texts": os.fspath(materials.texts(comparison.texts, first)),
+        "num_labels": materials.num_labels,
+        "max_seq_length": contender.max_seq_length or comparison.max_seq_length,
+        "batch_size": batch_size,
+        "learning_rate": _LEARNING_RATE,
+        "warmup_steps": int(total_steps * _WARMUP_PROPORTION),
+        "total_steps": total_steps,
+        "threads": threads,
+        "seed": SEED,
+        **comparison.workload,
+        **({"flags": dict(contender.flags)} if contender.library == OWN else {}),
+    }

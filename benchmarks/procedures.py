@@ -1,0 +1,186 @@
+"""How a comparison is carried out: rounds of waiting workers, fresh processes each round, curves of losses, whole commands."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from benchmarks import whole_command
+from benchmarks.comparisons import OWN, PEAK, Contender
+from benchmarks.environments import variables
+from benchmarks.interleave import take_turns
+from benchmarks.stage import Stage
+from benchmarks.workers import Crew, Worker, WorkerError
+
+_TRIAL_TEXTS = 256
+
+
+class Measured(NamedTuple):
+    """What a procedure found.
+
+    Attributes:
+      samples: figures by contender: one a round, or one a step for curves.
+      batch_sizes: of the contenders for which one was chosen.
+      peak: GFLOP/s of the machine, one a round where it was measured.
+      commands: what came of whole commands, one a turn, by contender.
+    """
+
+    samples: dict[str, list[float]]
+    batch_sizes: Mapping[str, int] = MappingProxyType({})
+    peak: Sequence[float] = ()
+    commands: Mapping[str, Sequence[whole_command.Finished]] = MappingProxyType({})
+
+
+def _rate(answer: Mapping[str, Any]) -> float:
+    try:
+        return float(answer["examples"]) / float(answer["seconds"])
+    except (KeyError, TypeError, ValueError, ZeroDivisionError) as error:
+        raise WorkerError(f"answered without examples and seconds: {dict(answer)}") from error
+
+
+def _number(answer: Mapping[str, Any], key: str) -> float:
+    try:
+        return float(answer[key])
+    except (KeyError, TypeError, ValueError) as error:
+        raise WorkerError(f"answered without {key}: {dict(answer)}") from error
+
+
+def _in_rounds(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Starts all workers, which wait for their turns."""
+    batch_sizes = _best_batch_sizes(stage, contenders)
+    contenders = [contender for contender in contenders if contender.name not in stage.notes]
+    with Crew() as crew:
+        workers = stage.start_all(contenders, crew, batch_sizes)
+        names = stage.comparable(stage.answers_to_check(workers)) if stage.suite.checked else list(workers)
+        turns: dict[str, Callable[[], float]] = {
+            name: functools.partial(lambda worker: _rate(worker.ask({"run": stage.steps})), workers[name]) for name in names
+        }
+        if turns and stage.suite.worker == "train":
+            turns.update(_peak_turn(stage, crew))
+        samples = _turns(stage, turns)
+        return Measured(samples, batch_sizes, samples.pop(PEAK, ()))
+
+
+def _peak_turn(stage: Stage, crew: Crew) -> dict[str, Callable[[], float]]:
+    try:
+        worker = stage.start_peak(crew)
+    except WorkerError as error:
+        stage.note(PEAK, f"failed: {error}")
+        return {}
+    return {PEAK: lambda: _number(worker.ask({"run": 1}), "gflops")}
+
+
+def _turns(stage: Stage, turns: Mapping[str, Callable[[], float]], *, warm_up: bool = True) -> dict[str, list[float]]:
+    outcome = take_turns(turns, rounds=stage.bench.rounds, warm_up=warm_up)
+    stage.notes.update({name: f"failed: {why}" for name, why in outcome.failures.items()})
+    return outcome.samples
+
+
+def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, int]:
+    """Tries batch sizes on some texts, a process each."""
+    best = {}
+    for contender in contenders if stage.comparison.try_batch_sizes else ():
+        rates = {}
+        for batch_size in stage.comparison.try_batch_sizes:
+            try:
+                with Crew() as crew:
+                    worker = stage.start(contender, crew, batch_size=batch_size, first=_TRIAL_TEXTS)
+                    worker.ask({"run": stage.steps})  # warm-up
+                    rates[batch_size] = _rate(worker.ask({"run": stage.steps}))
+            except WorkerError as error:
+                logging.warning("%s at batch size %d: %s", contender.name, batch_size, error)
+        if rates:
+            best[contender.name] = max(rates, key=lambda batch_size: rates[batch_size])
+            tried = ", ".join(f"{size}: {rate:.4g}" for size, rate in rates.items())
+            logging.info("%s: best batch size %d (%s)", contender.name, best[contender.name], tried)
+        else:
+            stage.note(contender.name, "failed at every batch size")
+    return best
+
+
+def _afresh(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Starts a process for every turn. What is checked are processes of their own, which train and are not measured."""
+    answers: dict[str, dict[str, Any]] = {}
+    for contender in contenders:
+        with Crew() as crew:
+            workers = _checking_worker(stage, contender, crew)
+            answers.update(stage.answers_to_check(workers))
+    names = stage.comparable(answers)
+    turn = {"first_step": _first_step, "peak_rss": _peak_rss}[stage.suite.answer]
+    turns = {c.name: functools.partial(turn, stage, c) for c in contenders if c.name in names}
+    return Measured(_turns(stage, turns))
+
+
+def _checking_worker(stage: Stage, contender: Contender, crew: Crew) -> dict[str, Worker]:
+    try:
+        return {contender.name: stage.start(contender, crew, suite="train")}
+    except WorkerError as error:
+        stage.note(contender.name, f"failed: {error}")
+        return {}
+
+
+def _first_step(stage: Stage, contender: Contender) -> float:
+    with Crew() as crew:
+        worker = stage.launch(contender, crew)
+        _number(worker.ready(), "first_step")
+        return time.perf_counter() - worker.started
+
+
+def _peak_rss(stage: Stage, contender: Contender) -> float:
+    with Crew() as crew:
+        return _number(stage.start(contender, crew).ask({"run": stage.steps}), "peak_rss_mb")
+
+
+def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Takes single steps and keeps their losses."""
+    losses: dict[str, list[float]] = {}
+    with Crew() as crew:
+        workers = stage.start_all(contenders, crew, {})
+        for name in stage.comparable(stage.answers_to_check(workers)):
+            try:
+                losses[name] = [_number(workers[name].ask({"run": 1}), "loss") for _ in range(stage.steps)]
+            except WorkerError as error:
+                stage.note(name, f"failed: {error}")
+    return Measured(losses)
+
+
+def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Runs whole commands, each in a process of its own."""
+    materials, comparison = stage.bench.materials, stage.comparison
+    data = whole_command.SAMPLE if comparison.workload.get("sample") else materials.data.resolve()
+    if data == whole_command.SAMPLE and not comparison.workload.get("sample"):
+        for contender in contenders:
+            stage.note(contender.name, "needs the data of MRPC: --data_dir")
+        return Measured({})
+    weights = materials.published(comparison.size), materials.huggingface(comparison.size)
+    job = whole_command.Job(data, *weights, comparison.max_seq_length, comparison.batch_size)
+    finished: dict[str, list[whole_command.Finished]] = {contender.name: [] for contender in contenders}
+
+    def turn(contender: Contender) -> float:
+        done = _run_command(stage, contender, job)
+        finished[contender.name].append(done)
+        stage.versions[contender.name] = done.versions
+        return done.seconds
+
+    samples = _turns(stage, {contender.name: functools.partial(turn, contender) for contender in contenders}, warm_up=False)
+    return Measured(samples, commands=finished)
+
+
+def _run_command(stage: Stage, contender: Contender, job: whole_command.Job) -> whole_command.Finished:
+    bench, library, output = stage.bench, contender.library, stage.bench.materials.new_folder()
+    is_own = library == OWN
+    line = whole_command.own(job, output) if is_own else whole_command.peer(bench.environments.python(library), job, output)
+    return whole_command.run(library, line, output, environment=variables(library, bench.threads), limit=bench.limits.answer)
+
+
+PROCEDURES: Mapping[str, Callable[[Stage, list[Contender]], Measured]] = {
+    "rounds": _in_rounds,
+    "fresh": _afresh,
+    "curves": _curves,
+    "commands": _commands,
+}

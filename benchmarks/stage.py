@@ -1,0 +1,145 @@
+"""The workers of one comparison: started, checked, and asked."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from absl import logging
+
+from benchmarks import checks
+from benchmarks.comparisons import PEAK, SUITES, Comparison, Contender
+from benchmarks.environments import Environments, variables
+from benchmarks.materials import Materials, workload
+from benchmarks.sizes import DEFAULT
+from benchmarks.workers import Crew, Limits, Worker, WorkerError
+
+_SPARE_STEPS = 10  # a library that counts the first step otherwise does not come to its end too soon
+
+
+@dataclasses.dataclass(frozen=True)
+class Bench:
+    """What all comparisons of a run share.
+
+    Attributes:
+      materials: files for the workers.
+      environments: how workers are started.
+      rounds: how often each contender is measured.
+      steps: training steps of one turn.
+      threads: of each worker.
+      limits: how long to wait for an answer.
+    """
+
+    materials: Materials
+    environments: Environments
+    rounds: int
+    steps: int
+    threads: int
+    limits: Limits = dataclasses.field(default_factory=Limits)
+
+
+class Stage:
+    """A comparison that is going on.
+
+    Attributes:
+      notes: why a contender is not measured, by its name.
+      versions: what a contender's libraries say, by its name.
+    """
+
+    def __init__(self, comparison: Comparison, bench: Bench) -> None:
+        """Begins without a worker."""
+        self.comparison = comparison
+        self.suite = SUITES[comparison.suite]
+        self.bench = bench
+        self.steps = self.suite.steps or bench.steps
+        self.notes: dict[str, str] = {}
+        self.versions: dict[str, Mapping[str, str]] = {}
+
+    def present(self) -> list[Contender]:
+        """Returns the contenders whose library is there, and notes the others."""
+        missing = self.bench.environments.missing
+        for contender in self.comparison.contenders:
+            if contender.library in missing:
+                self.note(contender.name, f"missing: {missing[contender.library]}")
+        return [contender for contender in self.comparison.contenders if contender.library not in missing]
+
+    def note(self, name: str, why: str) -> None:
+        """Keeps and says why a contender is not measured."""
+        self.notes[name] = why
+        logging.warning("%s: %s: %s", self.comparison.name, name, why)
+
+    def launch(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
+        """Starts a worker without waiting for it; `changes` are further arguments of `workload`.
+
+        Raises:
+          WorkerError: it cannot be started.
+        """
+        content = workload(
+            self.comparison,
+            contender,
+            self.bench.materials,
+            threads=self.bench.threads,
+            needed_steps=(self.bench.rounds + 1) * self.steps + _SPARE_STEPS,
+            **changes,
+        )
+        return self._start_process(contender.library, content, crew)
+
+    def _start_process(self, library: str, content: dict[str, Any], crew: Crew) -> Worker:
+        path = self.bench.materials.write_workload(content)
+        command = self.bench.environments.command(library, path)
+        return crew.start(
+            command, path.with_suffix(".log"), limits=self.bench.limits, environment=variables(library, self.bench.threads)
+        )
+
+    def start(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
+        """Starts a worker and waits until it is ready.
+
+        Raises:
+          WorkerError: it does not become ready.
+        """
+        worker = self.launch(contender, crew, **changes)
+        self.versions[contender.name] = worker.ready().get("versions", {})
+        return worker
+
+    def start_peak(self, crew: Crew) -> Worker:
+        """Starts the worker that measures matrix products, and waits until it is ready.
+
+        Raises:
+          WorkerError: it does not become ready.
+        """
+        worker = self._start_process(PEAK, {"threads": self.bench.threads}, crew)
+        worker.ready()
+        return worker
+
+    def start_all(self, contenders: list[Contender], crew: Crew, batch_sizes: Mapping[str, int]) -> dict[str, Worker]:
+        """Starts a worker for each contender; those that fail are noted."""
+        workers = {}
+        for contender in contenders:
+            try:
+                workers[contender.name] = self.start(contender, crew, batch_size=batch_sizes.get(contender.name))
+            except WorkerError as error:
+                self.note(contender.name, f"failed: {error}")
+        return workers
+
+    def answers_to_check(self, workers: Mapping[str, Worker]) -> dict[str, dict[str, Any]]:
+        """Asks each worker what it makes of the first examples; those that fail are noted."""
+        answers = {}
+        for name, worker in workers.items():
+            try:
+                answers[name] = worker.ask({"check": checks.EXAMPLES})
+            except WorkerError as error:
+                self.note(name, f"failed: {error}")
+        return answers
+
+    def comparable(self, answers: Mapping[str, dict[str, Any]]) -> list[str]:
+        """Returns the contenders that do the same work as our own first one; the others are noted."""
+        reference = self.comparison.contenders[0].name
+        for name, answer in answers.items():
+            why = f"{reference} gave no answer to compare with"
+            if reference in answers:
+                with_loss = self.comparison.size == DEFAULT
+                why = checks.mismatch(answers[reference], answer, with_loss=with_loss) or ""
+            if why:
+                self.note(name, f"not comparable: {why}")
+        return [name for name in answers if name not in self.notes]

@@ -1,0 +1,171 @@
+"""The whole command, from the start of its process to its written results, beside a script that does the same job."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks import PROJECT
+from benchmarks.comparisons import OWN
+from benchmarks.workers import WorkerError
+
+SAMPLE = PROJECT / "data" / "sample" / "MRPC"
+
+_TOLERANCE = 0.02  # of the wall time, that its parts may be off
+_LEARNING_RATE, _EPOCHS, _SEED = 5e-5, 3, 1
+_LOG = "log.txt"
+
+
+@dataclasses.dataclass(frozen=True)
+class Job:
+    """What each contender does: trains on MRPC, evaluates, writes the model and the results.
+
+    Attributes:
+      data: folder of train.tsv and dev.tsv.
+      published: the model as ours reads it.
+      huggingface: the same as the others read it.
+      max_seq_length: longer pairs are cut; a batch is padded to its longest.
+      batch_size: examples of a step.
+    """
+
+    data: Path
+    published: Path
+    huggingface: Path
+    max_seq_length: int
+    batch_size: int
+
+
+class Finished(NamedTuple):
+    """A command that came to its end.
+
+    Attributes:
+      seconds: wall time of its process.
+      accuracy: on dev.
+      parts: where the wall time went, by its own account; empty where it keeps none.
+      versions: of its libraries.
+    """
+
+    seconds: float
+    accuracy: float
+    parts: Mapping[str, float]
+    versions: Mapping[str, str]
+
+
+def own(job: Job, output: Path) -> list[str]:
+    """Returns our command line."""
+    flags = {
+        "task_name": "MRPC",
+        "data_dir": job.data,
+        "vocab_file": job.published / "vocab.txt",
+        "bert_config_file": job.published / "bert_config.json",
+        "init_checkpoint": job.published / "bert_model.ckpt",
+        "max_seq_length": job.max_seq_length,
+        "train_batch_size": job.batch_size,
+        "learning_rate": _LEARNING_RATE,
+        "num_train_epochs": _EPOCHS,
+        "seed": _SEED,
+        "output_dir": output,
+    }
+    switches = ["--adam_bias_correction", "--do_train", "--do_eval"]
+    return [
+        sys.executable,
+        str(PROJECT / "run_classifier.py"),
+        *(f"--{name}={value}" for name, value in flags.items()),
+        *switches,
+    ]
+
+
+def peer(python: str, job: Job, output: Path) -> list[str]:
+    """Returns the command line of transformers' script."""
+    flags = {
+        "task": "MRPC",
+        "data_dir": job.data,
+        "model": job.huggingface,
+        "max_seq_length": job.max_seq_length,
+        "batch_size": job.batch_size,
+        "learning_rate": _LEARNING_RATE,
+        "epochs": _EPOCHS,
+        "seed": _SEED,
+        "output": output / "results.json",
+        "save": output / "model",
+    }
+    script = PROJECT / "benchmarks" / "peers" / "transformers_classifier.py"
+    return [python, str(script), *(f"--{name}={value}" for name, value in flags.items())]
+
+
+def run(library: str, command: Sequence[str], output: Path, *, environment: Mapping[str, str], limit: float) -> Finished:
+    """Runs a command to its end.
+
+    Args:
+      library: whose command it is.
+      command: program and arguments.
+      output: a folder that is not there yet, for what it writes; deleted in the end.
+      environment: its variables.
+      limit: most seconds to wait.
+
+    Raises:
+      WorkerError: it fails, takes too long, leaves no results, or its account is not that of its wall time.
+    """
+    output.mkdir(parents=True)
+    try:
+        return _READ[library](output, _wall_time(command, output / _LOG, environment, limit))
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
+        raise WorkerError(f"left no results that can be read: {error!r}") from error
+    finally:
+        shutil.rmtree(output, ignore_errors=True)  # checkpoints of a gigabyte
+
+
+def _wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:
+    with log.open("wb") as file:
+        began = time.perf_counter()
+        process = subprocess.Popen(command, stdout=file, stderr=file, env=dict(environment), start_new_session=True)
+        try:
+            status = process.wait(limit)
+            seconds = time.perf_counter() - began
+        except subprocess.TimeoutExpired as error:
+            raise WorkerError(f"not done within {limit:g} s") from error
+        finally:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)  # and all that it started
+            process.wait()
+    if status:
+        said = log.read_text(encoding="utf-8", errors="replace").split("\n")
+        last = next((line for line in reversed(said) if line.strip()), "")
+        raise WorkerError(f"ended with status {status}: {last[:200]}")
+    return seconds
+
+
+def _read_own(output: Path, seconds: float) -> Finished:
+    account = json.loads((output / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
+    check_account(account, seconds)
+    accuracy = json.loads((output / "eval_results.json").read_text(encoding="utf-8"))["eval_accuracy"]
+    return Finished(seconds, accuracy, account, {})
+
+
+def _read_peer(output: Path, seconds: float) -> Finished:
+    results = json.loads((output / "results.json").read_text(encoding="utf-8"))
+    return Finished(seconds, results["accuracy"], {}, {"transformers": results["transformers"]})
+
+
+_READ: Mapping[str, Callable[[Path, float], Finished]] = {OWN: _read_own, "transformers": _read_peer}
+
+
+def check_account(parts: Mapping[str, Any], seconds: float) -> None:
+    """Compares the parts that a command gives of its wall time with the time that it took.
+
+    Raises:
+      WorkerError: they are more than 2 % apart.
+    """
+    total = float(sum(parts.values()))
+    if abs(total - seconds) > _TOLERANCE * seconds:
+        raise WorkerError(f"its account adds up to {total:.1f} s of {seconds:.1f} s of wall time")

@@ -1,0 +1,213 @@
+"""This package as a contender of the benchmark: python -m benchmarks.worker WORKLOAD.json
+
+Speaks the protocol of `benchmarks.peers.protocol`. What is measured is what the classifier command runs: the same
+input functions, hooks and graphs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import shutil
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+
+from bert_tf.runtime import collector, noise
+
+collector.collect_rarely()
+noise.quiet_before_import()
+noise.quiet_python()
+
+import tensorflow as tf
+
+from benchmarks.peers import protocol
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.commands import classifier_flags, speed
+from bert_tf.config import BertConfig
+from bert_tf.estimator import run
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.update import LOSS, Optimization
+from bert_tf.features import sentences
+from bert_tf.features.long_text import TRUNCATE
+from bert_tf.features.spec import SentenceFeatures
+from bert_tf.inputs import cache
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.runtime.machine import set_up
+from bert_tf.tasks.base import CLASSIFICATION, HeadSpec
+from bert_tf.tasks.scores import losses
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+tf1 = tf.compat.v1
+
+_WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_length": True}}
+_ALONE = {"strategy": "one_device", "precision": "float32"}  # as the others, whatever there is; PyTorch has no TF32 by default
+_NEVER = 10**9
+
+
+class _Contender:
+    """A workload, loaded."""
+
+    def __init__(self, workload: SimpleNamespace) -> None:
+        self.workload = workload
+        given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
+        lines = [f"--{name}={value}" for name, value in given.items()]
+        settings = classifier_flags.parse(["benchmark", "--task_name=MRPC", *lines])
+        self.speed = settings.speed
+        speed.set_up(self.speed)
+        self.machine = set_up(settings.devices, environment={}, xla=self.speed.xla)
+        self.folder = Path(workload.checkpoint)
+        self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
+        self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
+        self.lower_case = casing.find(self.vocabulary).lower_case
+        self.texts = protocol.read_texts(workload.texts)
+        self.plan: RestorePlan | None = None
+        if not workload.random_weights:
+            reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))
+            self.plan = plan_restore(reader, self.config, CLASSIFICATION_VARIABLES)
+
+    @functools.cached_property
+    def features(self) -> SentenceFeatures:
+        return self.build_features()
+
+    def build_features(self, count: int | None = None) -> SentenceFeatures:
+        """Returns the features of all texts, or of the first ones, with a new tokenizer."""
+        texts = zip(self.texts.first, self.texts.second or itertools.repeat(None))
+        return sentences.build(
+            itertools.islice(texts, count),
+            np.array(self.texts.labels[:count], np.int32),
+            WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case),
+            max_seq_length=self.workload.max_seq_length,
+        )
+
+    def model(self, optimization: Optimization | None = None) -> Model:
+        return Model(
+            self.config,
+            HeadSpec(self.workload.num_labels),
+            execution=speed.execution(self.speed),
+            dropout=getattr(self.workload, "dropout", None) != 0.0,
+            seed=self.workload.seed,
+            optimization=optimization,
+            restore=self.plan if optimization else None,
+        )
+
+    def check(self, count: int) -> protocol.Reply:
+        """Answers "check"; the loss is None where there is none to compare: no model, or random weights."""
+        few = self.build_features(count)
+        ids = [row.tolist() for row in np.split(few.token_ids, np.cumsum(few.lengths)[:-1])]
+        if self.workload.suite == "features" or self.plan is None:
+            return {"ids": ids, "loss": None}
+        with self.loaded() as engine:
+            return {"ids": ids, "loss": float(np.mean(losses(CLASSIFICATION, engine.logits(few), few.label_ids)))}
+
+    @contextlib.contextmanager
+    def loaded(self) -> Iterator[Forward]:
+        """The graph without training, with the pretrained weights and the head that all contenders have."""
+        with contextlib.closing(Forward(self.model(), self.machine)) as engine:
+            engine.load(str(self.folder / CHECKPOINT_NAME))
+            yield engine
+
+
+class _PiecesHook(tf1.train.SessionRunHook):
+    """Trains in pieces, as the orchestrator asks."""
+
+    def __init__(self, pieces: protocol.Pieces, batch_size: int) -> None:
+        self._pieces = pieces
+        self._batch_size = batch_size
+
+    def after_create_session(self, session: tf1.Session, coord: object) -> None:
+        del session, coord
+        self._pieces.wait()
+
+    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
+        return tf1.train.SessionRunArgs(run_context.session.graph.get_tensor_by_name(f"{LOSS}:0"))
+
+    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
+        del run_context
+        self._pieces.stepped(self._batch_size, lambda: float(run_values.results))
+
+
+def train(contender: _Contender, channel: protocol.Channel) -> None:
+    """Serves the suites "train" and "start"."""
+    workload, features = contender.workload, contender.features
+    epochs = (workload.total_steps + 0.5) * workload.batch_size / len(features)
+    schedule = Schedule(len(features), workload.batch_size, epochs)
+    optimization = Optimization(
+        learning_rate=workload.learning_rate,
+        warmup_steps=workload.warmup_steps,
+        total_steps=schedule.steps,
+        defer_embeddings=contender.speed.defer_embeddings,
+        adamw=AdamWConfig(bias_correction=True, fused=contender.speed.fused_adam),  # as torch's AdamW
+    )
+    batching = speed.batching(contender.speed, workload.max_seq_length)
+    training = run.Training(schedule, _NEVER, batching=batching)
+    hook = _PiecesHook(protocol.Pieces(channel, workload, contender.check), workload.batch_size)
+    estimator = run.make_estimator(contender.model(optimization), Path(workload.scratch) / "run", contender.machine)
+    run.train(estimator, features, training, seed=workload.seed, hooks=[hook])
+
+
+def predict(contender: _Contender, channel: protocol.Channel) -> None:
+    """Serves the suite "predict"; each pass builds its graph and reads its checkpoint, as the command does."""
+    workload, features = contender.workload, contender.features
+    batching = speed.batching(contender.speed, workload.max_seq_length)
+
+    def passes(count: int) -> protocol.Reply:
+        began = time.perf_counter()
+        for _ in range(count):
+            with contender.loaded() as engine:
+                engine.logits(features, batch_size=workload.batch_size, batching=batching)
+        return protocol.measured(time.perf_counter() - began, count * len(features))
+
+    channel.serve({"check": contender.check, "run": passes})
+
+
+def build_features(contender: _Contender, channel: protocol.Channel) -> None:
+    """Serves the suite "features": from texts to the cache file."""
+    workload = contender.workload
+    folder = Path(workload.scratch) / "features"
+    key = cache.CacheKey(
+        task="benchmark",
+        split="texts",
+        labels=(),
+        kind=CLASSIFICATION,
+        examples="",
+        vocabulary=contender.vocabulary.fingerprint,
+        lower_case=contender.lower_case,
+        max_seq_length=workload.max_seq_length,
+        long_text=TRUNCATE,
+    )
+
+    def passes(count: int) -> protocol.Reply:
+        began = time.perf_counter()
+        for _ in range(count):
+            shutil.rmtree(folder, ignore_errors=True)
+            cache.load_or_build(folder, key, contender.build_features)
+        return protocol.measured(time.perf_counter() - began, count * len(contender.texts.first))
+
+    channel.serve({"check": contender.check, "run": passes})
+
+
+_SUITES = {"train": train, "start": train, "predict": predict, "features": build_features}
+
+
+def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:
+    """Loads a workload and serves its suite."""
+    contender = _Contender(workload)
+    if workload.suite != "start":
+        channel.ready({"tensorflow": tf.__version__, "python": sys.version.split()[0]})
+    _SUITES[workload.suite](contender, channel)
+
+
+if __name__ == "__main__":
+    protocol.run_worker(work)

@@ -1,0 +1,205 @@
+"""Worker processes that speak JSON lines, with time limits; whatever goes wrong with one is one line.
+
+A worker is started with a file that says what to do. It answers one line to each line that it is sent, and waits in
+between without using the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, cast
+
+from bert_tf import documents
+from bert_tf.errors import BertError
+
+_BLOCK = 1 << 16
+_LAST_WORDS = 8192  # bytes of a log in which the reason of a death is looked for
+_LONGEST_REASON = 200  # characters
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """Most seconds to wait for an answer."""
+
+    ready: float = 900.0
+    answer: float = 3600.0
+    quit: float = 15.0
+
+
+class WorkerError(BertError):
+    """A worker died, was silent for too long, or says that it cannot."""
+
+
+class Worker:
+    """One process.
+
+    Attributes:
+      started: `time.perf_counter` just before the process was made.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None):
+        """Starts the process.
+
+        Args:
+          command: program and arguments.
+          log: takes what it writes to the standard error.
+          limits: how long to wait for it.
+          environment: its variables; None for our own.
+
+        Raises:
+          WorkerError: the program cannot be started.
+        """
+        self._log = log
+        self._limits = limits
+        self._unread = b""
+        self._ended = ""  # why nothing more is to be expected
+        self.started = time.perf_counter()
+        try:
+            with log.open("wb") as errors:
+                # A session of its own: Ctrl-C reaches us alone, and what the worker starts can be ended with it.
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    env=None if environment is None else dict(environment),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            raise WorkerError(f"{command[0]} cannot be started: {error.strerror}") from error
+
+    def ready(self) -> dict[str, Any]:
+        """Returns the first line: what the worker says when everything is loaded.
+
+        Raises:
+          WorkerError: as `ask`.
+        """
+        return self._receive(self._limits.ready)
+
+    def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Sends one line and returns the answer.
+
+        Raises:
+          WorkerError: the worker is dead, silent, not understandable, or says that it cannot.
+        """
+        if self._ended:
+            raise WorkerError(self._ended)
+        with contextlib.suppress(OSError):  # a dead worker is reported by what is read
+            pipe = cast(BinaryIO, self._process.stdin)
+            pipe.write(documents.to_json(request).encode() + b"\n")
+            pipe.flush()
+        return self._receive(self._limits.answer)
+
+    def close(self) -> None:
+        """Asks the worker to end, and ends it and all that it started where it does not."""
+        if self._ended:
+            return
+        pipe = cast(BinaryIO, self._process.stdin)
+        with contextlib.suppress(OSError):
+            pipe.write(b'{"quit": 1}\n')
+            pipe.flush()
+        with contextlib.suppress(OSError):
+            pipe.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(self._limits.quit)
+        self.kill()
+
+    def kill(self, reason: str = "ended") -> None:
+        """Ends the worker and all that it started, at once.
+
+        Args:
+          reason: why; what is said where it is asked again.
+        """
+        if self._ended:
+            return
+        self._ended = reason
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            with contextlib.suppress(OSError):
+                cast(BinaryIO, pipe).close()
+
+    def _receive(self, limit: float) -> dict[str, Any]:
+        """Returns the next answer; a worker that does not give one is ended, for no one knows what it would say next."""
+        try:
+            return _understood(self._read_line(limit))
+        except WorkerError as error:
+            self.kill(str(error))
+            raise
+
+    def _read_line(self, limit: float) -> bytes:
+        descriptor = cast(BinaryIO, self._process.stdout).fileno()
+        end = time.perf_counter() + limit
+        while b"\n" not in self._unread:
+            readable, _, _ = select.select([descriptor], [], [], max(0.0, end - time.perf_counter()))
+            if not readable:
+                raise WorkerError(f"no answer within {limit:g} s")
+            block = os.read(descriptor, _BLOCK)
+            if not block:
+                raise WorkerError(self._how_it_ended())
+            self._unread += block
+        line, self._unread = self._unread.split(b"\n", 1)
+        return line
+
+    def _how_it_ended(self) -> str:
+        try:
+            status = self._process.wait(self._limits.quit)
+        except subprocess.TimeoutExpired:
+            return "closed its output without an answer"
+        how = f"ended with status {status}" if status >= 0 else f"killed by {signal.Signals(-status).name}"
+        with self._log.open("rb") as file:
+            file.seek(max(0, self._log.stat().st_size - _LAST_WORDS))
+            lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
+        return f"{how}: {lines[-1][:_LONGEST_REASON]}" if lines else how
+
+
+def _understood(line: bytes) -> dict[str, Any]:
+    try:
+        answer = json.loads(line)
+    except ValueError:
+        answer = None
+    if not isinstance(answer, dict):
+        said = line[:_LONGEST_REASON].decode(errors="replace")
+        raise WorkerError(f"answered with something that is not a JSON object: {said!r}")
+    if "error" in answer:
+        raise WorkerError(" ".join(str(answer["error"]).split())[:_LONGEST_REASON])
+    return answer
+
+
+class Crew:
+    """All workers of a comparison; leaving the block ends them, whatever happened in it."""
+
+    def __init__(self) -> None:
+        """Begins without a worker."""
+        self._workers: list[Worker] = []
+
+    def __enter__(self) -> Crew:
+        """Returns itself."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        """Ends every worker: with a word after a whole block, at once after an exception."""
+        for worker in self._workers:
+            if kind is None:
+                worker.close()
+            else:
+                worker.kill()
+
+    def start(
+        self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None
+    ) -> Worker:
+        """Starts a worker; arguments and errors as `Worker`."""
+        worker = Worker(command, log, limits=limits, environment=environment)
+        self._workers.append(worker)
+        return worker

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.comparisons import OWN, PEAK
+from benchmarks.environments import Environments
+from benchmarks.materials import Materials, Source
+from benchmarks.stage import Bench
+from benchmarks.workers import Limits
+from bert_tf.config import BertConfig
+from bert_tf.tasks.registry import get_task
+from bert_tf.tokenization.vocabulary import Vocabulary
+from tests.tiny import TinyProject, write_project
+
+FAKE = (sys.executable, "-S", str(Path(__file__).with_name("fake_worker.py")))
+
+
+@pytest.fixture(scope="session")
+def project(tmp_path_factory) -> TinyProject:
+    return write_project(tmp_path_factory.mktemp("benchmark") / "project")
+
+
+@pytest.fixture
+def materials(project, tmp_path) -> Materials:
+    source = Source(
+        get_task("MRPC"),
+        project.data_dir,
+        BertConfig.from_json_file(project.bert_config_file),
+        Vocabulary.from_file(project.vocab_file),
+        project.init_checkpoint,
+    )
+    folder = tmp_path / "scratch"
+    folder.mkdir()
+    return Materials(folder, source)
+
+
+@pytest.fixture
+def bench(materials) -> Bench:
+    """Everything is done by fake workers, and keras_hub is not installed."""
+    environments = Environments(dict.fromkeys((OWN, PEAK, "transformers"), FAKE), {"keras_hub": "not here"})
+    return Bench(materials, environments, rounds=3, steps=4, threads=1, limits=Limits(ready=5, answer=5, quit=2))

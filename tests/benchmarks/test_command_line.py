@@ -1,0 +1,109 @@
+"""The benchmark's command line, up to the first worker."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from benchmarks import command_line, session
+from bert_tf.errors import FlagError
+from tests.tiny import write_project
+
+
+def parse(*arguments: str) -> command_line.Settings:
+    settings = command_line.parse(["benchmark", *arguments])
+    assert settings is not None
+    return settings
+
+
+def test_defaults():
+    settings = parse()
+    assert settings.suites == ("features", "train", "predict", "start", "memory")
+    assert settings.sizes == ("default", "base")
+    assert (settings.peers, settings.rounds, settings.steps, settings.threads) == (False, 5, 20, 2)
+    assert settings.output_dir == "benchmarks"
+
+
+def test_named_interpreters():
+    assert parse(f"--peer_python=transformers={sys.executable}").peer_python == {"transformers": sys.executable}
+
+
+@pytest.mark.parametrize(
+    ("argument", "message"),
+    [
+        ("--suites=trains", "--suites: unknown suite 'trains'; did you mean train?"),
+        ("--suites=,", "--suites: name at least one of"),
+        ("--sizes=large", "--sizes: unknown size 'large'"),
+        ("--rounds=0", "rounds"),
+        ("--peer_python=torch=/x", "--peer_python: unknown peer 'torch'"),
+        ("--peer_python=keras_hub", "'keras_hub': no such interpreter; write keras_hub=/path/to/bin/python"),
+        ("--colour=blue", "--help lists all flags"),
+        ("train", "unexpected argument 'train'"),
+    ],
+)
+def test_an_unusable_flag_is_one_line(argument, message, capsys):
+    with pytest.raises(FlagError) as caught:
+        parse(argument)
+    assert message in str(caught.value)
+    assert command_line.main(["benchmark", argument]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize("row", command_line.FLAGS, ids=lambda row: row.name)
+def test_an_empty_flag_is_a_mistake(row):
+    with pytest.raises(FlagError, match=f"^--{row.name} is empty"):
+        parse(f"--{row.name}=")
+
+
+def test_help_names_every_flag_without_tensorflow():
+    code = "import sys; from benchmarks import command_line as b; b.main(['b', '--help']); print('tensorflow' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert all(row.name in done.stdout for row in command_line.FLAGS)
+    assert done.stdout.splitlines()[-1] == "False"
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch):
+    project = write_project(tmp_path / "project")
+    monkeypatch.setenv("BERT_BASE_DIR", str(tmp_path / "project" / "model"))
+    return project
+
+
+def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch, capsys):
+    def run(comparisons, bench, output_dir, *, command, data):
+        assert [comparison.name for comparison in comparisons] == ["train", "train-128"]
+        assert (bench.rounds, bench.environments.missing.keys()) == (2, {"transformers", "keras_hub", "model_garden"})
+        assert data == f"{project.data_dir}; weights: $BERT_BASE_DIR"
+        (output_dir / "results.md").write_text(command)
+
+    monkeypatch.setattr(session, "run", run)
+    arguments = [
+        "--suites=train",
+        "--sizes=default",
+        "--rounds=2",
+        f"--data_dir={project.data_dir}",
+        f"--output_dir={tmp_path}",
+    ]
+    assert command_line.main(["benchmark", *arguments]) == 0
+    assert capsys.readouterr().out.startswith("python -m bert_tf benchmark --suites=train --sizes=default")
+
+
+def test_a_missing_folder_of_data_is_one_line(tmp_path, capsys):
+    assert command_line.main(["benchmark", "--data_dir=/no/such", f"--output_dir={tmp_path}"]) == 2
+    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"
+
+
+def test_suites_that_no_size_has(tmp_path, capsys):
+    assert command_line.main(["benchmark", "--suites=memory", "--sizes=default", f"--output_dir={tmp_path}"]) == 2
+    assert "no comparison of these --suites has one of these --sizes" in capsys.readouterr().err
+
+
+def test_an_interrupt_ends_in_one_line(project, tmp_path, monkeypatch, capsys):
+    def run(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(session, "run", run)
+    assert command_line.main(["benchmark", f"--data_dir={project.data_dir}", f"--output_dir={tmp_path}"]) == 130
+    assert capsys.readouterr().err.splitlines()[-1].startswith("error: stopped; the output folder holds")

@@ -1,0 +1,219 @@
+"""Comparisons carried out by fake workers, and what is made of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from benchmarks import report, results, session
+from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
+
+OURS = Contender("bert_tf")
+ROW = Comparison(
+    "fake",
+    "Training",
+    "train",
+    contenders=(OURS, Contender("theirs", "transformers")),
+    baselines=("theirs", "bert_tf"),
+    batch_size=10,
+)
+
+
+def with_ways(*ways: str, **changes) -> Comparison:
+    """A comparison of ours with others that behave in these ways."""
+    others = tuple(Contender(way, "transformers", way=way) for way in ways)
+    return dataclasses.replace(ROW, contenders=(OURS, *others), baselines=("bert_tf",), **changes)
+
+
+def rows(comparison, bench):
+    return {row["contender"]: row for row in results.compare(comparison, bench)["rows"]}
+
+
+def test_rates_and_ratios_to_the_baseline(bench):
+    found = rows(ROW, bench)
+    assert found["bert_tf"]["samples"] == [20.0] * 3  # the fake says: ten examples a step, ours twice as fast
+    assert found["bert_tf"]["ratio"]["median"] == 2.0
+    assert found["theirs"]["ratio"]["median"] == 1.0
+    assert found["theirs"]["versions"] == {"fake": "1.0"}
+
+
+def test_share_of_the_peak(bench):
+    row = rows(ROW, bench)["bert_tf"]
+    assert row["share_of_peak"]["median"] == pytest.approx(20.0 * row["flops_per_example"] / 50e9)
+
+
+@pytest.mark.parametrize(
+    ("way", "status"),
+    [
+        ("other ids", "not comparable: token ids of example 0 are 3 (101, 100, 102), not 3 (101, 7, 102)"),
+        ("other loss", "not comparable: loss before training is 0.9, not 0.7"),
+        ("dies early", "failed: ended with status 3: RuntimeError: out of luck"),
+        ("dies late", "failed: killed by SIGABRT: hello"),
+    ],
+)
+def test_who_cannot_be_measured_has_a_reason_and_no_figures(way, status, bench):
+    found = rows(with_ways("dynamic", way), bench)
+    assert found[way]["status"] == status
+    assert "samples" not in found[way]
+    assert found["dynamic"]["status"] == "measured"
+
+
+def test_random_weights_are_compared_by_ids_alone(bench):
+    found = rows(with_ways("other ids", "other loss", size="mini"), bench)
+    assert found["other loss"]["status"] == "measured"
+    assert found["other ids"]["status"].startswith("not comparable")
+
+
+def test_nothing_is_believed_without_our_own_answer(bench):
+    row = dataclasses.replace(ROW, contenders=(dataclasses.replace(OURS, way="cannot"), ROW.contenders[1]))
+    found = rows(row, bench)
+    assert found["bert_tf"]["status"] == "failed: no such way: try another"
+    assert found["theirs"]["status"] == "not comparable: bert_tf gave no answer to compare with"
+
+
+def test_a_missing_library_is_a_row(bench):
+    row = dataclasses.replace(ROW, contenders=(*ROW.contenders, Contender("keras", "keras_hub")))
+    assert rows(row, bench)["keras"]["status"] == "missing: not here"
+
+
+def test_the_next_baseline_is_taken_where_the_first_is_not_measured(bench):
+    row = dataclasses.replace(ROW, contenders=(OURS, Contender("theirs", "keras_hub")))
+    assert results.compare(row, bench)["baseline"] == "bert_tf"
+
+
+def test_each_takes_its_best_batch_size(bench):
+    row = dataclasses.replace(ROW, suite="predict", try_batch_sizes=(8, 16, 32))
+    assert {row["batch_size"] for row in rows(row, bench).values()} == {16}
+
+
+def test_start_is_timed_by_fresh_processes(bench):
+    row = dataclasses.replace(ROW, suite="start")
+    found = rows(row, bench)["bert_tf"]
+    assert len(found["samples"]) == 3
+    assert 0.0 < found["lowest"] < found["highest"] < 5.0
+
+
+def test_memory_is_that_of_fresh_processes(bench):
+    assert rows(dataclasses.replace(ROW, suite="memory"), bench)["bert_tf"]["samples"] == [110.0] * 3
+
+
+def test_fresh_processes_are_checked_too(bench):
+    found = rows(with_ways("other ids", suite="memory"), bench)
+    assert found["other ids"]["status"].startswith("not comparable")
+
+
+def test_contenders_of_different_sizes_are_not_checked(bench):
+    found = rows(with_ways("other ids", suite="scaling"), bench)
+    assert found["other ids"]["status"] == "measured"
+
+
+def test_curves_are_losses_of_single_steps(bench):
+    row = dataclasses.replace(ROW, suite="curves")
+    found = rows(row, bench)["bert_tf"]
+    assert len(found["samples"]) == 50
+    assert found["samples"][:2] == [pytest.approx(0.699), pytest.approx(0.698)]
+
+
+def verdict(requirement, bench, monkeypatch, **changes):
+    row = dataclasses.replace(ROW, requirements=(requirement,), **changes)
+    monkeypatch.setattr(results, "COMPARISONS", (row,))
+    [found] = results.judge([results.compare(row, bench)])
+    return found
+
+
+def test_a_requirement_is_held_or_missed(bench, monkeypatch):
+    found = verdict(Requirement("speed", "bert_tf", 1.8, against="theirs"), bench, monkeypatch)
+    assert (found["median"], found["held"], found["required"]) == (2.0, True, "at least 1.8")
+    assert verdict(Requirement("speed", "bert_tf", 2.1, against="theirs"), bench, monkeypatch)["held"] is False
+
+
+def test_less_may_be_better(bench, monkeypatch):
+    memory = Requirement("memory", "bert_tf", 1.0, against="theirs", at_least=False)
+    found = verdict(memory, bench, monkeypatch, suite="memory")
+    assert (found["median"], found["held"], found["required"]) == (1.0, True, "at most 1")
+
+
+def test_the_largest_difference_of_curves(bench, monkeypatch):
+    requirement = Requirement("losses", "bert_tf", 1e-4, kind="difference", at_least=False)
+    assert verdict(requirement, bench, monkeypatch, suite="curves")["median"] == 0.0
+
+
+def test_a_share_is_held_against_its_bound(bench, monkeypatch):
+    assert verdict(Requirement("share", "bert_tf", 0.7, kind="share"), bench, monkeypatch)["held"] is False
+
+
+def test_what_was_not_measured_is_neither_held_nor_missed(bench, monkeypatch):
+    contenders = (OURS, Contender("theirs", "keras_hub"))
+    found = verdict(Requirement("speed", "bert_tf", 1.8, against="theirs"), bench, monkeypatch, contenders=contenders)
+    assert (found["held"], found["note"]) == (None, "theirs: missing: not here")
+
+
+def test_every_requirement_of_the_table_is_listed():
+    verdicts = results.judge([])
+    assert len(verdicts) == sum(len(row.requirements) for row in COMPARISONS)
+    assert {found["note"] for found in verdicts} == {"not asked for"}
+
+
+def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
+    memory = dataclasses.replace(with_ways("dynamic", suite="memory", size="mini"), name="fake memory")
+    comparisons = (with_ways("dynamic", "other ids"), memory)
+    session.run(comparisons, bench, tmp_path / "out", command="python -m bert_tf benchmark", data="some | texts")
+    written = json.loads((tmp_path / "out" / "results.json").read_text())
+    assert written["finished"] is True
+    assert written["machine"]["cores"] >= 1
+    text = (tmp_path / "out" / "results.md").read_text()
+    for part in (
+        "    python -m bert_tf benchmark\n",
+        "fake 1.0",
+        "## Required",
+        "| other ids |",
+        "not comparable",
+        "50 GFLOP/s",
+    ):
+        assert part in text
+    assert "not finished" not in text
+
+
+def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeypatch):
+    original = results.compare
+
+    def compare(comparison, bench):
+        if comparison.name == "second":
+            raise KeyboardInterrupt
+        return original(comparison, bench)
+
+    monkeypatch.setattr(results, "compare", compare)
+    second = dataclasses.replace(ROW, name="second")
+    with pytest.raises(KeyboardInterrupt):
+        session.run((ROW, second), bench, tmp_path, command="c", data="d")
+    written = json.loads((tmp_path / "results.json").read_text())
+    assert ([found["name"] for found in written["comparisons"]], written["finished"]) == (["fake"], False)
+    assert "not finished" in report.to_markdown(written)
+
+
+def test_a_later_run_keeps_what_it_does_not_measure_again(bench, tmp_path):
+    second = dataclasses.replace(ROW, name="second")
+    session.run((ROW, second), bench, tmp_path, command="first command", data="d")
+    session.run((second,), bench, tmp_path, command="second command", data="d")
+    written = json.loads((tmp_path / "results.json").read_text())
+    commands = {found["name"]: found["measured"]["command"] for found in written["comparisons"]}
+    assert commands == {"fake": "first command", "second": "second command"}
+
+
+def test_figures_of_another_machine_are_not_kept(bench, tmp_path):
+    session.run((ROW,), bench, tmp_path, command="c", data="d")
+    path = tmp_path / "results.json"
+    written = json.loads(path.read_text())
+    written["machine"]["cpu"] = "another"
+    path.write_text(json.dumps(written))
+    second = dataclasses.replace(ROW, name="second")
+    found = session.run((second,), bench, tmp_path, command="c", data="d")
+    assert [comparison["name"] for comparison in found["comparisons"]] == ["second"]
+
+
+def test_a_damaged_file_of_results_is_replaced(bench, tmp_path):
+    (tmp_path / "results.json").write_text("{")
+    found = session.run((ROW,), bench, tmp_path, command="c", data="d")
+    assert [comparison["name"] for comparison in found["comparisons"]] == ["fake"]

@@ -1,0 +1,120 @@
+"""Whole commands beside each other: how they are started, what is read of them, and what their accounts are held to."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+
+import pytest
+
+from benchmarks import report, results, whole_command
+from benchmarks.comparisons import COMPARISONS, OWN
+from benchmarks.workers import WorkerError
+from bert_tf.commands import classifier_flags
+
+(SAMPLE,) = (row for row in COMPARISONS if row.name == "command-sample")
+
+
+@pytest.fixture
+def job(tmp_path):
+    return whole_command.Job(tmp_path / "data", tmp_path / "published", tmp_path / "huggingface", 64, 12)
+
+
+def run(library, code, folder, limit=30):
+    return whole_command.run(library, [sys.executable, "-c", code], folder / "output", environment={}, limit=limit)
+
+
+def leaves(folder, **files):
+    """Returns a program that writes JSON files, and takes a tenth of a second at least."""
+    lines = [f"open({str(folder / 'output' / name)!r}, 'w').write({json.dumps(content)!r})" for name, content in files.items()]
+    return "; ".join(["import time", "time.sleep(0.1)", *lines])
+
+
+def test_both_are_told_the_same(job, tmp_path):
+    ours = classifier_flags.parse(whole_command.own(job, tmp_path)[1:])
+    theirs = dict(argument[2:].split("=") for argument in whole_command.peer("python", job, tmp_path)[2:])
+    assert theirs.keys() >= {"task", "output", "save"}
+    told = [
+        *(ours.data.data_dir, ours.data.max_seq_length, ours.train.train_batch_size, ours.train.learning_rate),
+        *(ours.train.num_train_epochs, ours.train.seed),
+    ]
+    names = ("data_dir", "max_seq_length", "batch_size", "learning_rate", "epochs", "seed")
+    assert told == [type(mine)(theirs[name]) for mine, name in zip(told, names)]
+    assert (ours.job.do_train, ours.job.do_eval, ours.train.adam_bias_correction) == (True, True, True)
+    assert ours.model.init_checkpoint == str(job.published / "bert_model.ckpt")
+    assert theirs["model"] == str(job.huggingface)
+
+
+def test_a_peer_is_timed_from_outside(tmp_path):
+    code = leaves(tmp_path, **{"results.json": {"accuracy": 0.75, "transformers": "5"}})
+    done = run("transformers", code, tmp_path)
+    assert done.seconds >= 0.1
+    assert (done.accuracy, done.parts, done.versions) == (0.75, {}, {"transformers": "5"})
+    assert not (tmp_path / "output").exists()
+
+
+def test_an_account_that_is_not_that_of_the_wall_time_is_refused(tmp_path):
+    files = {"timing.json": {"wall": {"parts": {"steps": 0.05}}}, "eval_results.json": {"eval_accuracy": 0.5}}
+    with pytest.raises(WorkerError, match=r"its account adds up to 0\.1 s of \d+\.\d s of wall time"):
+        run(OWN, leaves(tmp_path, **files), tmp_path)
+
+
+@pytest.mark.parametrize(("parts", "fits"), [((60, 39), True), ((60, 42), True), ((60, 37), False), ((60, 43), False)])
+def test_two_hundredths_are_let_pass(parts, fits):
+    account = dict(zip(("steps", "saves"), parts))
+    if fits:
+        whole_command.check_account(account, 100.0)
+    else:
+        with pytest.raises(WorkerError):
+            whole_command.check_account(account, 100.0)
+
+
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("raise SystemExit('out of luck')", "ended with status 1: out of luck"),
+        ("pass", "left no results that can be read: FileNotFoundError"),
+        ("import time; time.sleep(60)", "not done within 0.5 s"),
+    ],
+)
+def test_why_a_command_cannot_be_measured(tmp_path, code, message):
+    with pytest.raises(WorkerError) as caught:
+        run("transformers", code, tmp_path, limit=0.5 if "sleep" in code else 30)
+    assert message in str(caught.value)
+
+
+@pytest.fixture
+def compared(bench, monkeypatch):
+    """The comparison on the sample, of commands that take 10, 12 and 11 s for ours, twice that for the other."""
+
+    def run(library, line, *_, **__):
+        assert "data/sample/MRPC" in " ".join(line)
+        seconds = next(times[library])
+        parts = {"start": 2.0, "steps": seconds - 2.0} if library == OWN else {}
+        return whole_command.Finished(seconds, seconds / 100, parts, {})
+
+    times = {OWN: iter((10.0, 12.0, 11.0)), "transformers": iter((20.0, 24.0, 22.0))}
+    monkeypatch.setattr(whole_command, "run", run)
+    return results.compare(SAMPLE, bench)
+
+
+def test_every_run_counts(compared):
+    ours, theirs = compared["rows"]
+    assert (ours["samples"], ours["ratio"]["median"], ours["accuracy"]) == ([10.0, 12.0, 11.0], 0.5, 0.11)
+    assert ours["parts"] == {"start": 2.0, "steps": 9.0}
+    assert theirs["parts"] == {}
+
+
+def test_the_report_says_where_our_wall_time_went(compared):
+    text = report._comparison({**compared, "measured": {"command": "c", "date": "d", "commit": "e"}})
+    assert "| bert_tf | 12 | 11 (10 to 12) | 0.5 | 0.110 |" in text
+    assert "| steps | 9.0 | 81.8% |" in text
+    assert text.count("Where the wall time of") == 1
+
+
+def test_mrpc_is_left_out_where_there_is_only_the_sample(bench, monkeypatch):
+    (row,) = (row for row in COMPARISONS if row.name == "command")
+    monkeypatch.setattr(whole_command, "SAMPLE", bench.materials.data.resolve())
+    found = results.compare(dataclasses.replace(row), bench)["rows"]
+    assert {row["status"] for row in found} == {"needs the data of MRPC: --data_dir"}
