@@ -8,16 +8,14 @@ import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from benchmarks import texts, weights
 from benchmarks.comparisons import OWN, SUITES, Comparison, Contender
 from benchmarks.sizes import DEFAULT, SIZES
 from bert_tf import documents
 from bert_tf.config import BertConfig
-from bert_tf.features import sentences
-from bert_tf.features.spec import IntArray
-from bert_tf.tasks.base import SentenceExample, Task
+from bert_tf.features.columns import IntArray
+from bert_tf.tasks.base import Limits, Task
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -64,7 +62,7 @@ class Materials:
     @property
     def num_labels(self) -> int:
         """Classes of the task."""
-        return self._source.task.head.num_labels
+        return self._source.task.family.head.num_labels
 
     @property
     def data(self) -> Path:
@@ -94,18 +92,14 @@ class Materials:
     def _write_texts(self, kind: str, first: int | None = None) -> Path:
         """Returns the file of a row of `texts.TEXTS`, or of its first examples."""
         path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}.jsonl"
-        texts.write(path, self.examples(kind)[:first], self._source.task.labels)
+        texts.write(path, self.examples(kind)[:first], self._source.task.family.labels)
         return path
 
     def _measure_lengths(self, kind: str, max_seq_length: int) -> IntArray:
         """Returns the [N] numbers of tokens."""
-        examples = self.examples(kind)
-        return sentences.build(
-            ((example.text_a, example.text_b) for example in examples),
-            np.zeros(len(examples), np.int32),
-            WordPieceTokenizer(self._source.vocabulary, lower_case=casing.find(self._source.vocabulary).lower_case),
-            max_seq_length=max_seq_length,
-        ).lengths
+        vocabulary = self._source.vocabulary
+        tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
+        return self._source.task.family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
 
     def _read_entries(self, size: str) -> dict[str, weights.Array]:
         return weights.read(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}

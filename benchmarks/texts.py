@@ -8,8 +8,9 @@ from pathlib import Path
 
 from benchmarks.checks import EXAMPLES
 from bert_tf import documents
-from bert_tf.tasks.base import DEV, TEST, TRAIN, SentenceExample, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Task
 from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.sentence.example import SentenceExample
 
 _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows
@@ -40,7 +41,7 @@ def _filled(task: Task, folder: Path) -> list[SentenceExample]:
     starts = [number * 97 % len(words) for number in range(_FILLED_EXAMPLES)]
     endless = words * (_FILLED_WORDS // len(words) + 2)
     return [
-        SentenceExample(str(number), " ".join(endless[start : start + _FILLED_WORDS]), label=task.labels[number % 2])
+        SentenceExample(str(number), " ".join(endless[start : start + _FILLED_WORDS]), label=task.family.labels[number % 2])
         for number, start in enumerate(starts)
     ]
 

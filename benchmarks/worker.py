@@ -36,15 +36,16 @@ from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import LOSS, Optimization
 from bert_tf.features import sentences
+from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE
-from bert_tf.features.spec import SentenceFeatures
+from bert_tf.fields import Field
+from bert_tf.head_spec import CLASSIFICATION, HeadSpec
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.modeling.heads import CLASSIFICATION_VARIABLES
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.machine import set_up
-from bert_tf.tasks.base import CLASSIFICATION, HeadSpec
-from bert_tf.tasks.scores import losses
+from bert_tf.tasks.sentence.scores import losses
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -54,6 +55,7 @@ tf1 = tf.compat.v1
 _WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_length": True}}
 _ALONE = {"strategy": "one_device", "precision": "float32"}  # as the others, whatever there is; PyTorch has no TF32 by default
 _NEVER = 10**9
+_LABEL = Field("label_ids")
 
 
 class _Contender:
@@ -72,21 +74,22 @@ class _Contender:
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
         self.lower_case = casing.find(self.vocabulary).lower_case
         self.texts = protocol.read_texts(workload.texts)
+        self.head = HeadSpec(workload.num_labels)
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
             reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))
-            self.plan = plan_restore(reader, self.config, CLASSIFICATION_VARIABLES)
+            self.plan = plan_restore(reader, self.config, tuple(heads.of(self.head).variables(self.config)))
 
     @functools.cached_property
-    def features(self) -> SentenceFeatures:
+    def features(self) -> Features:
         return self.build_features()
 
-    def build_features(self, count: int | None = None) -> SentenceFeatures:
+    def build_features(self, count: int | None = None) -> Features:
         """Returns the features of all texts, or of the first ones, with a new tokenizer."""
         texts = zip(self.texts.first, self.texts.second or itertools.repeat(None))
         return sentences.build(
             itertools.islice(texts, count),
-            np.array(self.texts.labels[:count], np.int32),
+            (_LABEL, np.array(self.texts.labels[:count], np.int32)),
             WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case),
             max_seq_length=self.workload.max_seq_length,
         )
@@ -94,7 +97,7 @@ class _Contender:
     def model(self, optimization: Optimization | None = None) -> Model:
         return Model(
             self.config,
-            HeadSpec(self.workload.num_labels),
+            self.head,
             execution=speed.execution(self.speed),
             dropout=getattr(self.workload, "dropout", None) != 0.0,
             seed=self.workload.seed,
@@ -109,7 +112,10 @@ class _Contender:
         if self.workload.suite == "features" or self.plan is None:
             return {"ids": ids, "loss": None}
         with self.loaded() as engine:
-            return {"ids": ids, "loss": float(np.mean(losses(CLASSIFICATION, engine.logits(few), few.label_ids)))}
+            return {
+                "ids": ids,
+                "loss": float(np.mean(losses(CLASSIFICATION, engine.outputs(few)["logits"], few.targets[_LABEL.name]))),
+            }
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Forward]:
@@ -166,7 +172,7 @@ def predict(contender: _Contender, channel: protocol.Channel) -> None:
         began = time.perf_counter()
         for _ in range(count):
             with contender.loaded() as engine:
-                engine.logits(features, batch_size=workload.batch_size, batching=batching)
+                engine.outputs(features, batch_size=workload.batch_size, batching=batching)
         return protocol.measured(time.perf_counter() - began, count * len(features))
 
     channel.serve({"check": contender.check, "run": passes})
@@ -192,7 +198,7 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
         began = time.perf_counter()
         for _ in range(count):
             shutil.rmtree(folder, ignore_errors=True)
-            cache.load_or_build(folder, key, contender.build_features)
+            cache.load_or_build(folder, key, [_LABEL], contender.build_features)
         return protocol.measured(time.perf_counter() - began, count * len(contender.texts.first))
 
     channel.serve({"check": contender.check, "run": passes})

@@ -95,7 +95,7 @@ class Features:
         """
         arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
         targets = {field.name: arrays.pop(field.name) for field in fields}
-        return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated)  # type: ignore[arg-type]
+        return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated)
 
     def columns(self) -> dict[str, Array]:
         """Returns the arrays by name, for storage."""
@@ -159,7 +159,8 @@ class Features:
         """Returns [B, ...], [B, T, ...] or [B, S, ...] of a target."""
         column = self.targets[field.name]
         if field.axis == ROW:
-            return column[rows]
+            of_rows: Array = column[rows]
+            return of_rows
         lengths = self._lengths(field.axis)[rows]
         longest = tokens if field.axis == TOKEN else int(lengths.max(initial=0))
         padded = np.full([len(rows), longest, *column.shape[1:]], field.padding, column.dtype)

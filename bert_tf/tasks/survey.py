@@ -101,4 +101,4 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
 
 def _same(one: Any, other: Any) -> bool:
     """Returns whether two labels are equal; several labels have no order."""
-    return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else one == other
+    return set(one) == set(other) if isinstance(one, tuple) and isinstance(other, tuple) else bool(one == other)

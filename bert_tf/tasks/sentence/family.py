@@ -16,17 +16,18 @@ from bert_tf.features.columns import Features
 from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.tasks.base import Limits, Outputs
-from bert_tf.tasks.sentence import labels, mistakes, scores
+from bert_tf.tasks.sentence import mistakes, scores
 from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.sentence.predictions import SentenceLayout, score_cells
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _LABELS = {
-    CLASSIFICATION: Field(labels.FIELD),
-    REGRESSION: Field(labels.FIELD, dtype=np.float32),
-    MULTI_LABEL: Field(labels.FIELD, dtype=np.float32),
+    CLASSIFICATION: Field(FIELD),
+    REGRESSION: Field(FIELD, dtype=np.float32),
+    MULTI_LABEL: Field(FIELD, dtype=np.float32),
 }
 
 
@@ -77,7 +78,7 @@ class SentenceFamily:
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
         """See `labels.balanced_weights`."""
-        return labels.balanced_weights(features.targets[labels.FIELD], self.head)
+        return balanced_weights(features.targets[FIELD], self.head)
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> scores.Logits:
         """Returns [E, L] logits."""
@@ -110,5 +111,5 @@ class SentenceFamily:
         """Returns labels and kind."""
         return {"labels": list(self.labels), "kind": self.kind}
 
-    def _label_ids(self, examples: Sequence[SentenceExample]) -> labels.LabelArray:
-        return labels.encode([example.label for example in examples], self.head, self.labels)
+    def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
+        return encode([example.label for example in examples], self.head, self.labels)
