@@ -157,8 +157,8 @@ def lines(rounds: int, steps: int) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--steps", type=int, default=100)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=60)
     asked = parser.parse_args()
     devices.configure(CPUS, {})
     for line in lines(asked.rounds, asked.steps):
