@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.commands import classifier, classifier_flags, classifier_job, job, memory_preflight
 from bert_tf.errors import PreflightError
-from bert_tf.profiling.forecast import fitting, step_peak
+from bert_tf.profiling.forecast import gaps, step_peak
 from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import write_project
 
@@ -40,13 +40,14 @@ def peak(prepared_job, **options):
 
 def room(size):
     """The least memory that so much fits into."""
-    return int(size / (1 - fitting.FRAGMENTED)) + 1
+    return size + gaps.of(size, growth=False)
 
 
 def test_what_fits_is_said(project, caplog):
     given = prepared(project)
     assert memory_preflight.fitted(given, 10**9) is given
-    assert "training takes about 0 MiB of the 953 MiB for tensors on each GPU" in caplog.text
+    said = "training takes about 0 MiB of the 953 MiB for tensors on each GPU, 0 MiB of them for rounding and fragmentation"
+    assert said in caplog.text
 
 
 def test_what_cannot_fit_is_refused_with_what_would_help(project):
@@ -116,10 +117,19 @@ def test_embeddings_on_the_host_leave_the_rest_on_a_gpu_that_is_seen(project, gp
         memory_preflight.fitted(given, 1000)
 
 
+@pytest.mark.parametrize("growth", [False, True])
+def test_memory_that_grows_needs_more(project, caplog, growth):
+    session = tf.compat.v1.ConfigProto()
+    session.gpu_options.allow_growth = growth
+    given = prepared(project, dataclasses.replace(GPU, session_config=session))
+    memory_preflight.fitted(given, room(peak(given)))
+    assert ("may run out of it" in caplog.text) == growth
+
+
 def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
     given = prepared(project, train_batch_size=32, fit_memory=True, defer_embeddings=False)
     memory = room(peak(given, micro_batches=4))
-    assert peak(given, micro_batches=3) > fitting.usable(memory)
+    assert room(peak(given, micro_batches=3)) > memory
     train = memory_preflight.fitted(given, memory).settings.train
     assert (train.train_batch_size, train.gradient_accumulation_steps) == (32, 4)
     assert "--gradient_accumulation_steps=4, so that batches of 32 fit" in caplog.text

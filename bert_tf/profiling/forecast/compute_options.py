@@ -33,6 +33,7 @@ class ComputeOptions:
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
       on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
         before the second of any; a thread of the CPU updates one variable after the other.
+      growth: the memory of a GPU is taken as it is needed, in pieces, not all at once.
     """
 
     micro_batches: int = 1
@@ -50,6 +51,7 @@ class ComputeOptions:
     replicas: int = 1
     evaluates: bool = False
     on_gpu: bool = True
+    growth: bool = False
 
     @property
     def defers(self) -> bool:
