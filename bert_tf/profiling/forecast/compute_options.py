@@ -59,6 +59,11 @@ class ComputeOptions:
         able = self.replicas == 1 and self.precision != "float16" and EMBEDDINGS not in self.frozen
         return self.defer_embeddings and able
 
+    @property
+    def whole_table(self) -> bool:
+        """Whether each step has a gradient of the whole table of words."""
+        return not (self.defers or self.host_embeddings or EMBEDDINGS in self.frozen)
+
 
 # The published script (google-research/bert) on one GPU, which has none of these options.
 PUBLISHED = ComputeOptions(pack_tokens=False, skip_unread=False, lean_gradients=False, fused_adam=False, defer_embeddings=False)

@@ -96,7 +96,7 @@ def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: Compu
     step = _Step(config, tokens, batch_size, options)
     peak = max(step.moments(), key=lambda live: live.total)
     parts = (step.weights, step.slots, peak.gradients, peak.activations, peak.workspace)
-    return Forecast(*parts, peak.moment, gaps.of(sum(parts), growth=options.growth))
+    return Forecast(*parts, peak.moment, int(sum(parts) * gaps.share(options)))
 
 
 @dataclasses.dataclass(frozen=True)
