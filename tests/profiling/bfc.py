@@ -3,12 +3,12 @@
 Written from what TensorFlow 2.15's bfc_allocator.cc and gpu_bfc_allocator.cc do ("best fit with coalescing"):
 
 - Sizes are rounded up to multiples of 256 bytes.
-- Of the free chunks that are large enough the smallest is taken; of those of one size the first. TensorFlow keeps them in 21 bins
-  by size, in each by size and address, and looks from the bin of the size upwards: that is one list in that order.
+- Of the free chunks that are large enough the smallest is taken; of those of one size the first. TensorFlow keeps them in 21
+  bins by size, in each by size and address, and looks from the bin of the size upwards: that is one list in that order.
 - A chunk is split where it has twice the size or 128 MiB more than that; else the tensor gets all of it.
 - A chunk that is given back is joined with free neighbours in the same region.
-- Without growth, one region has all of the memory. With growth, regions of 2, 4, 8, ... MiB are added, each twice the last and as
-  large as what was asked for; they are never neighbours. Where the limit stops a region, those that are free go back first.
+- Without growth, one region has all of the memory. With growth, regions of 2, 4, 8, ... MiB are added, each twice the last and
+  as large as what was asked for; they are never neighbours. Where the limit stops a region, those that are free go back first.
 
 Left out is what is off by default: time stamps, and a share of the memory in the place of the 128 MiB.
 """
@@ -25,7 +25,7 @@ _FIRST_REGION = 2 << 20
 _APART = 1 << 44  # between regions, so that none are neighbours
 
 
-class OutOfMemory(Exception):
+class OutOfMemoryError(Exception):
     """No chunk is large enough, and the limit allows no further region."""
 
 
@@ -62,7 +62,9 @@ class Allocator:
       peak: the most of these at a time.
     """
 
-    def __init__(self, limit: int, *, growth: bool = False, base: Callable[[], int] | None = None, collects: bool = True) -> None:
+    def __init__(
+        self, limit: int, *, growth: bool = False, base: Callable[[], int] | None = None, collects: bool = True
+    ) -> None:
         """Reserves nothing yet.
 
         Args:
@@ -83,7 +85,7 @@ class Allocator:
         """Returns the address of memory for so many bytes.
 
         Raises:
-          OutOfMemory: there is none.
+          OutOfMemoryError: there is none.
         """
         wanted = rounded(size)
         chunk = self._best(wanted)
@@ -92,7 +94,7 @@ class Allocator:
         if chunk is None and self._collects and self._give_back_regions(wanted) and self._extend(wanted):
             chunk = self._best(wanted)
         if chunk is None:
-            raise OutOfMemory(f"{size} bytes; {self.in_use} of {self._limit} are in use")
+            raise OutOfMemoryError(f"{size} bytes; {self.in_use} of {self._limit} are in use")
         chunk.used = True
         self.in_use += chunk.size
         self.peak = max(self.peak, self.in_use)

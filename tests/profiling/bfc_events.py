@@ -1,8 +1,8 @@
 """What TensorFlow's own allocator did in a process, in its order, with addresses: as its profiler records it.
 
-Each allocation and release is recorded while the allocator is locked. The CPU's allocator is the GPU's where the environment has
-`BFC` before TensorFlow allocates anything. python -m tests.profiling.bfc_events prints what it did for tensors that were made and let
-go at random, which `bfc_recorded.txt` has.
+Each allocation and release is recorded while the allocator is locked. The CPU's allocator is that of GPUs where the environment
+has `BFC` before TensorFlow allocates anything. `python -m tests.profiling.bfc_events` prints what it did for tensors that were
+made and let go at random, which `bfc_recorded.txt` has.
 """
 
 from __future__ import annotations
@@ -54,7 +54,8 @@ def stop(folder: Path) -> list[Event]:
     tf.profiler.experimental.stop()
     (path,) = glob.glob(f"{folder}/plugins/profile/*/*.xplane.pb")
     space = xplane_pb2.XSpace.FromString(Path(path).read_bytes())
-    return [event for _, event in sorted((found for plane in space.planes for found in _of_plane(plane)), key=lambda pair: pair[0])]
+    timed = (found for plane in space.planes for found in _of_plane(plane))
+    return [event for _, event in sorted(timed, key=lambda pair: pair[0])]
 
 
 def _of_plane(plane: Any) -> Iterator[tuple[int, Event]]:

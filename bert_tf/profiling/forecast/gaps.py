@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 
-# Share of the forecast: the largest of those measured, rounded up. By whether memory is taken as it is needed, in pieces that are
-# never joined, and whether batches of changing shapes have whole gradients of the table of words.
+# Share of the forecast: the largest of those measured, rounded up. By whether memory is taken as it is needed, in pieces that
+# are never joined, and whether batches of changing shapes have whole gradients of the table of words.
 _SHARES = {
     (False, False): 0.06,
     (False, True): 0.09,
