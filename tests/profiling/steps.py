@@ -78,7 +78,7 @@ def training(
         adamw=AdamWConfig(fused=options.fused_adam),
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
-        pipeline = train_input_fn(features, Schedule(len(features.lengths), batch_size, 99), seed=1)
+        pipeline = train_input_fn(features, Schedule(len(features.lengths), batch_size, 9), seed=1)
         batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
         spec = make_model_fn(Model(model, HeadSpec(2), execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
         session.run(tf1.global_variables_initializer())
