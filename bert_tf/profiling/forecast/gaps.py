@@ -15,7 +15,7 @@ from bert_tf.profiling.forecast.compute_options import ComputeOptions
 _SHARES = {
     (False, False): 0.06,
     (False, True): 0.09,
-    (True, False): 0.15,
+    (True, False): 0.17,
     (True, True): 0.23,
 }
 
