@@ -41,6 +41,7 @@ _AS_IN_TRAINING = (
     "defer_embeddings",
     "published_layout",
     "eval_every_n_steps",
+    "gpu_memory_growth",
 )
 _TRAINING = {row.name: row for rows in GROUPS.values() for row in rows}
 FLAGS = (
@@ -114,7 +115,8 @@ def as_json(plan: Plan) -> str:
             "fits": plan.fits,
             "peak_bytes": plan.found.peak,
             "memory_bytes": request.memory,
-            "usable_bytes": fitting.usable(request.memory),
+            "fragmentation_bytes": plan.found.gaps,
+            "needed_bytes": plan.found.needed,
             "by_part": {part: getattr(plan.found, part) for part in _PARTS},
             "moment": plan.found.moment,
             "max_seq_length": request.tokens,
@@ -135,17 +137,18 @@ def describe(plan: Plan) -> str:
 
 def _lines(plan: Plan) -> Iterator[str]:
     config, tokens, batch_size, memory, _ = plan.request
-    found, usable = plan.found, fitting.usable(memory)
+    found = plan.found
     heads, words = config.num_attention_heads, config.vocab_size
     yield f"{config.num_hidden_layers} layers, hidden {config.hidden_size}, {heads} heads, vocabulary {words}"
-    yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB, of which {_mb(usable)} can be used"
+    yield f"sequence {tokens}, batch {batch_size}; memory {_mb(memory)} MiB"
     yield ""
     yield f"{'part':<12}{'MiB':>10}"
     for part in _PARTS:
         yield f"{part:<12}{_mb(getattr(found, part)):>10}"
     yield f"{'peak':<12}{_mb(found.peak):>10}   {found.moment}"
+    yield f"{'needed':<12}{_mb(found.needed):>10}   of which {_mb(found.gaps)} MiB are for rounding and fragmentation"
     yield ""
-    room = usable - found.peak
+    room = memory - found.needed
     yield f"fits, {_mb(room)} MiB to spare" if plan.fits else f"does not fit: {_mb(-room)} MiB too much"
     yield ""
     yield f"{'sequence':<15}" + "".join(f"{length:>8}" for length in plan.largest)
@@ -197,6 +200,7 @@ def _request(values: absl_flags.FlagValues) -> Request:
         frozen=frozen,
         replicas=values["num_gpus"].value,
         evaluates=values["eval_every_n_steps"].value > 0,
+        growth=values["gpu_memory_growth"].value,
         **_chosen(values, "recompute", "precision", "padding", "host_embeddings"),
         **_exact(values),
     )

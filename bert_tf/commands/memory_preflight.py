@@ -119,6 +119,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         defer_embeddings=chosen.defer_embeddings,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
+        growth=bool(job.machine.session_config and job.machine.session_config.gpu_options.allow_growth),
     )
 
 
@@ -142,7 +143,10 @@ def _written(combination: Combination) -> str:
 def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> None:
     batch_size = job.settings.train.train_batch_size
     found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
-    said = f"training takes about {found.peak // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU"
+    said = (
+        f"training takes about {found.needed // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU,"
+        f" {found.gaps // MEBIBYTE} MiB of them for rounding and fragmentation"
+    )
     if fitting.fits(found, memory):
         logging.info("%s (%s)", said, found.moment)
         return

@@ -35,7 +35,7 @@ def test_what_fits_has_status_0(capsys, config_file):
     assert status == 0
     assert found["fits"]
     assert found["peak_bytes"] == sum(found["by_part"].values())
-    assert found["peak_bytes"] < found["usable_bytes"] < found["memory_bytes"] == 5175 * 2**20
+    assert found["peak_bytes"] + found["fragmentation_bytes"] == found["needed_bytes"] < found["memory_bytes"] == 5175 * 2**20
 
 
 def test_what_does_not_fit_has_status_1(capsys, config_file):
@@ -67,6 +67,7 @@ def test_flags_of_training_reach_the_forecast(capsys, config_file):
         "padding": 0.25,
         "num_gpus": 2,
         "eval_every_n_steps": 100,
+        "gpu_memory_growth": True,
     }
     options = plan(capsys, config_file, **given)[1]["options"]
     assert (options["micro_batches"], options["replicas"], options["recompute"], options["precision"]) == (
@@ -78,6 +79,7 @@ def test_flags_of_training_reach_the_forecast(capsys, config_file):
     assert options["frozen"] == ["0", "1", "2", "3", "embeddings"]
     assert options["padding"] == 0.25
     assert options["evaluates"]
+    assert options["growth"]
 
 
 def test_the_published_layout_is_all_off_but_what_is_given(capsys, config_file):
@@ -93,6 +95,7 @@ def test_says_it_in_words(capsys, config_file):
     lines = out.splitlines()
     assert lines[0] == "12 layers, hidden 768, 12 heads, vocabulary 30522"
     assert any(line.startswith("does not fit: ") for line in lines)
+    assert any(line.endswith(" MiB are for rounding and fragmentation") for line in lines)
     assert any(line.startswith("--recompute ") for line in lines)
     assert run(capsys, *flags, "--gpu_memory_mb=50000")[1].count("fits, ") == 1
 

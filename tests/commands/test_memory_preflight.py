@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from bert_tf.commands import classifier, classifier_flags, classifier_job, job, memory_preflight
 from bert_tf.errors import PreflightError
-from bert_tf.profiling.forecast import fitting, step_peak
+from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import write_project
 
@@ -30,29 +30,34 @@ def prepared(project, machine=GPU, **extra):
     return job.prepare(classifier_flags.parse(arguments), machine, environment={})
 
 
-def peak(prepared_job, **options):
+def planned(prepared_job, **options):
     """The forecast of a job's step, as the preflight makes it."""
     lengths = memory_preflight._lengths(prepared_job)
     found = dataclasses.replace(memory_preflight._options(prepared_job, lengths, hosted=False), **options)
     batch_size = prepared_job.settings.train.train_batch_size
-    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, options=found).peak
+    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
 
 
-def room(size):
-    """The least memory that so much fits into."""
-    return int(size / (1 - fitting.FRAGMENTED)) + 1
+def peak(prepared_job, **options):
+    return planned(prepared_job, **options).peak
+
+
+def room(prepared_job, **options):
+    """The least memory that the step fits into."""
+    return planned(prepared_job, **options).needed
 
 
 def test_what_fits_is_said(project, caplog):
     given = prepared(project)
     assert memory_preflight.fitted(given, 10**9) is given
-    assert "training takes about 0 MiB of the 953 MiB for tensors on each GPU" in caplog.text
+    said = "training takes about 0 MiB of the 953 MiB for tensors on each GPU, 0 MiB of them for rounding and fragmentation"
+    assert said in caplog.text
 
 
 def test_what_cannot_fit_is_refused_with_what_would_help(project):
     given = prepared(project, train_batch_size=32, defer_embeddings=False)
     with pytest.raises(PreflightError) as error:
-        memory_preflight.fitted(given, room(peak(given, micro_batches=8)))
+        memory_preflight.fitted(given, room(given, micro_batches=8))
     assert len(error.value.problems) == 1
     for part in (
         "--train_batch_size=32: training takes",
@@ -64,7 +69,7 @@ def test_what_cannot_fit_is_refused_with_what_would_help(project):
 
 def test_a_refusal_names_the_cheapest_combination_and_what_it_changes(project):
     given = prepared(project, train_batch_size=32, defer_embeddings=False)
-    memory = room(peak(given, micro_batches=32, recompute=True, frozen=frozenset({"embeddings"})))
+    memory = room(given, micro_batches=32, recompute=True, frozen=frozenset({"embeddings"}))
     assert memory < peak(given, micro_batches=32, recompute=True)
     with pytest.raises(PreflightError, match=r"try --freeze=embeddings .*\(frozen parts keep their weights\)"):
         memory_preflight.fitted(given, memory)
@@ -116,10 +121,19 @@ def test_embeddings_on_the_host_leave_the_rest_on_a_gpu_that_is_seen(project, gp
         memory_preflight.fitted(given, 1000)
 
 
+@pytest.mark.parametrize("growth", [False, True])
+def test_memory_that_grows_needs_more(project, caplog, growth):
+    session = tf.compat.v1.ConfigProto()
+    session.gpu_options.allow_growth = growth
+    given = prepared(project, dataclasses.replace(GPU, session_config=session))
+    memory_preflight.fitted(given, room(given, growth=False))
+    assert ("may run out of it" in caplog.text) == growth
+
+
 def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
     given = prepared(project, train_batch_size=32, fit_memory=True, defer_embeddings=False)
-    memory = room(peak(given, micro_batches=4))
-    assert peak(given, micro_batches=3) > fitting.usable(memory)
+    memory = room(given, micro_batches=4)
+    assert room(given, micro_batches=3) > memory
     train = memory_preflight.fitted(given, memory).settings.train
     assert (train.train_batch_size, train.gradient_accumulation_steps) == (32, 4)
     assert "--gradient_accumulation_steps=4, so that batches of 32 fit" in caplog.text

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
+from bert_tf.features.columns import Features
 from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
 from tests.labelled import labelled
+
+tf1 = tf.compat.v1
 
 LENGTHS = np.random.default_rng(0).integers(5, 30, 13).astype(np.int32)
 FEATURES = labelled(
@@ -59,3 +64,27 @@ def test_each_part_is_as_long_as_its_own_longest_example():
 def test_without_a_strategy_a_batch_is_whole():
     (first, *_) = eval_input_fn(FEATURES, 5)().as_numpy_iterator()
     assert len(first["rows"]) == first["global_weight"] == 5
+
+
+def reader(dataset, replicas):
+    """Returns what starts to read, and what gives each replica the rows of its part, as the strategies do it."""
+    if replicas == 1:
+        iterator = tf1.data.make_initializable_iterator(dataset)
+        return iterator.initializer, [iterator.get_next()["rows"]]
+    iterator = MultiDeviceIterator(dataset, ["/cpu:0"] * replicas)
+    return iterator.initializer, [part["rows"] for part in iterator.get_next()]
+
+
+@pytest.mark.parametrize("replicas", [1, 8])
+def test_the_next_step_is_put_together_while_one_is_computed(monkeypatch, replicas):
+    made, batch = [], Features.batch
+    monkeypatch.setattr(Features, "batch", lambda *arguments: made.append(1) or batch(*arguments))
+    with tf.Graph().as_default(), tf1.Session() as session:
+        dataset = train_input_fn(FEATURES, Schedule(13, 8, 9.0), seed=3)(tf.distribute.InputContext(1, 0, replicas))
+        start, parts = reader(dataset, replicas)
+        session.run(start)
+        session.run(parts)
+        patience = time.monotonic() + 20
+        while len(made) < 2 * replicas and time.monotonic() < patience:
+            time.sleep(0.01)
+    assert len(made) >= 2 * replicas

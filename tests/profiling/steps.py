@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -45,6 +47,20 @@ def traced(
 
     Of all sequences but the longest a share of `options.padding` is padding.
     """
+    with training(model, _features(model, tokens, batch_size, options.padding), batch_size, options) as (session, train_op):
+        session.run(train_op)
+        recorded = [tf1.RunMetadata() for _ in range(count)]
+        for metadata in recorded:
+            session.run(train_op, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
+        variables = tf1.global_variables() + tf1.local_variables()
+        return recorded, sum(int(np.prod(variable.shape)) * variable.dtype.size for variable in variables)
+
+
+@contextlib.contextmanager
+def training(
+    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions
+) -> Iterator[tuple[tf1.Session, tf.Operation]]:
+    """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
         pack_tokens=options.pack_tokens,
         skip_unread=options.skip_unread,
@@ -63,19 +79,12 @@ def traced(
         adamw=AdamWConfig(fused=options.fused_adam),
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
-        pipeline = train_input_fn(
-            _features(model, tokens, batch_size, options.padding), Schedule(batch_size, batch_size, 9), seed=1
-        )
+        pipeline = train_input_fn(features, Schedule(len(features.lengths), batch_size, 9), seed=1)
         batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
         spec = make_model_fn(Model(model, HeadSpec(2), execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
         session.run(tf1.global_variables_initializer())
         session.run(tf1.local_variables_initializer())
-        session.run(spec.train_op)
-        recorded = [tf1.RunMetadata() for _ in range(count)]
-        for metadata in recorded:
-            session.run(spec.train_op, options=tf1.RunOptions(trace_level=tf1.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
-        variables = tf1.global_variables() + tf1.local_variables()
-        return recorded, sum(int(np.prod(variable.shape)) * variable.dtype.size for variable in variables)
+        yield session, spec.train_op
 
 
 def memory_of(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> tuple[LiveMemory, int]:

@@ -33,6 +33,7 @@ class ComputeOptions:
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
       on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
         before the second of any; a thread of the CPU updates one variable after the other.
+      growth: the memory of a GPU is taken as it is needed, in pieces, not all at once.
     """
 
     micro_batches: int = 1
@@ -50,12 +51,18 @@ class ComputeOptions:
     replicas: int = 1
     evaluates: bool = False
     on_gpu: bool = True
+    growth: bool = False
 
     @property
     def defers(self) -> bool:
         """Whether words wait for their updates, see `estimator.update`."""
         able = self.replicas == 1 and self.precision != "float16" and EMBEDDINGS not in self.frozen
         return self.defer_embeddings and able
+
+    @property
+    def whole_table(self) -> bool:
+        """Whether each step has a gradient of the whole table of words."""
+        return not (self.defers or self.host_embeddings or EMBEDDINGS in self.frozen)
 
 
 # The published script (google-research/bert) on one GPU, which has none of these options.

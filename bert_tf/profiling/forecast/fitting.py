@@ -13,8 +13,6 @@ from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 
 LENGTHS = (64, 128, 256, 320, 384, 512)
 MEBIBYTE = 1 << 20
-# Of the memory of a GPU that tensors of other sizes have cut into pieces that nobody can use.
-FRAGMENTED = 0.05
 
 HOSTED = "--place=embeddings:/CPU:0"
 
@@ -41,14 +39,9 @@ class Bought(NamedTuple):
     largest_batch: int
 
 
-def usable(memory: int) -> int:
-    """Returns how many bytes of the memory of a device tensors can use."""
-    return int(memory * (1.0 - FRAGMENTED))
-
-
 def fits(found: Forecast, memory: int) -> bool:
     """Whether a step fits into the memory of a device, in bytes."""
-    return found.peak <= usable(memory)
+    return found.needed <= memory
 
 
 def largest_batch(config: BertConfig, *, tokens: int, memory: int, options: ComputeOptions = ComputeOptions()) -> int:  # noqa: B008

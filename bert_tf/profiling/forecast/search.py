@@ -17,7 +17,7 @@ from bert_tf.profiling.forecast import fitting
 from bert_tf.profiling.forecast.activations import FLOAT
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS
 from bert_tf.profiling.forecast.effort import Step, slowdown
-from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 
 _LAYOUT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam")  # faster and smaller, and the same result
 _LENGTHS_APART = 32
@@ -125,7 +125,7 @@ class _Search:
                 yield Combination(
                     (*flags, *(f"--{name}" for name in [*on, *recompute]), *again),
                     (),
-                    self._peak(done),
+                    self._forecast(done).peak,
                     slowdown(self._config, self._asked, done),
                 )
 
@@ -133,7 +133,7 @@ class _Search:
         """Returns a step that fits without those of some options that it does not need for that."""
         for name in layout:
             without = _with(step, **{name: False})
-            step = without if self._peak(without) <= fitting.usable(self._memory) else step
+            step = without if self._fits(without) else step
         return step
 
     def _mildest(self, kinds: Sequence[_Change]) -> list[_Level] | None:
@@ -163,10 +163,13 @@ class _Search:
         options = dataclasses.replace(step.options, recompute=True, **dict.fromkeys(_LAYOUT, True))
         most = max(1, step.batch_size // options.replicas)
         tried = (dataclasses.replace(options, micro_batches=parts) for parts in {options.micro_batches, most})
-        return any(self._peak(step._replace(options=one)) <= fitting.usable(self._memory) for one in tried)
+        return any(self._fits(step._replace(options=one)) for one in tried)
 
-    def _peak(self, step: Step) -> int:
-        return forecast(self._config, tokens=step.tokens, batch_size=step.batch_size, options=step.options).peak
+    def _fits(self, step: Step) -> bool:
+        return fitting.fits(self._forecast(step), self._memory)
+
+    def _forecast(self, step: Step) -> Forecast:
+        return forecast(self._config, tokens=step.tokens, batch_size=step.batch_size, options=step.options)
 
 
 def _changes(config: BertConfig, asked: Step) -> list[_Change]:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
+from bert_tf.profiling.forecast import gaps
 from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part
 
@@ -34,6 +35,7 @@ class Forecast:
       activations: what is kept for gradients that are not there yet.
       workspace: what is computed at the peak; rows of the table of words, and copies of weights in half precision.
       moment: when the peak is: "forward pass, layer 11".
+      gaps: what the allocator of a GPU takes beside all of these, for rounding and fragmentation.
     """
 
     weights: int
@@ -42,11 +44,17 @@ class Forecast:
     activations: int
     workspace: int
     moment: str
+    gaps: int
 
     @property
     def peak(self) -> int:
-        """All parts."""
+        """All parts: what tensors take."""
         return self.weights + self.slots + self.gradients + self.activations + self.workspace
+
+    @property
+    def needed(self) -> int:
+        """The memory of a GPU that is enough."""
+        return self.peak + self.gaps
 
     @property
     def of_step(self) -> int:
@@ -87,7 +95,8 @@ def forecast(config: BertConfig, *, tokens: int, batch_size: int, options: Compu
     """
     step = _Step(config, tokens, batch_size, options)
     peak = max(step.moments(), key=lambda live: live.total)
-    return Forecast(step.weights, step.slots, peak.gradients, peak.activations, peak.workspace, peak.moment)
+    parts = (step.weights, step.slots, peak.gradients, peak.activations, peak.workspace)
+    return Forecast(*parts, peak.moment, int(sum(parts) * gaps.share(options)))
 
 
 @dataclasses.dataclass(frozen=True)
