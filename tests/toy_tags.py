@@ -109,6 +109,9 @@ class TagFamily:
         cut = [[self.labels[0]] * (len(example.words) - len(tags)) for example, tags in zip(examples, known)]
         return [(*tags, *rest) for tags, rest in zip(known, cut)]
 
+    def listed(self, predictions, examples) -> list[TagExample]:
+        return [dataclasses.replace(example, label=tags) for example, tags in zip(examples, predictions)]
+
     def evaluation(self, predictions, examples) -> Evaluation:
         right = [a == b for tags, example in zip(predictions, examples) for a, b in zip(tags, example.label)]
         return Evaluation({"tag_accuracy": float(np.mean(right))}, loss=float(1 - np.mean(right)), examples=len(examples))

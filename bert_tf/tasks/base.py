@@ -94,6 +94,9 @@ class Family(Protocol):
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Any:
         """Returns what the outputs say of the E examples; rows of one example become one prediction."""
 
+    def listed(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Any]:
+        """Returns one object for each example, for programs: its `label`, and what else is predicted."""
+
     def evaluation(self, predictions: Any, examples: Sequence[Any]) -> Evaluation:
         """Measures predictions by the labels of their examples."""
 

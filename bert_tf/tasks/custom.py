@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.label_column import LabelColumn
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
 # Where no column of text is named, the file must have those of exactly one row.
@@ -25,7 +25,6 @@ USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "se
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
-_METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,8 +102,7 @@ class CustomTask:
           BertError: as `labels`.
         """
         kind = self._settings.problem
-        of_classes = ("accuracy", "f1" if len(self.labels) == 2 else "macro_f1")
-        return SentenceFamily(self.labels, kind, _METRICS.get(kind, of_classes), self._settings.label_separator)
+        return SentenceFamily(self.labels, kind, usual_metrics(kind, self.labels), self._settings.label_separator)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the purpose itself.

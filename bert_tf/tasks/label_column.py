@@ -75,7 +75,7 @@ class LabelColumn:
         if len(counts) < (2 if self.kind == CLASSIFICATION else 1):
             there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
             raise DataError(f"{there} in column {self.column!r}; there is nothing to tell apart", table.path)
-        return _sorted(counts)
+        return sorted_names(counts)
 
     def _names(self, cell: object) -> tuple[str, ...]:
         """Returns one name, or of several labels any number of names."""
@@ -95,7 +95,8 @@ def are_numbers(names: Iterable[str]) -> bool:
     return all(map(_NUMBER.fullmatch, names))
 
 
-def _sorted(names: Iterable[str]) -> tuple[str, ...]:
+def sorted_names(names: Iterable[str]) -> tuple[str, ...]:
+    """Returns names in their order, as numbers where all are."""
     if are_numbers(names):
         return tuple(sorted(names, key=lambda name: (float(name), name)))
     return tuple(sorted(names))

@@ -20,7 +20,7 @@ from bert_tf.tasks.sentence import mistakes, scores
 from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
-from bert_tf.tasks.sentence.predictions import SentenceLayout, score_cells
+from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -29,6 +29,14 @@ _LABELS = {
     REGRESSION: Field(FIELD, dtype=np.float32),
     MULTI_LABEL: Field(FIELD, dtype=np.float32),
 }
+
+
+_METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
+
+
+def usual_metrics(kind: str, labels: Sequence[str]) -> tuple[str, ...]:
+    """Returns the metrics of data that has no published ones; F1 of two classes is that of the second."""
+    return _METRICS.get(kind, ("accuracy", "f1" if len(labels) == 2 else "macro_f1"))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -84,6 +92,10 @@ class SentenceFamily:
         """Returns [E, L] logits."""
         del examples
         return scores.averaged(outputs["logits"], features.example_ids)
+
+    def listed(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> list[Prediction]:
+        """See `predictions.listed`."""
+        return listed(self.head, self.labels, [example.guid for example in examples], predictions)
 
     def evaluation(self, predictions: scores.Logits, examples: Sequence[SentenceExample]) -> SentenceEvaluation:
         """See `evaluate_logits`."""

@@ -8,15 +8,45 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf import documents
 from bert_tf.head_spec import REGRESSION, HeadSpec
 from bert_tf.tasks.sentence import scores
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.example import Label, SentenceExample
 from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.text_table import cell
+
+
+@dataclasses.dataclass(frozen=True)
+class Prediction:
+    """What a model says of one example.
+
+    Attributes:
+      id: of the example.
+      label: the class, the number, or the labels that apply.
+      probabilities: of each label by name, in the order of the classes; empty for a number.
+    """
+
+    id: str
+    label: Label
+    probabilities: Mapping[str, float]
+
+
+def listed(head: HeadSpec, label_names: Sequence[str], ids: Sequence[str], logits: scores.Logits) -> list[Prediction]:
+    """Returns a prediction for each example.
+
+    Args:
+      head: of the model.
+      label_names: the position is the class index; empty where a number is predicted.
+      ids: E of them.
+      logits: [E, L], in their order.
+    """
+    labels = scores.decode(head.kind, scores.predictions(head.kind, logits), label_names)
+    values = [] if head.kind == REGRESSION else scores.scores(head.kind, logits).tolist()
+    each = (dict(zip(label_names, row)) for row in values) if values else ({} for _ in ids)
+    return [Prediction(*found) for found in zip(ids, labels, each)]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,146 @@
+"""Rows in memory as a task."""
+
+from __future__ import annotations
+
+import collections
+
+import pytest
+
+from bert_tf.errors import DataError, FlagError
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks.in_memory import SentenceTask, read_rows
+from bert_tf.tasks.sentence.example import SentenceExample
+
+TRAIN = [("rain", "weather"), ("soup", "food"), ("wind", "weather")]
+
+
+class Frame:
+    """What is asked of a pandas data frame."""
+
+    def __init__(self, rows):
+        self._rows = rows
+
+    def to_dict(self, orient):
+        assert orient == "records"
+        return self._rows
+
+
+def one(row, kind="classification"):
+    (example,) = read_rows([row], "dev", kind=kind)
+    return example
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        (("a", "x"), ("a", None, "x")),
+        (["a", "b", "x"], ("a", "b", "x")),
+        (("a", 3), ("a", None, "3")),
+        (collections.namedtuple("Row", "text label")("a", "x"), ("a", None, "x")),
+        ({"text": "a", "label": "x"}, ("a", None, "x")),
+        ({"sentence": "a", "label": 0, "other": 5}, ("a", None, "0")),
+        ({"text_a": "a", "text_b": "b", "label": "x"}, ("a", "b", "x")),
+        ({"sentence1": "a", "sentence2": "b", "label": "x"}, ("a", "b", "x")),
+    ],
+)
+def test_rows_may_be_sequences_or_mappings(row, expected):
+    assert one(row) == SentenceExample("dev-0", *expected)
+
+
+@pytest.mark.parametrize(("row", "texts"), [("a", ("a", None)), (("a",), ("a", None)), (("a", "b"), ("a", "b"))])
+def test_rows_to_be_predicted_have_no_label(row, texts):
+    assert one(row, kind=None) == SentenceExample("dev-0", *texts)
+
+
+def test_a_text_to_be_predicted_may_be_empty():
+    assert one(" ", kind=None).text_a == " "
+
+
+def test_ids_are_kept():
+    assert one({"text": "a", "label": "x", "id": 7}).guid == "7"
+
+
+def test_a_data_frame_is_rows():
+    assert read_rows(Frame([{"text": "a", "label": "x"}]), "train", kind="classification")[0].text_a == "a"
+
+
+def test_iterators_are_read_once():
+    task = SentenceTask(train=iter(TRAIN), dev=(row for row in TRAIN[:1]))
+    assert len(task.examples("", "train")) == len(task.examples("", "train")) == 3
+    assert task.examples("", "dev")[0].label == "weather"
+
+
+@pytest.mark.parametrize(
+    ("row", "kind", "message"),
+    [
+        (("a",), "classification", r"dev: row 0: is \('a',\); give \(text, label\) or \(text, second text, label\)"),
+        (("a", "b", "c", "x"), "classification", "give .text, label."),
+        (5, "classification", "row 0: is 5; give"),
+        (("a", "b", "c"), None, r"give a text, \(text,\) or \(text, second text\)"),
+        ((None, "x"), "classification", "row 0: a text is None"),
+        ((" ", "x"), "classification", "row 0: a text is ' '"),
+        (("a", None), "classification", "row 0: the label None is not a name"),
+        (("a", "high"), REGRESSION, "row 0: the label 'high' is not a number"),
+        (("a", "x"), MULTI_LABEL, "row 0: the label 'x' is not a list of names"),
+        ({"text": "a"}, "classification", "row 0: has text; give text or sentence or text_a and text_b or .*, and label"),
+        ({"body": "a", "label": "x"}, "classification", "row 0: has body, label; give text or"),
+        ({"text": "a", "sentence": "b", "label": "x"}, "classification", "row 0: has text, sentence, label; give"),
+    ],
+)
+def test_a_row_of_another_form_is_one_line(row, kind, message):
+    with pytest.raises(DataError, match=message) as caught:
+        one(row, kind=kind)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("rows", ["a text", {"text": "a", "label": "x"}])
+def test_one_row_is_not_rows(rows):
+    with pytest.raises(DataError, match="train: is one (str|dict), not rows; give a list of them"):
+        SentenceTask(train=rows)
+
+
+def test_labels_are_those_of_training_sorted_as_numbers_where_all_are():
+    assert SentenceTask(train=TRAIN).family.labels == ("food", "weather")
+    assert SentenceTask(train=[("a", n) for n in (10, 9, 1)]).family.labels == ("1", "9", "10")
+
+
+def test_labels_that_are_given_keep_their_order():
+    family = SentenceTask(dev=TRAIN, labels=("weather", "food")).family
+    assert (family.labels, family.metrics) == (("weather", "food"), ("accuracy", "f1"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "label", "labels", "metric"),
+    [(REGRESSION, 2, (), "pearson"), (MULTI_LABEL, ["x", "y"], ("x", "y"), "micro_f1")],
+)
+def test_kinds_of_label(problem, label, labels, metric):
+    family = SentenceTask(train=[("a", label)], problem=problem).family
+    assert (family.kind, family.labels, family.metrics[0]) == (problem, labels, metric)
+
+
+def test_unknown_labels_are_named_with_their_row():
+    with pytest.raises(DataError, match="dev: row 1: unknown label 'fod'; did you mean food"):
+        SentenceTask(train=TRAIN, dev=[("a", "food"), ("b", "fod")])
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [([("a", "x"), ("b", "x")], "train: all rows of train have the label 'x'"), ([], "train: no row of train has a label")],
+)
+def test_nothing_to_tell_apart(rows, message):
+    with pytest.raises(DataError, match=message):
+        SentenceTask(train=rows).family  # noqa: B018
+
+
+def test_other_problems_are_refused():
+    with pytest.raises(FlagError, match="problem: unknown problem 'regresion'; did you mean regression"):
+        SentenceTask(train=TRAIN, problem="regresion")
+    with pytest.raises(FlagError, match="labels: with problem=regression labels are numbers"):
+        SentenceTask(train=[("a", 1)], labels=("a",), problem=REGRESSION)
+
+
+def test_rows_that_are_not_there_are_asked_for():
+    task = SentenceTask(train=TRAIN)
+    assert task.splits("", "train") == ("train",)
+    with pytest.raises(DataError, match=r"dev: the task has no such rows; give SentenceTask\(dev=...\)"):
+        task.splits("", "dev")
