@@ -23,8 +23,8 @@ class SentenceTask:
     """Sentences or pairs with labels, from rows in memory.
 
     A row is a sequence, (text, label) or (text, second text, label); or a mapping, or a row of a pandas data frame: its keys
-    are `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; it may have an `id`. Rows to
-    be predicted have no label: a text, (text,) or (text, second text).
+    are `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; it may have an `id`. Rows
+    to be predicted have no label: a text, (text,) or (text, second text).
 
         task = SentenceTask(train=[("Rain all day.", "weather"), ("Salt the soup.", "food")])
     """
