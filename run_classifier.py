@@ -5,6 +5,10 @@ import sys
 if __name__ == "__main__":
     try:
         from bert_tf.__main__ import run
+    except ImportError as error:
+        if error.name != "bert_tf":
+            raise
+        sys.exit(f"error: {error}")  # the versions do not fit
     except KeyboardInterrupt:
         sys.stderr.write("error: stopped\n")  # before there is anything to go on from
         sys.exit(130)

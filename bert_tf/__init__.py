@@ -1,10 +1,26 @@
 """BERT fine-tuning with TensorFlow Estimator.
 
-Importing the package checks that it can run here; it does not import TensorFlow.
+    import bert_tf
+    model = bert_tf.fine_tune("MRPC", output_dir="out/mrpc")
+    model.predict([("He left.", "He went away.")])[0].label
+
+docs/library.md says more. Importing the package checks that it can run here; TensorFlow is imported when it is needed.
 """
 
+import importlib
 import sys
 from importlib import metadata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from bert_tf.errors import BertError
+    from bert_tf.library.fine_tuning import fine_tune
+    from bert_tf.library.loading import load
+    from bert_tf.library.model import Model
+    from bert_tf.library.result import Result
+    from bert_tf.tasks.in_memory import SentenceTask
+
+__all__ = ["BertError", "Model", "Result", "SentenceTask", "fine_tune", "load"]
 
 __version__ = "0.1.0"
 
@@ -41,4 +57,25 @@ def _platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "s
 
 _problem = _platform_problem(sys.version_info[:2], _installed_tensorflow())
 if _problem:
-    raise SystemExit(_problem)
+    raise ImportError(_problem, name=__name__)
+
+_MODULES = {
+    "BertError": "errors",
+    "Model": "library.model",
+    "Result": "library.result",
+    "SentenceTask": "tasks.in_memory",
+    "fine_tune": "library.fine_tuning",
+    "load": "library.loading",
+}
+
+
+def __getattr__(name):  # type: ignore[no-untyped-def]
+    """Imports what is asked for first (PEP 562)."""
+    if name not in _MODULES:
+        raise AttributeError("module %r has no attribute %r" % (__name__, name))
+    value = globals()[name] = getattr(importlib.import_module("%s.%s" % (__name__, _MODULES[name])), name)
+    return value
+
+
+def __dir__():  # type: ignore[no-untyped-def]
+    return sorted(set(globals()) | set(__all__))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import runpy
 import subprocess
 import sys
@@ -73,10 +74,10 @@ def test_wrong_python_is_reported_before_missing_tensorflow():
 
 def test_import_ends_in_one_line_where_the_platform_does_not_fit(monkeypatch):
     installed(monkeypatch, tensorflow="2.16.1")
-    with pytest.raises(SystemExit) as caught:
-        runpy.run_path(str(INIT))
-    assert caught.value.code == _platform_problem(sys.version_info[:2], "2.16.1")
-    assert "\n" not in caught.value.code
+    with pytest.raises(ImportError) as caught:
+        runpy.run_path(str(INIT), run_name="bert_tf")
+    assert str(caught.value) == _platform_problem(sys.version_info[:2], "2.16.1")
+    assert caught.value.name == "bert_tf"
 
 
 @pytest.mark.parametrize("package", ["tensorflow", "tensorflow_cpu", "tensorflow_macos", "tensorflow_intel"])
@@ -87,7 +88,7 @@ def test_import_accepts_tensorflow_under_each_of_its_package_names(monkeypatch, 
 
 def test_import_without_tensorflow_says_so(monkeypatch):
     installed(monkeypatch)
-    with pytest.raises(SystemExit, match="none is installed"):
+    with pytest.raises(ImportError, match="none is installed"):
         runpy.run_path(str(INIT))
 
 
@@ -105,3 +106,35 @@ def test_modules_of_the_lower_rooms_import_without_tensorflow():
 
 def test_version_has_three_numbers():
     assert [part.isdigit() for part in bert_tf.__version__.split(".")] == [True] * 3
+
+
+@pytest.mark.parametrize("command", [["run_classifier.py"], ["-m", "bert_tf", "devices"]])
+def test_a_command_ends_in_one_line_where_the_platform_does_not_fit(tmp_path, command):
+    for name in ("bert_tf", "run_classifier.py"):
+        (tmp_path / name).symlink_to(ROOT / name)
+    metadata_of = tmp_path / "tensorflow-2.16.1.dist-info"
+    metadata_of.mkdir()
+    (metadata_of / "METADATA").write_text("Metadata-Version: 2.1\nName: tensorflow\nVersion: 2.16.1\n")
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.returncode != 0
+    assert done.stderr.count("\n") == 1
+    assert "bert_tf needs TensorFlow 2.15 (the last with Estimator), 2.16.1 is installed" in done.stderr
+
+
+def test_names_of_the_library_are_found_and_no_others():
+    assert set(bert_tf.__all__) == set(bert_tf._MODULES) <= set(dir(bert_tf))
+    with pytest.raises(AttributeError, match="module 'bert_tf' has no attribute 'fine_tun'"):
+        bert_tf.fine_tun  # noqa: B018
+
+
+def test_the_library_imports_in_a_moment_and_without_tensorflow():
+    code = "import sys, bert_tf; print(sorted({'tensorflow', 'numpy', 'absl', 'sklearn'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"

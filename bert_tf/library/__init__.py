@@ -1,0 +1,1 @@
+"""The package as a library: what `import bert_tf` offers programs and notebooks."""

@@ -1,0 +1,158 @@
+"""A trained model, as a program holds it."""
+
+from __future__ import annotations
+
+import contextlib
+import html
+import threading
+from collections.abc import Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.library.result import Result
+from bert_tf.tasks.base import DEV, PURPOSES, TEST, Task
+from bert_tf.tasks.in_memory import read_rows
+
+_ROWS = "rows"
+
+
+class ClosedError(BertError):
+    """The model was closed."""
+
+
+class Model:
+    """A trained model. Weights are read when it is first asked; `close`, or the end of a `with` block, frees them.
+
+    Several may live in one process. Threads may call `predict` and `evaluate` of one model; they take turns.
+
+        with bert_tf.load("out/mrpc") as model:
+            model.predict([("He left.", "He went away.")])[0].label
+    """
+
+    def __init__(self, trained: Trained, task: Task, ways: Ways, *, data_dir: str | None = None) -> None:
+        """Reads nothing yet; `load` and `fine_tune` make models.
+
+        Args:
+          trained: weights, and what belongs to them.
+          task: what was learned.
+          ways: where and how to compute.
+          data_dir: folder of the task's files; None where it has none, or is not known.
+        """
+        self._trained, self._task, self._ways, self._data_dir = trained, task, ways, data_dir
+        self._turn = threading.Lock()
+        self._computer: Computer | None = None
+        self._closed = False
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint, by the name that TensorFlow knows it by."""
+        return self._trained.prefix
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels, in the order of the classes; empty where a number is predicted."""
+        return self._task.family.labels
+
+    def predict(self, rows: Iterable[Any]) -> Sequence[Any]:
+        """Predicts rows in memory.
+
+        Args:
+          rows: texts, pairs (text, second text), or mappings; see `SentenceTask`.
+
+        Returns:
+          One object for each row, in their order: `label`, `probabilities` by label, `id`.
+
+        Raises:
+          DataError: a row is of another form.
+          ClosedError: the model was closed.
+        """
+        examples = read_rows(rows, TEST, kind=None)
+        return self._task.family.listed(self._predictions(examples), examples) if examples else []
+
+    def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
+        """Measures the model by labelled examples.
+
+        Args:
+          data: the name of a split of the task, dev by default; or rows with labels, see `SentenceTask`.
+
+        Raises:
+          DataError: there is no such split, or a row is of another form.
+          ClosedError: the model was closed.
+        """
+        family = self._task.family
+        name = data if isinstance(data, str) else _ROWS
+        examples = self._split(data) if isinstance(data, str) else read_rows(data, _ROWS, kind=family.kind)
+        if not examples:
+            raise DataError("nothing to evaluate by", name)
+        predictions = self._predictions(examples)
+        return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
+
+    def close(self) -> None:
+        """Frees weights and session; the model cannot be used afterwards."""
+        with self._turn:
+            self._closed = True
+            if self._computer is not None:
+                self._computer.close()
+                self._computer = None
+
+    def __enter__(self) -> Model:
+        """Returns the model, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Closes it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Says what it has learned, and where it is."""
+        learned = ", ".join(self.labels) or "a number"
+        return f"<bert_tf.Model {self._task.name}: {learned}; {self.checkpoint}>"
+
+    def _repr_html_(self) -> str:
+        """Returns a table for notebooks."""
+        config = self._trained.config
+        facts = {
+            "task": self._task.name,
+            "labels": ", ".join(self.labels) or "a number",
+            "checkpoint": self.checkpoint,
+            "encoder": f"{config.num_hidden_layers} layers, hidden size {config.hidden_size}",
+            "longest input": f"{self._trained.max_seq_length} word pieces",
+        }
+        rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in facts.items())
+        return f"<table><caption>bert_tf.Model</caption>{rows}</table>"
+
+    def _split(self, name: str) -> Sequence[Any]:
+        """Returns the examples of a split, or of the one split that a purpose has."""
+        task, folder = self._task, self._data_dir
+        if folder is None:
+            raise DataError("this model has no data of its own; give rows with labels", name)
+        splits = task.splits(folder, name) if name in PURPOSES else (name,)
+        if len(splits) > 1:
+            raise FlagError(f"evaluate({name!r}): {task.name} has several; name one of {', '.join(splits)}")
+        return task.examples(folder, splits[0])
+
+    def _predictions(self, examples: Sequence[Any]) -> Any:
+        family = self._task.family
+        features = family.features(examples, self._trained.tokenizer, self._trained.limits)
+        with self._turn:
+            return family.predictions(self._loaded().outputs(features), features, examples)
+
+    def _loaded(self) -> Computer:
+        if self._closed:
+            raise ClosedError(f"{self!r} was closed; load it again")
+        if self._computer is None:
+            self._computer = Computer(self._ways)
+        with contextlib.ExitStack() as undo:
+            undo.callback(self._forget)
+            self._computer.load(self._trained)
+            undo.pop_all()
+        return self._computer
+
+    def _forget(self) -> None:
+        """Drops a graph whose weights could not be read."""
+        if self._computer is not None:
+            self._computer.close()
+            self._computer = None
