@@ -50,8 +50,8 @@ def test_without_files_there_is_nothing_to_zip(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_the_command_of_the_readme_finds_the_files_of_all_tasks(tmp_path):
-    readme = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
+def test_the_documented_command_finds_the_files_of_all_tasks(tmp_path):
+    readme = (Path(__file__).resolve().parents[2] / "docs" / "commands.md").read_text(encoding="utf-8")
     [patterns] = re.findall(r"`zip -j glue\.zip (out/.*?)`", readme)
     files = {"mnli/submission/MNLI-m.tsv", "mnli/AX/submission/AX.tsv", "cola/submission/CoLA.tsv"}
     others = ("mnli/predictions_matched.tsv", "mnli/AX/test_results.tsv", "rte/seed-1/submission/RTE.tsv")
