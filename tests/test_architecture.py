@@ -26,7 +26,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
-    ("commands",),
+    ("commands", "library"),
     ("__main__",),
 )
 RANK = {room: rank for rank, row in enumerate(LAYERS) for room in row}
