@@ -18,7 +18,7 @@ PEERS = BENCHMARKS / "peers"  # scripts that run in other environments, without 
 LAYERS = (
     ("errors",),
     ("files",),
-    ("atomic", "documents", "text_table", "streams", "log_form"),
+    ("atomic", "documents", "text_table", "streams", "log_form", "progress"),
     ("config", "fields", "head_spec"),
     ("lock", "metrics", "tokenization"),
     ("features",),

@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
 from absl import logging
-from tqdm import tqdm
 
-from bert_tf import atomic, files
+from bert_tf import atomic, files, progress
 from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.inputs import Inputs
@@ -133,7 +132,7 @@ def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, li
     form, patience = _form(pair), PATIENCE_S if _is_watched(pair) else None
     chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
     read = ahead((examples, predictor.read(examples)) for examples in chunks)
-    with tqdm(total=lines, initial=sink.rows, unit="row", disable=not sys.stderr.isatty()) as bar:
+    with progress.bar(total=lines, initial=sink.rows, unit="row") as bar:
         for number, (examples, features) in enumerate(read, sink.chunks):
             sink.add(predictor.lines(number, examples, features, form), len(examples))
             bar.update(len(examples))

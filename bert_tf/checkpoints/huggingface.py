@@ -12,9 +12,8 @@ from pathlib import Path
 import numpy as np
 import safetensors
 from absl import logging
-from tqdm import tqdm
 
-from bert_tf import atomic, lock
+from bert_tf import atomic, lock, progress
 from bert_tf.checkpoints import sums, values
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
@@ -54,7 +53,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
         with safetensors.safe_open(path, framework="numpy") as file:
             names = {_modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
-            for pair in tqdm(name_pairs(config.num_hidden_layers), desc="converting", unit="variables", disable=None):
+            for pair in progress.bar(name_pairs(config.num_hidden_layers), desc="converting", unit="variables"):
                 name = prefix + pair.huggingface
                 if name not in names:
                     problems.append(f"{name} is missing")

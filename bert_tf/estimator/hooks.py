@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 import os
 import signal
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 from tqdm import tqdm
 
-from bert_tf import documents
+from bert_tf import documents, progress
 from bert_tf.errors import LostPeerError, OutputError
 from bert_tf.estimator import metrics_log
 from bert_tf.estimator.pace import Pace
@@ -85,8 +84,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         if self._folder is not None:
             self._lines = metrics_log.opened(self._folder, step)
         self._memory = MemoryUse()
-        ways = {"disable": not sys.stderr.isatty(), "smoothing": 0.05, "dynamic_ncols": True}
-        self._bar = tqdm(total=self._total, initial=step, unit="step", **ways)
+        self._bar = progress.bar(total=self._total, initial=step, unit="step", smoothing=0.05, dynamic_ncols=True)
         self._last_step, self._last_time, self._last_tokens = step, time.perf_counter(), 0
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
