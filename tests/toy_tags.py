@@ -70,6 +70,10 @@ class TagFamily:
     def head(self) -> HeadSpec:
         return HeadSpec(len(self.labels), KIND)
 
+    def from_rows(self, rows, split, *, labelled) -> list[TagExample]:
+        pairs = ((row[0], row[1]) if labelled else (row, None) for row in rows)
+        return [TagExample(f"{split}-{n}", tuple(words), tags and tuple(tags)) for n, (words, tags) in enumerate(pairs)]
+
     def features(self, examples, tokenizer, limits) -> Features:
         rows = [(n, row) for n, example in enumerate(examples) for row in self._rows(example, tokenizer, limits)]
         marks = tokenizer.vocabulary

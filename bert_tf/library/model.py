@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import html
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
@@ -14,7 +14,6 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, Task
-from bert_tf.tasks.in_memory import read_rows
 
 _ROWS = "rows"
 
@@ -32,16 +31,16 @@ class Model:
             model.predict([("He left.", "He went away.")])[0].label
     """
 
-    def __init__(self, trained: Trained, task: Task, ways: Ways, *, data_dir: str | None = None) -> None:
+    def __init__(self, trained: Trained, task: Task, ways: Ways, *, find_data: Callable[[Task], str]) -> None:
         """Reads nothing yet; `load` and `fine_tune` make models.
 
         Args:
           trained: weights, and what belongs to them.
           task: what was learned.
           ways: where and how to compute.
-          data_dir: folder of the task's files; None where it has none, or is not known.
+          find_data: returns the folder of the task's files, when a split is asked for.
         """
-        self._trained, self._task, self._ways, self._data_dir = trained, task, ways, data_dir
+        self._trained, self._task, self._ways, self._find_data = trained, task, ways, find_data
         self._turn = threading.Lock()
         self._computer: Computer | None = None
         self._closed = False
@@ -69,8 +68,9 @@ class Model:
           DataError: a row is of another form.
           ClosedError: the model was closed.
         """
-        examples = read_rows(rows, TEST, kind=None)
-        return self._task.family.listed(self._predictions(examples), examples) if examples else []
+        family = self._task.family
+        examples = family.from_rows(rows, TEST, labelled=False)
+        return family.listed(self._predictions(examples), examples) if examples else []
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Measures the model by labelled examples.
@@ -84,7 +84,7 @@ class Model:
         """
         family = self._task.family
         name = data if isinstance(data, str) else _ROWS
-        examples = self._split(data) if isinstance(data, str) else read_rows(data, _ROWS, kind=family.kind)
+        examples = self._split(data) if isinstance(data, str) else family.from_rows(data, _ROWS, labelled=True)
         if not examples:
             raise DataError("nothing to evaluate by", name)
         predictions = self._predictions(examples)
@@ -126,9 +126,7 @@ class Model:
 
     def _split(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split, or of the one split that a purpose has."""
-        task, folder = self._task, self._data_dir
-        if folder is None:
-            raise DataError("this model has no data of its own; give rows with labels", name)
+        task, folder = self._task, self._find_data(self._task)
         splits = task.splits(folder, name) if name in PURPOSES else (name,)
         if len(splits) > 1:
             raise FlagError(f"evaluate({name!r}): {task.name} has several; name one of {', '.join(splits)}")

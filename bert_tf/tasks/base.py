@@ -7,7 +7,7 @@ words another. A `Task` knows where the examples of one data set are, and names 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -84,6 +84,18 @@ class Family(Protocol):
     @property
     def trains_on_windows(self) -> bool:
         """Whether each window of a long text can be trained on; else what is cut off a training text is lost."""
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
+        """Returns rows that a program has in memory as examples.
+
+        Args:
+          rows: read once; of which form, the family says.
+          split: for names of examples and messages.
+          labelled: whether they have labels.
+
+        Raises:
+          DataError: a row is of another form; names split and row, counted from 0.
+        """
 
     def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
         """Returns the features of examples; targets mean nothing where labels are None."""

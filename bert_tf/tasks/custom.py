@@ -16,12 +16,10 @@ from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.label_column import LabelColumn
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.example import USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
-# Where no column of text is named, the file must have those of exactly one row.
-USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}

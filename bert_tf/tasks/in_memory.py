@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
-from bert_tf.tasks.custom import NAME, USUAL_TEXTS
+from bert_tf.tasks.custom import NAME
 from bert_tf.tasks.label_column import sorted_names
-from bert_tf.tasks.sentence.example import KINDS, Label, SentenceExample
+from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
-
-_LABEL, _ID = "label", "id"  # keys of rows that are mappings
+from bert_tf.tasks.sentence.rows import names_of, read_rows, refuse_unknown_labels
 
 
 class SentenceTask:
@@ -62,7 +61,8 @@ class SentenceTask:
         self._rows = {split: self._read(split, rows) for split, rows in given.items() if rows is not None}
         self._labels = tuple(labels or ())
         for split in self._rows.keys() & {TRAIN, DEV}:
-            self._refuse_unknown(split)
+            if problem != REGRESSION:
+                refuse_unknown_labels(self._rows[split], split, self.family.labels)
 
     @functools.cached_property
     def family(self) -> SentenceFamily:
@@ -73,7 +73,7 @@ class SentenceTask:
         """
         labels = self._labels
         if self._kind != REGRESSION and not labels:
-            labels = sorted_names({name for example in self._rows.get(TRAIN, ()) for name in _names(example.label)})
+            labels = sorted_names({name for example in self._rows.get(TRAIN, ()) for name in names_of(example.label)})
             if len(labels) < (2 if self._kind == CLASSIFICATION else 1):
                 found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
                 raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
@@ -117,77 +117,3 @@ class SentenceTask:
 
     def _read(self, split: str, rows: Iterable[Any]) -> list[SentenceExample]:
         return read_rows(rows, split, kind=None if split == TEST else self._kind)
-
-    def _refuse_unknown(self, split: str) -> None:
-        known = set(self.family.labels)
-        for number, example in enumerate(self._rows[split]):
-            unknown = [name for name in _names(example.label) if name not in known] if self._kind != REGRESSION else []
-            if unknown:
-                raise DataError(f"row {number}: {unknown_name('label', unknown[0], self.family.labels)}", split)
-
-
-def read_rows(rows: Iterable[Any], split: str, *, kind: str | None) -> list[SentenceExample]:
-    """Returns rows as examples, see `SentenceTask`.
-
-    Args:
-      rows: read once.
-      split: for names of examples and messages.
-      kind: of their labels; None where they have none.
-
-    Raises:
-      DataError: a row is of another form; names split and row, counted from 0.
-    """
-    if isinstance(rows, (str, bytes, Mapping)):
-        raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
-    records = rows.to_dict("records") if hasattr(rows, "to_dict") else rows  # a data frame
-    return [_example(row, number, split, kind) for number, row in enumerate(records)]
-
-
-def _example(row: Any, number: int, split: str, kind: str | None) -> SentenceExample:
-    try:
-        texts, label, guid = _of_mapping(row, kind) if isinstance(row, Mapping) else _of_sequence(row, kind)
-        for text in texts:
-            if not isinstance(text, str) or not (text.strip() or kind is None):
-                raise ValueError(f"a text is {text!r:.50}")
-        named = f"{split}-{number}" if guid is None else str(guid)
-        return SentenceExample(
-            named, texts[0], texts[1] if len(texts) > 1 else None, None if kind is None else _label(label, kind)
-        )
-    except ValueError as error:
-        raise DataError(f"row {number}: {error}", split) from error
-
-
-def _of_mapping(row: Mapping[str, Any], kind: str | None) -> tuple[tuple[Any, ...], Any, Any]:
-    fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
-    if len(fitting) != 1 or (kind is not None and _LABEL not in row):
-        wanted = " or ".join(" and ".join(keys) for keys in USUAL_TEXTS)
-        raise ValueError(f"has {', '.join(map(str, row))}; give {wanted}{', and label' if kind else ''}")
-    return tuple(row[key] for key in fitting[0]), row.get(_LABEL), row.get(_ID)
-
-
-def _of_sequence(row: Any, kind: str | None) -> tuple[tuple[Any, ...], Any, None]:
-    cells = (row,) if isinstance(row, str) else tuple(row) if isinstance(row, Sequence) else ()
-    texts, label = (cells[:-1], cells[-1] if cells else None) if kind else (cells, None)
-    if not 1 <= len(texts) <= 2:
-        form = "(text, label) or (text, second text, label)" if kind else "a text, (text,) or (text, second text)"
-        raise ValueError(f"is {row!r:.80}; give {form}")
-    return texts, label, None
-
-
-def _label(value: Any, kind: str) -> Label:
-    if kind == REGRESSION:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"the label {value!r:.50} is not a number") from None
-    if kind == MULTI_LABEL:
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise ValueError(f"the label {value!r:.50} is not a list of names")
-        return tuple(map(str, value))
-    if value is None or isinstance(value, (list, tuple, Mapping)):
-        raise ValueError(f"the label {value!r:.50} is not a name")
-    return str(value)
-
-
-def _names(label: Any) -> tuple[str, ...]:
-    return label if isinstance(label, tuple) else (label,)

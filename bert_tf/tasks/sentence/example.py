@@ -7,6 +7,8 @@ from typing import Union
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 
+# What columns of text are usually called; where none is named, data must have those of exactly one row.
+USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
 
 Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind

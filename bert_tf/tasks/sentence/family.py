@@ -6,7 +6,7 @@ Shapes: E examples, N rows, L labels.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logit
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
+from bert_tf.tasks.sentence.rows import read_rows, refuse_unknown_labels
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -72,6 +73,13 @@ class SentenceFamily:
         """The label, in the form of `labels.encode`."""
         field = _LABELS[self.kind]
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
+        """See `rows.read_rows`."""
+        examples = read_rows(rows, split, kind=self.kind if labelled else None)
+        if labelled and self.kind != REGRESSION:
+            refuse_unknown_labels(examples, split, self.labels)
+        return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
         """See `tasks.base.Family`; every window has the label of its text."""

@@ -1,0 +1,131 @@
+"""A trained model in a program's hands."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import trained
+from bert_tf.batch.job import Given
+from bert_tf.errors import DataError, FlagError
+from bert_tf.library.model import ClosedError, Model
+from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.in_memory import SentenceTask
+from tests.batch.runs import ways, write_run
+
+PAIRS = [("rain came", "storm came over"), ("soup", "the wind"), ("a red pear", "bread and salt")]
+
+
+def made(folder, task=TASKS["MRPC"], data_dir=""):
+    return Model(trained.load(str(folder / "model.ckpt-20"), Given()), task, ways(), find_data=lambda _: str(data_dir))
+
+
+@pytest.fixture(scope="module")
+def model(run, project):
+    with made(run, data_dir=project.data_dir) as opened:
+        yield opened
+
+
+def test_predictions_have_label_and_probabilities_in_the_order_of_the_rows(model):
+    found = model.predict(PAIRS)
+    assert [one.id for one in found] == ["test-0", "test-1", "test-2"]
+    for one in found:
+        assert sum(one.probabilities.values()) == pytest.approx(1.0)
+        assert one.label == max(one.probabilities, key=one.probabilities.get)
+    alone = [model.predict([pair])[0].probabilities["1"] for pair in PAIRS]
+    np.testing.assert_allclose([one.probabilities["1"] for one in found], alone, rtol=1e-5)
+
+
+def test_no_rows_have_no_predictions(model):
+    assert model.predict([]) == []
+
+
+def test_a_split_is_evaluated(model):
+    result = model.evaluate("dev")
+    assert (result.name, result.evaluation.examples, len(result.predictions)) == ("dev", 13, 13)
+    right = [one.label == str(number % 2) for number, one in enumerate(result.predictions)]
+    assert result.metrics["accuracy"] == pytest.approx(np.mean(right))
+    assert result.metrics.keys() == {"accuracy", "f1", "loss"}
+
+
+def test_rows_with_labels_are_evaluated(model):
+    labels = [one.label for one in model.predict(PAIRS)]
+    result = model.evaluate([(*pair, label) for pair, label in zip(PAIRS, labels)])
+    assert (result.name, result.metrics["accuracy"]) == ("rows", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("a", "b", "x")], "rows: row 0: unknown label 'x'"),
+        ([], "rows: nothing to evaluate by"),
+        ([("a",)], "rows: row 0: is"),
+    ],
+)
+def test_rows_that_cannot_be_used_are_one_line(model, rows, message):
+    with pytest.raises(DataError, match=message):
+        model.evaluate(rows)
+
+
+def test_of_several_splits_one_is_to_be_named(project, tmp_path):
+    folder = write_run(
+        tmp_path / "mnli", project, steps=(20,), record={"task_name": "MNLI", "kind": "classification", "labels": list("abc")}
+    )
+    for split in ("dev_matched", "dev_mismatched"):
+        (tmp_path / f"{split}.tsv").touch()
+    with (
+        made(folder, TASKS["MNLI"], tmp_path) as several,
+        pytest.raises(FlagError, match="name one of dev_matched, dev_mismatched"),
+    ):
+        several.evaluate("dev")
+
+
+def test_a_task_in_memory_has_the_rows_that_it_was_given(run):
+    task = SentenceTask(dev=[("rain", "soup", "1")], labels=("0", "1"))
+    with made(run, task) as model:
+        assert model.evaluate().evaluation.examples == 1
+        with pytest.raises(DataError, match="test: the task has no such rows"):
+            model.evaluate("test")
+
+
+def test_two_models_live_in_one_process(project, tmp_path, model):
+    other = write_run(
+        tmp_path / "other", project, steps=(20,), record={"task_name": "STS-B", "kind": "regression", "labels": []}
+    )
+    expected = model.predict(PAIRS)
+    with made(other, TASKS["STS-B"]) as second:
+        number = second.predict(PAIRS)[0]
+        assert (type(number.label), number.probabilities) == (float, {})
+        assert model.predict(PAIRS) == expected
+
+
+def test_threads_take_turns(model):
+    expected, found = model.predict(PAIRS), []
+    threads = [threading.Thread(target=lambda: found.append(model.predict(PAIRS))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [expected] * 4
+
+
+def test_a_closed_model_says_so(run):
+    with made(run) as model:
+        model.predict(PAIRS)
+    with pytest.raises(ClosedError, match="was closed; load it again"):
+        model.predict(PAIRS)
+    model.close()  # once more does nothing
+
+
+def test_nothing_is_read_before_it_is_asked(run, monkeypatch):
+    monkeypatch.setattr("bert_tf.library.model.Computer", lambda _: pytest.fail("a graph was built"))
+    assert "MRPC: 0, 1; " in repr(made(run))
+
+
+def test_a_notebook_shows_model_and_result(model):
+    assert "<td>MRPC</td>" in model._repr_html_()
+    html = model.evaluate("dev")._repr_html_()
+    assert "<caption>dev: 13 examples</caption>" in html
+    assert "<th>accuracy</th>" in html
