@@ -12,4 +12,4 @@ if __name__ == "__main__":
     except KeyboardInterrupt:
         sys.stderr.write("error: stopped\n")  # before there is anything to go on from
         sys.exit(130)
-    sys.exit(run(["bert_tf", "classifier", *sys.argv[1:]]))
+    sys.exit(run(["bert_tf", "fine-tune", *sys.argv[1:]]))

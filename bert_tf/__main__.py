@@ -1,17 +1,18 @@
-"""python -m bert_tf COMMAND"""
+"""python -m bert_tf COMMAND, and bert-tf COMMAND of an installed package"""
 
 from __future__ import annotations
 
 import importlib
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 
 from bert_tf.errors import unknown_name
 
 # By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
-        "classifier": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
+        "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
     },
@@ -29,6 +30,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "benchmark": "measures speed and memory beside other libraries",
     },
 }
+_ALIASES = {"classifier": "fine-tune"}
+_MODULES = {"fine-tune": "classifier"}  # of the published script's name
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _HELP = ("--help", "-h", "-help", "help")
@@ -37,22 +40,28 @@ _HELP = ("--help", "-h", "-help", "help")
 def help_text() -> str:
     """Returns what --help prints."""
     width = max(map(len, COMMANDS)) + 2
-    lines = ["usage: python -m bert_tf COMMAND [FLAGS]", ""]
+    lines = [f"usage: {_program()} COMMAND [FLAGS]", ""]
     for group, commands in GROUPS.items():
         lines += [f"{group}:", *(f"  {name:<{width}}{line}" for name, line in commands.items()), ""]
-    return "\n".join([*lines, "python -m bert_tf COMMAND --help lists the flags of a command."]) + "\n"
+    return "\n".join([*lines, f"{_program()} COMMAND --help lists the flags of a command."]) + "\n"
+
+
+def _program() -> str:
+    name = Path(sys.argv[0]).name
+    return name if name == "bert-tf" else "python -m bert_tf"
 
 
 def main(argv: list[str]) -> int:
     """Runs the command named first; returns its exit status, 2 where none is named or it is unknown."""
-    name = argv[1] if len(argv) > 1 else None
+    given = argv[1] if len(argv) > 1 else None
+    name = _ALIASES.get(str(given), given)
     if name in _HELP:
         sys.stdout.write(help_text())
         return 0
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
-    return int(importlib.import_module(f"bert_tf.commands.{name}").main(argv[1:]))
+    return int(importlib.import_module(f"bert_tf.commands.{_MODULES.get(name, name)}").main(argv[1:]))
 
 
 def run(argv: list[str]) -> int:
@@ -67,6 +76,11 @@ def run(argv: list[str]) -> int:
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
         return 130
+
+
+def console() -> int:
+    """Runs the command line of this process: the script that an installed package brings."""
+    return run(sys.argv)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ LAYERS = (
     ("errors",),
     ("files",),
     ("atomic", "documents", "text_table", "streams", "log_form", "progress"),
-    ("config", "fields", "head_spec"),
+    ("config", "fields", "head_spec", "home"),
     ("lock", "metrics", "tokenization"),
     ("features",),
     ("tasks",),

@@ -1,0 +1,36 @@
+"""Where the package keeps what it fetches, and finds what people put there.
+
+In a clone: `checkpoints/` and `data/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+VARIABLE = "BERT_TF_HOME"
+PACKAGE = Path(__file__).resolve().parent
+SAMPLE = PACKAGE / "sample"  # folders of tasks, written for this project
+
+_OF_CLONES = "run_classifier.py"  # beside the package
+
+
+def clone(package: Path = PACKAGE) -> Path | None:
+    """Returns the clone that the package is in; None where it is installed."""
+    return package.parent if (package.parent / _OF_CLONES).is_file() else None
+
+
+def folder(environment: Mapping[str, str], package: Path = PACKAGE) -> Path:
+    """Returns the folder above `checkpoints` and `data`, whether it exists or not.
+
+    Args:
+      environment: of the process; an empty variable counts as none.
+      package: the folder of the package.
+    """
+    named = environment.get(VARIABLE)
+    if named:
+        return Path(os.path.expanduser(named))
+    return clone(package) or platformdirs.user_cache_path("bert_tf")
