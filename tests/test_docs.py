@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf.commands import classifier_flags, devices
+from tests import architecture_page
 
 DEVICES = (Path(__file__).resolve().parents[1] / "docs" / "devices.md").read_text(encoding="utf-8")
 COMMANDS = re.findall(r"^    python (.+)$", DEVICES, re.MULTILINE)
@@ -36,3 +37,14 @@ def test_every_code_of_a_missing_gpu_is_on_the_devices_page():
     source = (Path(__file__).resolve().parents[1] / "bert_tf" / "runtime" / "diagnosis.py").read_text(encoding="utf-8")
     codes = set(re.findall(r'Cause\(\s*"(\w+)"', source))
     assert codes == set(re.findall(r"`(\w+)`", DEVICES.partition("| code |")[2].partition("\n\n")[0])) - {"libcuda"}
+
+
+def test_the_picture_of_the_architecture_is_the_code_s():
+    _, shown, _ = architecture_page.parts()
+    assert shown.rstrip("\n") == architecture_page.picture()
+
+
+def test_every_page_is_in_the_index():
+    docs = Path(__file__).resolve().parents[1] / "docs"
+    pages = {path.name for path in docs.glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"\]\((\w+\.md)\)", (docs / "README.md").read_text(encoding="utf-8"))) == pages
