@@ -1,0 +1,83 @@
+"""Trained models, from folders."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf.batch import trained
+from bert_tf.batch.job import Given
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import CheckpointError, FlagError, unknown_name
+from bert_tf.jobs import batch_machine, sources
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.library.model import Model
+from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+from bert_tf.settings import checked, settings_of
+from bert_tf.tasks import families
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.in_memory import SentenceTask
+from bert_tf.tasks.registry import get_task
+
+
+def load(
+    path: str | os.PathLike[str],
+    *,
+    task: str | Task | None = None,
+    data_dir: str | os.PathLike[str] | None = None,
+    batch_size: int | None = None,
+    **settings: Any,
+) -> Model:
+    """Returns a trained model; its weights are read when it is first asked.
+
+    Args:
+      path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
+      task: what it has learned, where no record of a run says it.
+      data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
+      batch_size: rows at a time; None for as many as suit their lengths.
+      **settings: `precision` and those of devices, by the names of the flags of `python -m bert_tf predict`.
+
+    Raises:
+      CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
+      FlagError: a setting is unknown or has an unusable value.
+    """
+    found = trained.load(str(sources.checkpoint_of(path, home=os.environ)), Given())
+    learned = _task(found, task)
+    found.refuse(learned.family)
+    folder = None if data_dir is None else os.fspath(data_dir)
+    ways = batch_machine.ways(_machine(settings), batch_size, environment=os.environ)
+    return Model(found, learned, ways, find_data=_finder(folder))
+
+
+def _task(model: Trained, given: str | Task | None) -> Task:
+    """Returns what a model has learned: what is given, else what its record says."""
+    if given is not None:
+        return get_task(given) if isinstance(given, str) else given
+    name = model.record.get("task_name")
+    if name is None:
+        raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
+    if name != CUSTOM:
+        return get_task(name)
+    family = families.of_record(model.record)
+    return SentenceTask(labels=family.labels, problem=family.kind)
+
+
+def _machine(given: dict[str, Any]) -> MachineSettings:
+    rows = {row.name: row for row in settings_of(DeviceSettings, MachineSettings)}
+    for name in given:
+        if name not in rows:
+            raise FlagError(unknown_name("setting", name, rows))
+    values = {name: checked(rows[name], value) for name, value in given.items()}
+    of_devices = {row.name: values.pop(row.name) for row in settings_of(DeviceSettings) if row.name in values}
+    return MachineSettings(DeviceSettings(**{"strategy": ONE_DEVICE, **of_devices}), **values)
+
+
+def _finder(data_dir: str | None) -> Callable[[Task], str]:
+    def find(task: Task) -> str:
+        if isinstance(task, SentenceTask):
+            return ""
+        return str(sources.find_data(task, data_dir, environment=os.environ).folder)
+
+    return find
