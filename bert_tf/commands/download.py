@@ -35,7 +35,7 @@ def download(url: str, target: Path) -> None:
 def _received(url: str) -> Iterator[bytes]:
     """Yields what the server sends, with a progress bar on a terminal.
 
-    It reads by itself, outside the block that takes each OSError for one of the disk.
+    What fails here is a DataError at once: `atomic.replacing` would take an OSError for one of the disk.
 
     Raises:
       DataError: as `download`.
