@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import struct
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +11,7 @@ import numpy as np
 import safetensors
 from absl import logging
 
-from bert_tf import atomic, lock, progress
+from bert_tf import atomic, files, lock, progress
 from bert_tf.checkpoints import sums, values
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
@@ -27,7 +25,6 @@ VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
-_LONGEST_HEADER = 100_000_000  # bytes, the limit of the format (safetensors README)
 
 
 def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
@@ -44,8 +41,10 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     Raises:
       CheckpointError: the file is damaged, or an encoder variable is missing or has another shape; all are named.
     """
-    path = Path(path)
-    _check_header(path)
+    try:
+        files.open_plain(path).close()
+    except OSError as error:
+        raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
     shapes = encoder_shapes(config)
     weights: dict[str, np.ndarray] = {}
     problems = []
@@ -147,23 +146,3 @@ def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
 def _modern(name: str) -> str:
     """Returns today's name of a tensor: files converted from the first PyTorch BERT call LayerNorm's parts as Google did."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")
-
-
-def _check_header(path: Path) -> None:
-    """Refuses a header that does not fit the file, before a parser allocates what it asks for."""
-    try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            start = file.read(8)
-            length = struct.unpack("<Q", start)[0] if len(start) == 8 else size
-            if length > min(size - 8, _LONGEST_HEADER):
-                raise CheckpointError(f"{path}: damaged weights: the header claims {length} bytes, the file has {size}")
-            entries = json.loads(file.read(length))
-            ends = [v["data_offsets"][1] for k, v in entries.items() if k != "__metadata__"]
-            expected = 8 + length + max(ends, default=0)
-    except OSError as error:
-        raise CheckpointError(f"{path}: cannot read the weights: {error.strerror}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
-        raise CheckpointError(f"{path}: damaged weights: unreadable header") from error
-    if expected != size:
-        raise CheckpointError(f"{path}: damaged weights: {size} bytes where {expected} are expected; fetch them again")

@@ -30,7 +30,7 @@ class Action(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped; the same command goes on")
+    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped; run the same command again")
 
 
 def help_text() -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import tensorflow as tf
 
 from bert_tf.runtime import build, cgroup, cuda_driver, diagnosis, nvidia, threads
@@ -19,8 +20,7 @@ from bert_tf.runtime.diagnosis import Cause, Facts
 from bert_tf.runtime.nvidia import Gpu, System
 
 _CPU_INFO = Path("/proc/cpuinfo")
-_MEMORY_INFO = Path("/proc/meminfo")
-_KIB_PER_MIB, _BYTES_PER_MIB = 2**10, 2**20
+_BYTES_PER_MIB = 2**20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -204,20 +204,11 @@ def _cpu_model() -> str | None:
     return _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine() or None
 
 
-def _cpu_memory() -> tuple[int | None, int | None]:
+def _cpu_memory() -> tuple[int, int]:
     """Returns total and free memory in MiB: the machine's, or what a container is granted of it."""
-    total, free = (_find(rf"^{name}:\s*(\d+) kB$", _MEMORY_INFO) for name in ("MemTotal", "MemAvailable"))
-    granted = cgroup.memory()
-    return (
-        _least(total, granted and granted.limit),
-        _least(free, granted and granted.free),
-    )
-
-
-def _least(kibibytes: str | None, granted: int | None) -> int | None:
-    known = [] if kibibytes is None else [int(kibibytes) // _KIB_PER_MIB]
-    known += [] if granted is None else [granted // _BYTES_PER_MIB]
-    return min(known, default=None)
+    machine = psutil.virtual_memory()
+    granted = cgroup.memory() or cgroup.Memory(machine.total, machine.available)
+    return min(machine.total, granted.limit) // _BYTES_PER_MIB, min(machine.available, granted.free) // _BYTES_PER_MIB
 
 
 def _find(pattern: str, path: Path) -> str | None:

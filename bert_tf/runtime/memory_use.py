@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from pathlib import Path
 
+import psutil
 import tensorflow as tf
 from absl import logging
 
@@ -13,8 +12,6 @@ from bert_tf.runtime import cluster
 
 HOST, GPU, GPU_PEAK = "host_memory_mb", "gpu_memory_mb", "gpu_memory_peak_mb"
 
-_STATM = Path("/proc/self/statm")
-_RESIDENT = 1  # place in the line
 _MEBIBYTE = 1 << 20
 
 
@@ -23,6 +20,7 @@ class MemoryUse:
 
     def __init__(self) -> None:
         """Looks for GPUs."""
+        self._process = psutil.Process()
         self._gpus = _gpus()
 
     def read(self) -> dict[str, float]:
@@ -31,7 +29,7 @@ class MemoryUse:
         `HOST` is what the process has in the machine's memory; `GPU` what tensors take on the GPU that has most, `GPU_PEAK`
         the most that they ever took there.
         """
-        return {**_host(), **self._on_gpus()}
+        return {HOST: self._process.memory_info().rss / _MEBIBYTE, **self._on_gpus()}
 
     def _on_gpus(self) -> dict[str, float]:
         if not self._gpus:
@@ -43,13 +41,6 @@ class MemoryUse:
             self._gpus = ()
             return {}
         return {name: max(each[key] for each in found) / _MEBIBYTE for name, key in ((GPU, "current"), (GPU_PEAK, "peak"))}
-
-
-def _host() -> dict[str, float]:
-    with contextlib.suppress(OSError, ValueError, IndexError):  # no such file beyond Linux
-        pages = int(_STATM.read_bytes().split()[_RESIDENT])
-        return {HOST: pages * os.sysconf("SC_PAGE_SIZE") / _MEBIBYTE}
-    return {}
 
 
 def _gpus() -> tuple[str, ...]:

@@ -6,7 +6,9 @@ import ctypes
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
+import psutil
 import pytest
 import tensorflow as tf
 
@@ -45,7 +47,6 @@ class FakeMachine:
             (cgroup, "_ROOT", "cgroup"),
             (cgroup, "_MEMBERSHIP", "membership"),
             (inventory, "_CPU_INFO", "cpuinfo"),
-            (inventory, "_MEMORY_INFO", "meminfo"),
         ):
             monkeypatch.setattr(module, name, folder / path)
         monkeypatch.setenv("PATH", os.fspath(folder / "bin"))
@@ -56,6 +57,11 @@ class FakeMachine:
 
     def built(self, made: Build) -> None:
         self._patch.setattr(build, "installed", lambda: made)
+
+    def memory(self, total: int, available: int) -> None:
+        """In MiB."""
+        told = SimpleNamespace(total=total << 20, available=available << 20)
+        self._patch.setattr(psutil, "virtual_memory", lambda: told)
 
     def pci(self, address: str, vendor: str = "0x10de", kind: str = "0x030000") -> None:
         self.write(f"pci/{address}/vendor", f"{vendor}\n")

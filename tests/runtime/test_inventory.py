@@ -45,7 +45,7 @@ def reasons(found: inventory.Inventory) -> list[list[str]]:
 
 def test_a_machine_without_gpu(machine):
     machine.write("cpuinfo", "processor\t: 0\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\nmodel name\t: AMD EPYC\n")
-    machine.write("meminfo", "MemTotal:       2048000 kB\nMemFree:  1 kB\nMemAvailable:   1024000 kB\n")
+    machine.memory(2000, 1000)
     found = take()
     assert found.physical_devices == (inventory.PhysicalDevice("/physical_device:CPU:0", "CPU", "AMD EPYC", 2000, 1000),)
     assert found.logical_devices == (inventory.LogicalDevice("/device:CPU:0"),)
@@ -58,7 +58,7 @@ def test_a_machine_without_gpu(machine):
     [("1048576000", "104857600", (1000, 900)), ("max", "0", (2000, 1500)), ("9223372036854771712", "0", (2000, 1500))],
 )
 def test_a_container_has_the_memory_that_it_is_granted(machine, limit, current, memory):
-    machine.write("meminfo", "MemTotal: 2048000 kB\nMemAvailable: 1536000 kB\n")
+    machine.memory(2000, 1500)
     machine.write("cgroup/memory.max", limit)
     machine.write("cgroup/memory.current", current)
     (cpu,) = take().physical_devices
@@ -70,12 +70,6 @@ def test_a_container_has_the_cores_that_it_is_granted(machine, monkeypatch):
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     machine.write("cgroup/cpu.max", "150000 100000\n")
     assert (take().cpus_granted, take().cpus_present) == (2, 64)
-
-
-@pytest.mark.usefixtures("machine")
-def test_a_system_that_tells_nothing_of_its_memory():
-    (cpu,) = take().physical_devices
-    assert (cpu.memory_total_mb, cpu.memory_free_mb) == (None, None)
 
 
 def test_tensorflow_and_the_driver_each_know_a_part_of_a_gpu(laptop):

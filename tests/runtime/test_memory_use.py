@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.runtime import memory_use
 from bert_tf.runtime.memory_use import MemoryUse
 
 MEBIBYTE = 1 << 20
@@ -79,14 +78,6 @@ def test_with_several_machines_no_device_is_set_up(monkeypatch):
     monkeypatch.setenv("TF_CONFIG", "{}")
     monkeypatch.setattr(tf.config, "list_logical_devices", lambda _: pytest.fail("sets up the devices"))
     assert MemoryUse().read().keys() == {"host_memory_mb"}
-
-
-@pytest.mark.parametrize("text", [None, "", "12"])
-def test_system_that_does_not_tell(monkeypatch, tmp_path, text):
-    if text is not None:
-        (tmp_path / "statm").write_text(text)
-    monkeypatch.setattr(memory_use, "_STATM", tmp_path / "statm")
-    assert "host_memory_mb" not in MemoryUse().read()
 
 
 def test_costs_microseconds():

@@ -19,6 +19,7 @@ from bert_tf.metrics import ClassScores
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.labels import LabelArray
+from bert_tf.text_table import table
 
 _CLASSES_SHOWN = 20
 
@@ -69,15 +70,9 @@ class SentenceEvaluation(Evaluation):
         if not classes:
             return []
         shown = classes[:_CLASSES_SHOWN]
-        width = max(len(name) for name in ("label", *(row.label for row in shown)))
-        lines = (
-            f"{row.label:<{width}}  {row.precision:9.3f}  {row.recall:6.3f}  {row.f1:5.3f}  {row.support:7}" for row in shown
-        )
-        return [
-            f"{'label':<{width}}  precision  recall     f1  support",
-            *lines,
-            *([f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []),
-        ]
+        rows = [(row.label, f"{row.precision:.3f}", f"{row.recall:.3f}", f"{row.f1:.3f}", str(row.support)) for row in shown]
+        more = [f"and {len(classes) - len(shown)} more, see eval_results.json"] if len(classes) > len(shown) else []
+        return [*table(ClassScores._fields, rows), *more]
 
     def details(self) -> dict[str, Any]:
         """See `Evaluation`."""
