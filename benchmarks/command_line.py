@@ -15,11 +15,11 @@ from benchmarks.sizes import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf import atomic
 from bert_tf.commands.beginning import begin
-from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.jobs.settings import ModelSettings
 
 if TYPE_CHECKING:
     from benchmarks.materials import Source
@@ -139,14 +139,14 @@ def _run(settings: Settings, command: str) -> int:
 def _source(settings: Settings) -> tuple[Source, str]:
     """Returns data and model, and what the report says of the data."""
     from benchmarks import materials
-    from bert_tf.commands import sources
     from bert_tf.config import BertConfig
+    from bert_tf.jobs import sources
     from bert_tf.tasks.registry import get_task
     from bert_tf.tokenization.vocabulary import Vocabulary
 
     task = get_task("MRPC")
     data = sources.find_data(task, settings.data_dir or os.fspath(SAMPLE), environment={})
-    model = sources.find_model(ModelSettings(None, None, None), environment=os.environ)
+    model = sources.find_model(ModelSettings(), environment=os.environ)
     config, vocabulary = BertConfig.from_json_file(model.config), Vocabulary.from_file(model.vocabulary)
     described = sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder)
     return materials.Source(task, data.folder, config, vocabulary, model.checkpoint), f"{described}; weights: {model.origin}"

@@ -29,7 +29,6 @@ import tensorflow as tf
 from benchmarks.peers import protocol
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
-from bert_tf.commands import classifier_flags, speed
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
@@ -42,6 +41,8 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import CLASSIFICATION, HeadSpec
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
+from bert_tf.jobs import speed
+from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.machine import set_up
@@ -64,8 +65,7 @@ class _Contender:
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
-        lines = [f"--{name}={value}" for name, value in given.items()]
-        settings = classifier_flags.parse(["benchmark", "--task_name=MRPC", *lines])
+        settings = configured(task_name="MRPC", **given)
         self.speed = settings.speed
         speed.set_up(self.speed)
         self.machine = set_up(settings.devices, environment={}, xla=self.speed.xla)

@@ -9,5 +9,5 @@ beginning.begin(0)  # as a command does before it imports TensorFlow
 import tensorflow as tf  # noqa: E402
 
 LAZY = (tf.estimator.Estimator, tf.compat.v1.estimator.Estimator, tf.compat.v1.train.Saver)  # found on first use
-for name in ("classifier_job", "seeds", "devices", "evaluate", "predict"):
-    importlib.import_module(f"bert_tf.commands.{name}")
+for name in ("jobs.fine_tune", "jobs.seeds", "jobs.evaluate", "jobs.predict", "commands.devices"):
+    importlib.import_module(f"bert_tf.{name}")

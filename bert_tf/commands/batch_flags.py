@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 from absl import flags
 
 from bert_tf.batch import job as jobs
-from bert_tf.commands.classifier_flags import CUSTOM, DEVICES, LONG_TEXTS, PRECISIONS
+from bert_tf.commands.classifier_flags import CUSTOM, DEVICES
 from bert_tf.commands.flags import Flag
 from bert_tf.errors import FlagError
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.jobs.settings import LONG_TEXTS, PRECISIONS
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
 T = TypeVar("T")
@@ -35,19 +37,11 @@ MACHINE = (
 )
 
 
-class MachineSettings(NamedTuple):
-    """On what to compute, and what to say of it."""
-
-    devices: DeviceSettings
-    precision: str
-    verbosity: int
-
-
-def machine_settings(parsed: flags.FlagValues) -> MachineSettings:
-    """Returns the values of `MACHINE`; one device computes."""
+def machine_settings(parsed: flags.FlagValues) -> tuple[MachineSettings, int]:
+    """Returns the values of `MACHINE`; one device computes, and how much is said of it."""
     values = {row.name: parsed[row.name].value for row in MACHINE}
     precision, verbosity = values.pop("precision"), values.pop("verbosity")
-    return MachineSettings(DeviceSettings(**values, strategy=ONE_DEVICE), precision, verbosity)
+    return MachineSettings(DeviceSettings(**values, strategy=ONE_DEVICE), precision), verbosity
 
 
 def given(parsed: flags.FlagValues, rows: Sequence[Flag]) -> dict[str, Any]:

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bert_tf.commands import sources
 from bert_tf.commands.ending import ended
 from bert_tf.errors import BertError
+from bert_tf.jobs import sources
 
 FOLDER = "benchmarks"
 

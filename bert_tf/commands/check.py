@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from bert_tf.commands.sources import PROJECT
 from bert_tf.errors import BertError, DataError, PreflightError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.jobs.sources import PROJECT
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask

@@ -12,20 +12,27 @@ from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
 
+STOPPED = 130
+
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
+    """Runs a command line; returns the exit status, see `ending.ended`; 130 too where a signal ended training."""
     stopped = "stopped at once; the same command continues from the last checkpoint"
-    return ended(lambda: _run(classifier_flags.parse(argv)), help_text=classifier_flags.help_text, stopped=stopped)
+    return ended(lambda: _run(argv), help_text=classifier_flags.help_text, stopped=stopped)
 
 
-def _run(settings: classifier_flags.Settings) -> int:
-    begin(settings.job.verbosity, settings.job.log_form)
-    reports_go_to(settings.job.output_dir)
-    idle = [f"--{row.name}" for row in classifier_flags.TPU if row.name in settings.given]
+def _run(argv: Sequence[str]) -> int:
+    config, idle = classifier_flags.read_command(argv)
+    begin(config.output.verbosity, config.output.log_form)
+    reports_go_to(config.output.output_dir or "")
     if idle:
         logging.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
-    from bert_tf.commands import classifier_job, seeds  # TensorFlow waits until it is needed: --help is quick
+    from bert_tf.jobs import fine_tune, seeds, seeds_table  # TensorFlow waits until it is needed: --help is quick
 
-    do = seeds.run if settings.job.seeds else classifier_job.run_job
-    return do(settings, environment=os.environ)
+    if not config.train.seed_numbers:
+        return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
+    series = seeds.fine_tune_seeds(config, environment=os.environ)
+    if series.stopped_by:
+        return STOPPED
+    print("\n".join(seeds_table.table(series.results)))
+    return 0

@@ -10,10 +10,11 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bert_tf import files
-from bert_tf.commands.classifier_flags import CUSTOM, check_custom
+from bert_tf.commands.classifier_flags import CUSTOM
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read
 from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.fine_tune_config import check_custom
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -51,7 +52,8 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _fetch(task: str | None, values: absl_flags.FlagValues) -> None:
-    from bert_tf.commands import fetch, sources
+    from bert_tf.commands import fetch
+    from bert_tf.jobs import sources
 
     if task is None:
         raise FlagError("data fetch: name a task, as in data fetch MRPC")
@@ -70,7 +72,7 @@ def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
         raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
     name = values["task_name"].value or _task_of(Path(data_dir or ""))
     custom = CustomSettings(**{row.name: values[row.name].value for row in CUSTOM})
-    check_custom(name, values)
+    check_custom(canonical_name(name), [row.name for row in CUSTOM if values[row.name].present])
     task = get_task(name, custom)
     if task.name != CUSTOM_NAME and data_dir is None:
         raise FlagError(f"data check: name the folder of {task.name}")

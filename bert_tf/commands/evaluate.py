@@ -6,16 +6,17 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import flags
+from absl import flags, logging
 
 from bert_tf.batch.job import EvaluateJob
 from bert_tf.commands import batch_flags
-from bert_tf.commands.batch_flags import JOB, MACHINE, MODEL, MachineSettings
+from bert_tf.commands.batch_flags import JOB, MACHINE, MODEL
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
+from bert_tf.jobs.machine_settings import MachineSettings
 
 KEYS = (
     Flag("output_dir", str, None, "folder of results.tsv and results.json"),
@@ -34,11 +35,15 @@ FLAGS = (
 )
 
 
+INCOMPLETE = 3
+
+
 class Settings(NamedTuple):
     """The flags."""
 
     job: EvaluateJob
     machine: MachineSettings
+    verbosity: int
 
 
 def main(argv: Sequence[str]) -> int:
@@ -74,7 +79,7 @@ def parse(argv: Sequence[str]) -> Settings:
     elif not parsed["job"].value:
         raise FlagError("--task_name is required, or --job=FILE")
     job = batch_flags.make_job(EvaluateJob, parsed["job"].value, values)
-    return Settings(job, batch_flags.machine_settings(parsed))
+    return Settings(job, *batch_flags.machine_settings(parsed))
 
 
 def _names(parsed: flags.FlagValues, flag: str) -> list[str]:
@@ -92,8 +97,15 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    begin(settings.machine.verbosity)
+    begin(settings.verbosity)
     reports_go_to(settings.job.output_dir)
-    from bert_tf.commands import evaluate_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from bert_tf.batch import glue, rows_text
+    from bert_tf.jobs.evaluate import evaluate  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    return evaluate_job.run(settings.job, settings.machine, environment=os.environ)
+    done = evaluate(settings.job, settings.machine, environment=os.environ)
+    print(rows_text.for_screen([*done.rows, *(row for row in done.failed if row not in done.rows)]), end="")
+    score = glue.of(done.rows)
+    if score is not None:
+        print(score)
+    logging.info("the table is in %s", done.table)
+    return INCOMPLETE if done.failed else 0

@@ -6,13 +6,12 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, NamedTuple
 
 from absl import flags
 
 from bert_tf import files
-from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.settings import Setting, check, left_empty
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
@@ -22,20 +21,7 @@ class HelpAsked(Exception):  # noqa: N818  (no error)
     """The command line asks which flags there are, see `ending.ended`."""
 
 
-class Flag(NamedTuple):
-    """One row of the table.
-
-    A text may not be empty, unless the row says so: `--init_checkpoint=$UNSET` is a mistake, not the default.
-    """
-
-    name: str
-    kind: type
-    default: Any
-    help: str
-    lowest: float | None = None
-    choices: tuple[str, ...] = ()
-    may_be_empty: bool = False
-    highest: float = LARGEST_SETTING
+Flag = Setting  # one row of the table
 
 
 def help_line(row: Flag) -> str:
@@ -59,17 +45,13 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
         rest = values(list(argv))[1:]
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         empty = _EMPTY.match(str(error))
-        raise _empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
+        raise left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error
     if values["help"].value:
         raise HelpAsked
     if rest:
         raise FlagError(f"unexpected argument {rest[0]!r}; flags are written --name=value")
     for row in rows:
-        if values[row.name].value == "" and not row.may_be_empty:
-            raise _empty(row.name)
-        if row.choices and values[row.name].value not in (None, *row.choices):
-            raise FlagError(f"--{row.name}: {unknown_name('value', values[row.name].value, row.choices)}")
-        _check_number(row, values[row.name].value)
+        check(row, values[row.name].value)
     return values
 
 
@@ -81,20 +63,10 @@ def _check_flags_of_absl(argv: Sequence[str]) -> None:
             continue
         value = value if equals else following
         if not value:
-            raise _empty(name)
+            raise left_empty(name)
         why = files.missing(os.path.expanduser(value)) if name == "flagfile" else None
         if why:
             raise FlagError(f"--{name}={value}: {why}")
-
-
-def _empty(name: str) -> FlagError:
-    return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
-
-
-def _check_number(row: Flag, value: object) -> None:
-    """Refuses a number before something of that size is made."""
-    if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
-        raise FlagError(f"flag --{row.name}={value}: not a number up to {row.highest}")
 
 
 def _refuse_odd_bytes(argv: Iterable[str]) -> None:

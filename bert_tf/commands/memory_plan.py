@@ -10,11 +10,12 @@ from typing import Any, NamedTuple
 from absl import flags as absl_flags
 
 from bert_tf import documents
-from bert_tf.commands.classifier_flags import EXACT, GROUPS
+from bert_tf.commands.classifier_flags import GROUPS
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.jobs.settings import EXACT
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from bert_tf.batch.job import PredictJob
 from bert_tf.commands import batch_flags
-from bert_tf.commands.batch_flags import COLUMNS, JOB, MACHINE, MODEL, MachineSettings
+from bert_tf.commands.batch_flags import COLUMNS, JOB, MACHINE, MODEL
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
+from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.tasks.tables import FORMATS
 
 KEYS = (
@@ -47,11 +49,13 @@ class Settings(NamedTuple):
     Attributes:
       job: what to predict.
       machine: on what.
+      verbosity: see `begin`.
       beam: arguments of Apache Beam; None without it.
     """
 
     job: PredictJob
     machine: MachineSettings
+    verbosity: int
     beam: tuple[str, ...] | None
 
 
@@ -87,7 +91,7 @@ def parse(argv: Sequence[str]) -> Settings:
     elif not parsed["job"].value:
         raise FlagError("--input and --output are required, or --job=FILE")
     job = batch_flags.make_job(PredictJob, parsed["job"].value, values)
-    return Settings(job, batch_flags.machine_settings(parsed), rest if parsed["beam"].value else None)
+    return Settings(job, *batch_flags.machine_settings(parsed), rest if parsed["beam"].value else None)
 
 
 def help_text() -> str:
@@ -98,8 +102,9 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    begin(settings.machine.verbosity)
-    from bert_tf.commands import predict_job  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    begin(settings.verbosity)
+    from bert_tf.jobs.predict import Beam, predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    predict_job.run(settings.job, settings.machine, beam=settings.beam, environment=os.environ)
+    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(begin, settings.verbosity))
+    predict(settings.job, settings.machine, environment=os.environ, beam=beam)
     return 0

@@ -9,23 +9,18 @@ from absl import logging
 
 from bert_tf import log_form
 from bert_tf.commands.beginning import begin
-from bert_tf.commands.classifier_flags import seed_numbers
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import Flag, help_line, read
-from bert_tf.commands.reproduction_settings import Settings
+from bert_tf.commands.flags import help_line, read
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.jobs.reproduce_config import ReproduceConfig
+from bert_tf.jobs.settings import seed_numbers
+from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
+from bert_tf.settings import settings_of
 
-FLAGS = (
-    Flag("seeds", str, "1", "which to train: 1-5, or 1,3,7-9; the published run is one draw"),
-    Flag("output_dir", str, None, "folder of reproduction.md and .json, and of the run of each seed; else out/RUN"),
-    Flag("bert_base_dir", str, None, "folder of the checkpoint; else $BERT_BASE_DIR, the default checkpoint"),
-    Flag("glue_dir", str, None, "folder that holds MRPC; else $GLUE_DIR, data/, the sample"),
-    Flag("gpu_memory_limit_mb", int, None, "memory for tensors on the GPU, in MiB; else the published, on a larger GPU", 1),
-    Flag("published_layout", bool, False, "compute as the published script, padding included"),
-    Flag("num_train_steps", int, None, "train for fewer steps, to try it; what depends on the length is not compared", 1),
-)
+FLAGS = tuple(settings_of(ReproduceConfig))
+OUTSIDE, STOPPED = 1, 130
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,7 +36,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> ReproduceConfig:
     """Reads a command line.
 
     Args:
@@ -57,10 +52,9 @@ def parse(argv: Sequence[str]) -> Settings:
         raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")
     if named[0] not in RUNS:
         raise FlagError(unknown_name("run", named[0], RUNS))
-    given = {row.name: values[row.name].value for row in FLAGS}
-    seed_numbers(given["seeds"])
-    given["output_dir"] = given["output_dir"] or f"out/{named[0]}"
-    return Settings(RUNS[named[0]], **given)
+    config = ReproduceConfig(RUNS[named[0]], **{row.name: values[row.name].value for row in FLAGS})
+    seed_numbers(config.seeds)
+    return config
 
 
 def help_text() -> str:
@@ -69,9 +63,13 @@ def help_text() -> str:
     return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
-def _run(settings: Settings) -> int:
+def _run(config: ReproduceConfig) -> int:
     begin(logging.INFO, log_form.PUBLISHED)
-    reports_go_to(settings.output_dir)
-    from bert_tf.commands import reproduction_job  # TensorFlow waits until it is needed: --help is quick
+    reports_go_to(config.folder)
+    from bert_tf.jobs.reproduce import reproduce  # TensorFlow waits until it is needed: --help is quick
 
-    return reproduction_job.run(settings, environment=os.environ)
+    done = reproduce(config, environment=os.environ)
+    if done.report is None:
+        return STOPPED
+    print(report.to_markdown(done.report), end="")
+    return OUTSIDE if done.report.is_outside else 0

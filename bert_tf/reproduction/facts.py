@@ -10,6 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf.config import BertConfig
 
@@ -84,7 +85,7 @@ class Published:
       title: what it is.
       task: its task.
       command: as published.
-      arguments: of the classifier, the same settings; the task and the places of files come on top.
+      settings: the same by name; the task and the places of files come on top.
       config: the model.
       vocabulary: `Vocabulary.fingerprint` of its word pieces.
       examples: of the splits.
@@ -108,7 +109,7 @@ class Published:
     title: str
     task: str
     command: str
-    arguments: tuple[str, ...]
+    settings: Mapping[str, Any]
     config: BertConfig
     vocabulary: str
     examples: Mapping[str, int]
@@ -187,17 +188,17 @@ GTX1060 = Published(
         " --init_checkpoint=$BERT_BASE_DIR/bert_model.ckpt --max_seq_length=64 --train_batch_size=12 --learning_rate=2e-5"
         " --num_train_epochs=3.0 --output_dir=./out/"
     ),
-    arguments=(
-        "--do_train=true",
-        "--do_eval=true",
-        "--max_seq_length=64",
-        "--train_batch_size=12",
-        "--learning_rate=2e-5",
-        "--num_train_epochs=3.0",
-        "--noadam_bias_correction",  # the recipe for the default checkpoint would add it
-        "--strategy=one_device",
-        "--precision=float32",  # such a GPU has no TF32
-    ),
+    settings={
+        "do_train": True,
+        "do_eval": True,
+        "max_seq_length": 64,
+        "train_batch_size": 12,
+        "learning_rate": 2e-5,
+        "num_train_epochs": 3.0,
+        "adam_bias_correction": False,  # the recipe for the default checkpoint would add it
+        "strategy": "one_device",
+        "precision": "float32",  # such a GPU has no TF32
+    },
     config=BertConfig(vocab_size=30522),
     vocabulary="0f052197aac305fe42f378b5c61554b7bacb34b8be4af83fec2cfdcdffbc9973",
     examples={"train": 3668, "dev": 408},

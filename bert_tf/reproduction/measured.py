@@ -6,7 +6,6 @@ import dataclasses
 import statistics
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from bert_tf import documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
+from bert_tf.estimator.metrics_log import METRICS_FILE
 from bert_tf.features.columns import Features
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
 from bert_tf.reproduction.forms import FormFound
@@ -103,20 +103,15 @@ class Measured:
     num_train_steps: int | None = None
 
 
-def outcome(folder: Path, seed: int, *, batch_size: int, collapsed: str | None) -> Outcome:
-    """Reads what a run left in its folder.
+def examples_per_second(folder: Path) -> float:
+    """Returns the median speed of a training: of all its lines, which earlier commands may have written too.
 
     Args:
-      folder: of a run that is evaluated.
-      seed: its seed.
-      batch_size: examples of a step.
-      collapsed: see `Outcome`.
+      folder: of the run.
     """
-    results: dict[str, Any] = documents.json_value((folder / "eval_results.json").read_text(encoding="utf-8"))
-    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (folder / METRICS_FILE).read_text(encoding="utf-8").splitlines()
     speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
-    speed = statistics.median(speeds[1:] or speeds)  # the first has the first step in it, which is slow
-    return Outcome(seed, results[_STEP], results["eval_accuracy"], results["eval_loss"], speed, speed / batch_size, collapsed)
+    return float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
 
 
 def features_of(task: Task, examples: Sequence[SentenceExample], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from bert_tf import atomic, documents
 from bert_tf.reproduction.facts import Published
 from bert_tf.reproduction.forms import FormFound
-from bert_tf.reproduction.verdicts import Row
+from bert_tf.reproduction.verdicts import OUTSIDE, Row
 
 JSON_NAME, MARKDOWN_NAME = "reproduction.json", "reproduction.md"
 
@@ -51,6 +51,11 @@ class Report:
     distributions: Mapping[str, Distribution]
     collapsed: Mapping[int, str]
     forms: Sequence[FormFound] = ()
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether something that is comparable is outside of what was published."""
+        return any(row.verdict == OUTSIDE for row in self.rows)
 
 
 def write(folder: Path, report: Report) -> None:

@@ -134,7 +134,7 @@ def allow_xla_on_cpu() -> None:
 def _named_gpus(settings: DeviceSettings) -> set[int] | None:
     """Returns the numbers of the GPUs that one copy of the model computes on, of those chosen; None where each has a copy."""
     if settings.place:
-        devices = [rule.device for rule in placement.parse(settings.place)]
+        devices = [rule.device for rule in settings.rules]
         return {0, *(_number(name) // settings.virtual_devices for name in devices if "GPU" in name)}
     if settings.device:
         device = placement.normalized(settings.device)

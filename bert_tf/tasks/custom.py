@@ -13,10 +13,11 @@ from typing import Any
 
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.label_column import LabelColumn
-from bert_tf.tasks.sentence.example import USUAL_TEXTS, SentenceExample
+from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
@@ -33,18 +34,22 @@ class CustomSettings:
     a space; where a column is called just so, commas and all, it is that one.
     """
 
-    train_file: str | None = None
-    dev_file: str | None = None
-    test_file: str | None = None
-    text_a: str | None = None
-    text_b: str | None = None
-    label_column: str = "label"
-    id_column: str | None = None
-    file_format: str | None = None
-    has_header: bool | None = None
-    problem: str = CLASSIFICATION
-    labels: str | None = None
-    label_separator: str = ","
+    train_file: str | None = setting(None, "TSV (no quoting), CSV or JSON lines; the suffix says which, .gz may follow")
+    dev_file: str | None = setting(None, "the same for evaluation")
+    test_file: str | None = setting(None, "the same for prediction; needs no labels")
+    text_a: str | None = setting(
+        None, "column, or several joined by a space: title,body or 1,3; else text, sentence, text_a + b, sentence1 + 2"
+    )
+    text_b: str | None = setting(None, "the same of the second text, where --text_a is given and there are two")
+    label_column: str = setting("label", "column of the label")
+    id_column: str | None = setting(None, "column of the ids that predictions carry; else split and line")
+    file_format: str | None = setting(None, "tsv, csv or jsonl, where the suffix does not say it", choices=tables.FORMATS)
+    has_header: bool | None = setting(None, "whether the first line names the columns; else yes, unless --text_a is a number")
+    problem: str = setting(CLASSIFICATION, f"what the label is: {', '.join(KINDS)}", choices=KINDS)
+    labels: str | None = setting(
+        None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
+    )
+    label_separator: str = setting(",", "what stands between the labels of a cell with multi_label; JSON may have a list")
 
 
 class CustomTask:

@@ -41,7 +41,7 @@ def test_both_are_told_the_same(job, tmp_path):
     ]
     names = ("data_dir", "max_seq_length", "batch_size", "learning_rate", "epochs", "seed")
     assert told == [type(mine)(theirs[name]) for mine, name in zip(told, names)]
-    assert (ours.job.do_train, ours.job.do_eval, ours.train.adam_bias_correction) == (True, True, True)
+    assert (ours.actions.do_train, ours.actions.do_eval, ours.train.adam_bias_correction) == (True, True, True)
     assert ours.model.init_checkpoint == str(job.published / "bert_model.ckpt")
     assert theirs["model"] == str(job.huggingface)
 

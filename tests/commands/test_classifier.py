@@ -235,7 +235,7 @@ def test_ctrl_c_is_one_line_and_status_130(monkeypatch, capsys):
     def interrupt(_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(classifier.classifier_flags, "parse", interrupt)
+    monkeypatch.setattr(classifier.classifier_flags, "read_command", interrupt)
     assert classifier.main(["run_classifier.py"]) == 130
     assert capsys.readouterr().err == "error: stopped at once; the same command continues from the last checkpoint\n"
 

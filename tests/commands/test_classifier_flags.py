@@ -12,6 +12,8 @@ import pytest
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.flags import HelpAsked
 from bert_tf.errors import FlagError
+from bert_tf.jobs import settings
+from bert_tf.jobs.fine_tune_config import GROUPS
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.tasks.custom import CustomSettings
@@ -24,10 +26,9 @@ def parse(*arguments: str):
     return classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments])
 
 
-def values(settings) -> dict[str, object]:
+def values(found) -> dict[str, object]:
     """All settings by flag name, whichever part they are in."""
-    parts = (settings.data, settings.model, settings.train, settings.speed, settings.job)
-    return {name: value for part in parts for name, value in dataclasses.asdict(part).items()}
+    return {name: value for group in GROUPS for name, value in dataclasses.asdict(getattr(found, group)).items()}
 
 
 @pytest.mark.parametrize(
@@ -56,14 +57,14 @@ def test_published_defaults(name, default):
 EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
 
-def levers(settings) -> set[str]:
+def levers(found) -> set[str]:
     """The exact levers that are on."""
-    return {name for name in EXACT if getattr(settings.speed, name)}
+    return {name for name in EXACT if getattr(found.speed, name)}
 
 
 def test_all_that_is_exact_is_on_and_what_is_not_is_off():
     speed = parse().speed
-    assert levers(parse()) == set(EXACT) == set(classifier_flags.EXACT)
+    assert levers(parse()) == set(EXACT) == set(settings.EXACT)
     assert (speed.group_by_length, speed.xla, speed.precision) == (False, False, "default")
 
 
@@ -115,7 +116,7 @@ def test_xla_leaves_the_other_levers():
 @pytest.mark.parametrize("name", ["default", "float32", "tf32", "bfloat16", "float16"])
 def test_precisions_are_those_of_the_machine_room(name):
     assert parse(f"--precision={name}").speed.precision == name
-    assert set(classifier_flags.PRECISIONS) == set(PRECISIONS)
+    assert set(settings.PRECISIONS) == set(PRECISIONS)
 
 
 @pytest.mark.parametrize(
@@ -188,24 +189,22 @@ def test_parses_the_published_gtx_1060_run():
         " --bert_config_file=base/bert_config.json --init_checkpoint=base/bert_model.ckpt --max_seq_length=64"
         " --train_batch_size=12 --learning_rate=2e-5 --num_train_epochs=3.0 --output_dir=./out/"
     )
-    settings = classifier_flags.parse(["run_classifier.py", *line.split()])
-    assert settings.data == classifier_flags.DataSettings("MRPC", "glue/MRPC", 64, do_lower_case=True, long_text="truncate")
-    assert settings.model == classifier_flags.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
-    assert (settings.train.train_batch_size, settings.train.learning_rate, settings.train.num_train_epochs) == (12, 2e-5, 3.0)
-    assert (settings.job.do_train, settings.job.do_eval, settings.job.do_predict) == (True, True, False)
-    assert settings.job.output_dir == "./out/"
+    found = classifier_flags.parse(["run_classifier.py", *line.split()])
+    assert found.data == settings.DataSettings("MRPC", "glue/MRPC", 64)
+    assert found.model == settings.ModelSettings("base/bert_model.ckpt", "base/bert_config.json", "base/vocab.txt")
+    assert (found.train.train_batch_size, found.train.learning_rate, found.train.num_train_epochs) == (12, 2e-5, 3.0)
+    assert found.actions == settings.ActionSettings(do_train=True, do_eval=True)
+    assert found.output.output_dir == "./out/"
 
 
 @pytest.mark.parametrize("wanted", ["do_train", "do_eval", "do_predict"])
 def test_does_only_what_is_asked_for(wanted):
-    job = parse(f"--{wanted}").job
-    assert [name for name in ("do_train", "do_eval", "do_predict") if getattr(job, name)] == [wanted]
+    assert parse(f"--{wanted}").actions == settings.ActionSettings(**{wanted: True})
 
 
 @pytest.mark.parametrize("arguments", [(), ("--use_tpu=false",)])
 def test_trains_and_evaluates_where_nothing_is_asked_for(arguments):
-    job = parse(*arguments).job
-    assert (job.do_train, job.do_eval, job.do_predict) == (True, True, False)
+    assert parse(*arguments).actions == settings.ActionSettings(do_train=True, do_eval=True)
 
 
 def test_given_names_the_flags_of_the_command_line():
@@ -216,7 +215,7 @@ def test_given_names_the_flags_of_the_command_line():
     ("name", "folder"), [("MRPC", "out/mrpc"), ("sst2", "out/sst-2"), ("XNLI-SW", "out/xnli-sw"), ("Custom", "out/custom")]
 )
 def test_output_folder_is_named_after_the_task(name, folder):
-    assert parse(f"--task_name={name}").job.output_dir == folder
+    assert parse(f"--task_name={name}").output.output_dir == folder
 
 
 def test_flags_of_ones_own_data_become_its_settings():
@@ -365,7 +364,9 @@ WITHOUT_TPU = (
 
 @pytest.mark.parametrize("argument", WITHOUT_TPU)
 def test_flags_of_tpus_that_ask_for_none_are_read(argument):
-    assert parse(argument).given == {"task_name", argument.lstrip("-").removeprefix("no").partition("=")[0]}
+    config, idle = classifier_flags.read_command(["run_classifier.py", "--task_name=MRPC", argument])
+    assert config == parse()
+    assert idle == [f"--{argument.lstrip('-').removeprefix('no').partition('=')[0]}"]
 
 
 @pytest.mark.parametrize("argument", ["--use_tpu", "--use_tpu=true", "--master=grpc://10.0.0.1:8470"])

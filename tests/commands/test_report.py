@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from bert_tf.__main__ import main
-from bert_tf.commands import report
+from bert_tf.jobs import report
 from bert_tf.report import drawing, page
 from tests.report import example
 

@@ -11,9 +11,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from bert_tf.commands import classifier_job, recipes, reproduce, reproduction_job
-from bert_tf.commands.seeds import SeedResult
+from bert_tf.commands import reproduce
 from bert_tf.config import BertConfig
+from bert_tf.jobs import fine_tune, recipes
+from bert_tf.jobs import reproduce as job
+from bert_tf.jobs.seeds_table import SeedResult
 from bert_tf.reproduction import facts
 from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
 from bert_tf.runtime.nvidia import Gpu, System
@@ -31,7 +33,7 @@ def published(data_dir: Path) -> Published:
     return dataclasses.replace(
         GTX1060,
         name="tiny",
-        arguments=("--do_train", "--do_eval", "--max_seq_length=24", "--train_batch_size=8", "--num_train_epochs=1"),
+        settings={"do_train": True, "do_eval": True, "max_seq_length": 24, "train_batch_size": 8, "num_train_epochs": 1},
         config=config,
         vocabulary=Vocabulary(PIECES).fingerprint,
         examples={"train": SIZES["train"], "dev": SIZES["dev"]},
@@ -81,7 +83,7 @@ def place(tmp_path_factory):
     project.data_dir.rename(folder / "glue" / "MRPC")
     place = Place(folder, folder / "out")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(classifier_job.report, "at_end", lambda _: None)
+        patch.setattr(fine_tune.report, "at_end", lambda _: None)
         assert place.reproduce(published(folder / "glue" / "MRPC")) == 0
     return place
 
@@ -170,33 +172,34 @@ GPUS = {
 @pytest.mark.parametrize("gpus", GPUS)
 def test_a_larger_gpu_gets_the_memory_of_the_published_one(gpus):
     system, limit = GPUS[gpus]
-    assert reproduction_job.job_settings(parse(), system, {}).devices.gpu_memory_limit_mb == limit
+    assert job.fine_tune_config(parse(), system, {}).devices.gpu_memory_limit_mb == limit
 
 
 def test_a_memory_limit_that_is_given_counts():
     system, _ = GPUS["larger"]
-    settings = reproduction_job.job_settings(parse("--gpu_memory_limit_mb=9000"), system, {})
+    settings = job.fine_tune_config(parse("--gpu_memory_limit_mb=9000"), system, {})
     assert settings.devices.gpu_memory_limit_mb == 9000
 
 
 def test_trains_as_published():
-    settings = reproduction_job.job_settings(parse("--seeds=1-5", "--published_layout"), System(), {})
+    settings = job.fine_tune_config(parse("--seeds=1-5", "--published_layout"), System(), {})
     train = settings.train
     assert (train.train_batch_size, train.learning_rate, train.num_train_epochs) == (12, 2e-5, 3.0)
     assert (train.adam_bias_correction, train.warmup_proportion, settings.data.max_seq_length) == (False, 0.1, 64)
-    assert (settings.job.seeds, settings.job.output_dir, settings.speed.pack_tokens) == ((1, 2, 3, 4, 5), "out/gtx1060", False)
+    assert settings.train.seed_numbers == (1, 2, 3, 4, 5)
+    assert (settings.output.output_dir, settings.speed.pack_tokens) == ("out/gtx1060", False)
 
 
 def test_fewer_steps_take_the_place_of_the_published_epochs():
-    settings = reproduction_job.job_settings(parse("--num_train_steps=20"), System(), {})
+    settings = job.fine_tune_config(parse("--num_train_steps=20"), System(), {})
     assert (settings.train.num_train_steps, "num_train_epochs" in settings.given) == (20, False)
-    assert settings.job.log_form == "published"
+    assert settings.output.log_form == "published"
 
 
 def test_distribution_of_five_seeds():
     losses = (0.4, 0.5, 0.6, 0.7, 0.8)
     results = [SeedResult(n, f"seed-{n}", 917, {"eval_accuracy": 0.8, "eval_loss": x}, None) for n, x in enumerate(losses)]
-    found = reproduction_job.distributions(GTX1060, results)["eval_loss"]
+    found = job.distributions(GTX1060, results)["eval_loss"]
     assert (found.below, found.seeds, found.lowest, found.highest) == (2, 5, 0.4, 0.8)
     assert (found.mean, found.sd) == (pytest.approx(0.6), pytest.approx(0.025**0.5))
 
@@ -229,6 +232,6 @@ def test_help_ends_with_status_0(arguments, capsys):
 
 
 def test_the_recipe_of_the_bundled_sample_freezes_and_smooths_nothing_of_a_published_run():
-    settings = reproduction_job.job_settings(parse(), System(), {})
+    settings = job.fine_tune_config(parse(), System(), {})
     found, _ = recipes.apply(settings, default_checkpoint=True, sample_data=True)
     assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.commands import results
+from bert_tf.jobs import results
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.example import SentenceExample

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands import sources
-from bert_tf.commands.classifier_flags import ModelSettings
 from bert_tf.config import BertConfig
 from bert_tf.features import sentences
 from bert_tf.inputs.pipeline import Schedule
+from bert_tf.jobs import sources
+from bert_tf.jobs.settings import ModelSettings
 from bert_tf.tasks.base import TRAIN
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary

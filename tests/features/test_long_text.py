@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bert_tf.commands import classifier_flags
 from bert_tf.features import long_text
 from bert_tf.features.long_text import CUTS, truncated_lengths
+from bert_tf.jobs.settings import LONG_TEXTS
 
 LENGTHS = st.integers(0, 40)
 EXAMPLES = st.lists(st.tuples(LENGTHS, LENGTHS, st.integers(2, 20)), min_size=1, max_size=6)
@@ -63,7 +63,7 @@ def test_examples_in_the_documentation_hold():
 
 
 def test_the_flag_knows_every_way():
-    assert tuple(CUTS) == classifier_flags.LONG_TEXTS
+    assert tuple(CUTS) == LONG_TEXTS
 
 
 def test_truncation_keeps_what_the_published_loop_keeps():

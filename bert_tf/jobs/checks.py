@@ -1,0 +1,77 @@
+"""What is checked before anything is written or computed: do the parts of a job fit each other?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.errors import CheckpointError, FlagError, PreflightError
+from bert_tf.estimator import best, preflight, run, run_folder
+from bert_tf.estimator.evaluations import read as read_evaluations
+from bert_tf.jobs import loss_settings
+from bert_tf.jobs.preparation import Job
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.optimization import parts
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.runtime import placement
+from bert_tf.tasks.base import TEST, TRAIN
+
+
+@WALL.span(DATA)
+def check(job: Job) -> RestorePlan:
+    """Checks the parts of a job; returns which variables come from the checkpoint.
+
+    Raises:
+      FlagError: a setting does not fit the task or the model.
+      PreflightError: the parts do not fit each other; one line for each problem.
+      BertError: a file is damaged.
+    """
+    if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
+        raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
+    _ = job.target  # as `best_by`, it refuses what it cannot understand before the folder is claimed
+    problems = list(_of_model(job))
+    if TRAIN in job.splits:
+        _ = job.best_by
+        loss_settings.check(job.settings.train, job.task)
+        problems += _of_training(job)
+    try:
+        reader = CheckpointReader(job.checkpoint)
+    except CheckpointError as error:
+        raise PreflightError([*problems, str(error)]) from error
+    if TRAIN not in job.splits:
+        problems += _of_trained(job)
+    problems += run_folder.misfits_of_parts(job.weights_in, job.config, job.vocabulary)
+    placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
+    parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
+    head_variables = heads.of(job.task.family.head).variables(job.config)
+    plan = plan_restore(reader, job.config, tuple(head_variables))
+    problems += preflight.check_checkpoint(reader, plan)
+    if TRAIN not in job.splits and not problems:
+        problems += preflight.check_head(reader, head_variables)
+    preflight.refuse(problems)
+    return plan
+
+
+def _of_model(job: Job) -> Iterator[str]:
+    data = job.settings.data
+    yield from preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
+    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.weights_in).get("do_lower_case"):
+        yield from preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
+
+
+def _of_training(job: Job) -> Iterator[str]:
+    train = job.settings.train
+    yield from preflight.check_training(job.examples[job.train_split], steps=job.least_schedule.steps)
+    yield from preflight.check_batch(
+        train.train_batch_size, replicas=job.machine.replicas, parts=train.gradient_accumulation_steps
+    )
+    own = (job.output_dir.resolve(), (job.output_dir / best.BEST).resolve())
+    if any(path.resolve().parent in own for path in job.source.files):
+        yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
+
+
+def _of_trained(job: Job) -> Iterator[str]:
+    yield from run_folder.misfits(job.weights_in, job.task.family.record())
+    if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
+        yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"

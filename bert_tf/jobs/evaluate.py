@@ -1,0 +1,123 @@
+"""Many checkpoints by labelled examples, from settings to a table."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from absl import logging
+
+from bert_tf.batch import checkpoints, evaluation, own_data, results_table
+from bert_tf.batch.checkpoints import Named
+from bert_tf.batch.evaluation import Dataset
+from bert_tf.batch.job import EvaluateJob, TaskEntry
+from bert_tf.batch.results_table import ResultsTable
+from bert_tf.batch.rows import Row
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import batch_machine
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
+
+
+@dataclasses.dataclass(frozen=True)
+class Evaluated:
+    """What a job of evaluation came to.
+
+    Attributes:
+      table: file of the table.
+      rows: of the table, those of earlier jobs among them.
+      failed: rows that say why a checkpoint could not be evaluated; one is not in the table where numbers stay that are true.
+    """
+
+    table: Path
+    rows: Sequence[Row]
+    failed: Sequence[Row]
+
+
+def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str, str]) -> Evaluated:
+    """Evaluates many checkpoints, and writes the table.
+
+    Args:
+      job: what to evaluate.
+      machine: on what.
+      environment: names folders of data.
+
+    Raises:
+      BertError: something that the user can fix, other than a checkpoint.
+    """
+    with run_folder.writing_where_a_run_is([job.output_dir]):
+        named = checkpoints.named(job.checkpoints)
+        datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
+        order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
+        table = ResultsTable(job.output_dir, order)
+        evaluation.leave_out_outdated(table, job.checkpoints, named)
+        ways = batch_machine.ways(machine, job.eval_batch_size, environment=environment)
+        logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
+        failed = evaluation.evaluate(named, datasets, table, job.model, ways)
+        table.write()
+    return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
+
+
+def _datasets(entry: TaskEntry, named: Sequence[Named], environment: Mapping[str, str]) -> Iterator[Dataset]:
+    """Yields what an entry names.
+
+    Raises:
+      BertError: there is no such task or file, or it has no labels.
+    """
+    task = _task(entry, named)
+    if entry.file is not None:
+        split = entry.split or task.splits("", DEV)[0]
+        yield _labelled(Dataset(task, entry.file, list(task.stream(entry.file, split))), entry.file)
+        return
+    data = find_data(task, entry.data_dir, environment=environment)
+    logging.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
+    if data.is_sample:
+        logging.warning("this is the %s", SAMPLE_NOTE)
+    for split in [entry.split] if entry.split else task.splits(data.folder, DEV):
+        yield _labelled(Dataset(task, split, task.examples(data.folder, split)), task.file(data.folder, split))
+
+
+def _labelled(dataset: Dataset, path: object) -> Dataset:
+    if not dataset.examples:
+        raise DataError("no examples below the header line", path)
+    if dataset.examples[0].label is None:
+        raise DataError(f"split {dataset.split} has no labels to evaluate by", path)
+    return dataset
+
+
+def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
+    columns = entry.columns.given()
+    if canonical_name(entry.name) == CUSTOM:
+        if entry.file is None:
+            raise FlagError(f"tasks: {CUSTOM} needs a file")
+        record = _first_record(named)
+        if not record:
+            _refuse_missing(named[0])
+        return own_data.task(record, entry.columns, dev_file=entry.file)
+    if columns:
+        raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
+    return get_task(entry.name)
+
+
+def _refuse_missing(checkpoint: Named) -> None:
+    """Says of a checkpoint that is not there that it is not: a record beside it is not what it lacks."""
+    if checkpoint.problem:
+        raise CheckpointError(checkpoint.problem)
+    CheckpointReader(checkpoint.prefix)
+
+
+def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
+    """Returns what the first checkpoint that has a record was trained by; where one is damaged its row will say so."""
+    for checkpoint in named:
+        with contextlib.suppress(OutputError):
+            if record := run_folder.trained(Path(checkpoint.prefix).parent):
+                return record
+    return {}

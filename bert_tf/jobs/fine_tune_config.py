@@ -1,0 +1,149 @@
+"""The configuration of fine-tuning as one frozen value: made of settings by name, checked, defaults filled in."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.jobs.settings import (
+    EXACT,
+    POLYNOMIAL,
+    ActionSettings,
+    DataSettings,
+    InferenceSettings,
+    ModelSettings,
+    OutputSettings,
+    SpeedSettings,
+    TrainSettings,
+)
+from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.settings import checked, settings_of
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.registry import canonical_name, known_names
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuneConfig:
+    """All settings, by concern.
+
+    Attributes:
+      given: names of the settings that were given, which no recipe and no record of a run overrules.
+    """
+
+    data: DataSettings
+    custom: CustomSettings
+    model: ModelSettings
+    actions: ActionSettings
+    train: TrainSettings
+    inference: InferenceSettings
+    speed: SpeedSettings
+    devices: DeviceSettings
+    output: OutputSettings
+    given: frozenset[str]
+
+    def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
+        """Returns the configuration with the values of some settings changed, whichever group they belong to."""
+        changed = {}
+        for group, kind in GROUPS.items():
+            of_group = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
+            changed[group] = dataclasses.replace(getattr(self, group), **of_group) if of_group else getattr(self, group)
+        return dataclasses.replace(self, **changed)
+
+
+GROUPS: Mapping[str, type] = {
+    "data": DataSettings,
+    "custom": CustomSettings,
+    "model": ModelSettings,
+    "actions": ActionSettings,
+    "train": TrainSettings,
+    "inference": InferenceSettings,
+    "speed": SpeedSettings,
+    "devices": DeviceSettings,
+    "output": OutputSettings,
+}
+_SETTINGS = {row.name: row for row in settings_of(*GROUPS.values())}
+
+
+def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
+    """Makes a configuration of settings by name, with the defaults and checks of the flags.
+
+    Args:
+      task: what to learn, in the place of the name of a task.
+      **values: the settings that are given.
+
+    Raises:
+      FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
+    """
+    for name in values:
+        if name not in _SETTINGS:
+            raise FlagError(unknown_name("setting", name, _SETTINGS))
+    given = {name: checked(_SETTINGS[name], value) for name, value in values.items()}
+    if task is not None:
+        given["task_name"] = task.name
+    if not given.get("task_name"):
+        raise FlagError(f"--task_name is required: {', '.join(known_names())}")
+    name = canonical_name(given["task_name"]) if task is None else task.name
+    check_custom(name, given)
+    config = FineTuneConfig(**{group: kind() for group, kind in GROUPS.items()}, given=frozenset(given)).replaced(given)
+    _check_training(config)
+    return config.replaced(_resolved(config, name))
+
+
+def check_custom(task: str, given: Collection[str]) -> None:
+    """Checks that settings of one's own data go with its task.
+
+    Args:
+      task: its name, as `canonical_name` writes it.
+      given: names of settings.
+
+    Raises:
+      FlagError: they go with another one.
+    """
+    own = [row.name for row in settings_of(CustomSettings) if row.name in given]
+    if own and task != CUSTOM:
+        raise FlagError(f"--{own[0]} belongs to --task_name={CUSTOM}; {task} has columns and files of its own")
+
+
+def _check_training(config: FineTuneConfig) -> None:
+    """Refuses values that no bound of one setting can tell."""
+    train, given = config.train, config.given
+    _ = train.frozen, config.output.profiled  # say what is wrong with them
+    if not 0.0 < train.layer_decay <= 1.0:
+        raise FlagError(
+            f"--layer_decay={train.layer_decay}: must be above 0 and at most 1; --freeze keeps the weights of layers"
+        )
+    if given >= {"num_train_steps", "num_train_epochs"}:
+        raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
+    if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
+        raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
+    if train.warmup_proportion > 1.0:
+        raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
+    pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
+    if pieces > examples:
+        raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
+    if train.seeds is not None and "seed" in given:
+        raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
+    _ = train.seed_numbers
+
+
+def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
+    """Returns the settings that follow from others."""
+    values: dict[str, Any] = {"published_layout": False}
+    actions = dataclasses.asdict(config.actions)
+    if not any(actions.values()):
+        if config.given & actions.keys():
+            raise FlagError("nothing to do: at least one of --do_train, --do_eval and --do_predict must be true")
+        values.update(do_train=True, do_eval=True)
+    if config.speed.published_layout:
+        values.update(dict.fromkeys((name for name in EXACT if name not in config.given), False))
+    if config.speed.xla:  # it compiles once for each shape, and these make as many shapes as batches
+        values.update(pack_tokens=False, defer_embeddings=False)
+    folder = config.output.output_dir or f"out/{task.lower()}"
+    if re.search(r"[*?[]", folder):
+        raise FlagError(f"--output_dir={folder}: TensorFlow takes * ? [ in a name for a pattern; name another")
+    return {**values, "output_dir": folder}

@@ -1,0 +1,52 @@
+"""What --eval_every_n_steps, --best_metric, --target_metric and --early_stopping_patience mean to a task."""
+
+from __future__ import annotations
+
+import math
+
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.estimator.time_to_target import Target
+from bert_tf.jobs.settings import TrainSettings
+from bert_tf.tasks.base import Task
+
+_LOSS = "loss"
+
+
+def best_by(train: TrainSettings, task: Task) -> str | None:
+    """Returns the result that tells the best checkpoint, eval_accuracy; None where none is evaluated while it trains.
+
+    Raises:
+      FlagError: flags contradict each other, or the task has no such metric.
+    """
+    if not train.eval_every_n_steps:
+        for flag in ("best_metric", "early_stopping_patience", "target_metric"):
+            if getattr(train, flag):
+                raise FlagError(f"--{flag}={getattr(train, flag)} needs evaluations: give --eval_every_n_steps as well")
+        return None
+    name = train.best_metric or task.family.metrics[0]
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--best_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
+    return f"eval_{name}"
+
+
+def target(train: TrainSettings, task: Task) -> Target | None:
+    """Returns the result that --target_metric wants to be reached; None where it is not given.
+
+    Raises:
+      FlagError: it is written otherwise, the task has no such metric, or --stop_at_target is given without it.
+    """
+    text = train.target_metric
+    if text is None:
+        if train.stop_at_target:
+            raise FlagError("--stop_at_target: which target? give --target_metric as well, as accuracy:0.8")
+        return None
+    name, _, number = text.partition(":")
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise FlagError(f"--target_metric={text}: write a metric and a number, as accuracy:0.8 or loss:0.4")
+    if name not in (*task.family.metrics, _LOSS):
+        raise FlagError(f"--target_metric: {unknown_name('metric', name, (*task.family.metrics, _LOSS))}")
+    return Target(f"eval_{name}", value)

@@ -1,0 +1,56 @@
+"""What --class_weights and --label_smoothing mean to a task."""
+
+from __future__ import annotations
+
+from bert_tf.errors import FlagError
+from bert_tf.features.columns import Features
+from bert_tf.jobs.settings import TrainSettings
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.tasks.base import Task
+
+_BALANCED = "balanced"
+
+
+def check(train: TrainSettings, task: Task) -> None:
+    """Checks the flags, before a file is written.
+
+    Raises:
+      FlagError: one does not fit the task, or is no list of positive numbers, one for each label.
+    """
+    taken = heads.of(task.family.head).loss_options
+    for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
+        if given and flag not in taken:
+            raise FlagError(f"--{flag}={given}: {task.name} has no classes, its kind is {task.family.kind}")
+    if train.label_smoothing >= 1.0:
+        raise FlagError(f"--label_smoothing={train.label_smoothing}: must be below 1")
+    if train.class_weights != _BALANCED:
+        _listed(train.class_weights, task)
+
+
+def loss_options(train: TrainSettings, task: Task, features: Features) -> LossOptions:
+    """Returns how the loss of training is computed.
+
+    Args:
+      train: settings that `check` let pass.
+      task: what is learned.
+      features: of the training split, to balance.
+    """
+    if train.class_weights == _BALANCED:
+        return LossOptions(task.family.class_weights(features), train.label_smoothing)
+    return LossOptions(_listed(train.class_weights, task), train.label_smoothing)
+
+
+def _listed(text: str | None, task: Task) -> tuple[float, ...]:
+    if not text:
+        return ()
+    try:
+        weights = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        weights = ()
+    if len(weights) != len(task.family.labels) or not all(0.0 < weight < float("inf") for weight in weights):
+        raise FlagError(
+            f"--class_weights={text}: give {_BALANCED}, or {len(task.family.labels)} positive numbers with commas,"
+            f" one for each of {', '.join(task.family.labels)}"
+        )
+    return weights

@@ -1,0 +1,162 @@
+"""Will training fit into the memory of the GPU? Asked before the graph is built, and answered by the forecast."""
+
+from __future__ import annotations
+
+import dataclasses
+import heapq
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from bert_tf.errors import PreflightError
+from bert_tf.estimator import run
+from bert_tf.jobs import speed
+from bert_tf.jobs.preparation import Job
+from bert_tf.profiling.forecast import fitting, search
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
+from bert_tf.profiling.forecast.effort import Step
+from bert_tf.profiling.forecast.fitting import MEBIBYTE
+from bert_tf.profiling.forecast.search import Combination
+from bert_tf.profiling.forecast.step_peak import forecast
+from bert_tf.runtime import gpu_failures
+from bert_tf.runtime.placement import EMBEDDINGS, Rule
+from bert_tf.tasks.base import Example, Limits
+
+# The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
+_ERROR = 0.15
+_NAMED = 2  # combinations that a refusal names
+_SAMPLE = 256  # examples whose lengths stand for those of all
+_LONGEST = 32  # examples with the most characters, of which one has the most tokens, or nearly
+
+
+class Lengths(NamedTuple):
+    """What batches hold.
+
+    Attributes:
+      tokens: of the longest example, with which a batch is padded.
+      padding: share of the positions of a batch that is padding.
+      spread: its standard deviation from one example to the next.
+    """
+
+    tokens: int
+    padding: float
+    spread: float
+
+
+def fitted(job: Job, memory: int | None) -> Job:
+    """Returns the job, with --fit_memory computed in as many parts as fit.
+
+    Args:
+      job: what to train.
+      memory: bytes for tensors on each GPU, `Machine.gpu_memory`; None where it is not known, and nothing is checked.
+
+    Raises:
+      PreflightError: the forecast exceeds the memory by more than its error, and --check_memory is on.
+    """
+    wanted = job.settings.train.fit_memory, job.settings.train.check_memory
+    place = job.settings.devices.rules
+    # What is placed nowhere is where TensorFlow chooses: on a GPU that it sees.
+    on_gpu = any("GPU" in device for device in job.machine.plan.devices) or (bool(place) and job.machine.sees_gpu)
+    if not on_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
+        if job.settings.train.fit_memory:
+            logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
+        return job
+    if run.last_step(job.output_dir) >= job.least_schedule.steps:  # nothing is left to train
+        return job
+    lengths = _lengths(job)
+    options = _options(job, lengths, hosted=bool(place))
+    if job.settings.train.fit_memory:
+        job, options = _in_parts(job, options, lengths, memory)
+    _check(job, options, lengths, memory)
+    return job
+
+
+def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
+    """Whether the forecast knows where weights lie, and what computes them: XLA keeps tensors of its own."""
+    hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
+    return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
+
+
+def _lengths(job: Job) -> Lengths:
+    """Returns the mean of some examples, and the longest of those with the longest texts."""
+    examples, options = job.examples[job.train_split], job.settings.speed
+    some = _tokens(job, examples[:: max(1, len(examples) // _SAMPLE)])
+    longest = _tokens(job, heapq.nlargest(_LONGEST, examples, key=_characters)).max()
+    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(max(longest, some.max())))
+    if options.group_by_length:  # the longest are in one batch
+        return Lengths(tokens, 0.0, 0.0)
+    return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
+
+
+def _tokens(job: Job, examples: Sequence[Example]) -> np.ndarray:
+    """Returns the [N] lengths of the rows of some examples."""
+    data = job.settings.data
+    return job.task.family.features(examples, job.tokenizer, Limits(data.max_seq_length)).lengths
+
+
+def _characters(example: Example) -> int:
+    return sum(map(len, example.texts))
+
+
+def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
+    train, chosen = job.settings.train, job.settings.speed
+    return ComputeOptions(
+        micro_batches=train.gradient_accumulation_steps,
+        recompute=train.recompute,
+        precision=chosen.precision,
+        frozen=train.frozen,
+        host_embeddings=hosted,
+        pack_tokens=chosen.pack_tokens,
+        padding=lengths.padding,
+        spread=lengths.spread,
+        skip_unread=chosen.skip_unread,
+        lean_gradients=chosen.lean_gradients,
+        fused_adam=chosen.fused_adam,
+        defer_embeddings=chosen.defer_embeddings,
+        replicas=job.machine.replicas,
+        evaluates=train.eval_every_n_steps > 0,
+        growth=bool(job.machine.session_config and job.machine.session_config.gpu_options.allow_growth),
+    )
+
+
+def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
+    """Computes a batch in the fewest parts of which one fits; where none does, `_check` says so."""
+    batch_size = job.settings.train.train_batch_size
+    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, options=options)
+    if found is None or found.micro_batches == options.micro_batches:
+        return job, options
+    count = found.micro_batches
+    logging.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
+    settings = job.settings.replaced({"gradient_accumulation_steps": count})
+    return dataclasses.replace(job, settings=settings), found
+
+
+def _written(combination: Combination) -> str:
+    changes = f" ({'; '.join(combination.changes)})" if combination.changes else ""
+    return " ".join(combination.flags) + changes
+
+
+def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> None:
+    batch_size = job.settings.train.train_batch_size
+    found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
+    said = (
+        f"training takes about {found.needed // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU,"
+        f" {found.gaps // MEBIBYTE} MiB of them for rounding and fragmentation"
+    )
+    if fitting.fits(found, memory):
+        logging.info("%s (%s)", said, found.moment)
+        return
+    asked = Step(lengths.tokens, batch_size, options)
+    taken = gpu_failures.others()
+    said += f" ({taken})" if taken else ""
+    helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
+    largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options)
+    named = any("--train_batch_size" in text for text in helps)
+    helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
+    if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
+        logging.warning("%s, and may run out of it: %s", said, remedy)
+        return
+    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

@@ -1,0 +1,141 @@
+"""Files of any size by one checkpoint, from settings to files of predictions."""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import dataclasses
+import functools
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from absl import logging
+
+from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
+from bert_tf.batch.inputs import CHUNK, Inputs
+from bert_tf.batch.job import FilePair, PredictJob
+from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import batch_machine
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.runtime.precision import computed
+
+
+class Beam(NamedTuple):
+    """How Apache Beam runs a job.
+
+    Attributes:
+      arguments: of Beam.
+      begin: what a process that Beam has started does first; is pickled.
+    """
+
+    arguments: Sequence[str]
+    begin: Callable[[], None]
+
+
+def predict(job: PredictJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None) -> None:
+    """Predicts all files of a job.
+
+    Args:
+      job: what to predict.
+      machine: on what.
+      environment: of the process.
+      beam: runs the job as a pipeline of Apache Beam.
+
+    Raises:
+      BertError: something that the user can fix.
+      BrokenPipeError: nobody reads the output any more.
+    """
+    job = dataclasses.replace(job, files=tuple(_completed(pair, job) for pair in job.files))
+    _refuse_contradictions(job)
+    with run_folder.writing_where_a_run_is(os.path.dirname(pair.output) for pair in job.files if pair.output != stream.PIPE):
+        _run(job, machine, beam, environment)
+
+
+def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environment: Mapping[str, str]) -> None:
+    model = _model(job)
+    reads = _inputs(job, model)
+    learned = ", ".join(reads.family.labels) or "a number"
+    logging.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
+    if beam is not None:
+        _run_on_beam(job, machine, beam, reads)
+        return
+    with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
+        for pair in job.files:
+            stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
+
+
+def _completed(pair: FilePair, job: PredictJob) -> FilePair:
+    """Returns a pair with `-` for the other names of this process's own pipes, and the format of the job, if that has one."""
+    source = stream.PIPE if pair.input == "/dev/stdin" else pair.input
+    output = stream.PIPE if pair.output == "/dev/stdout" else pair.output
+    return FilePair(source, output, pair.output_format or job.output_format)
+
+
+def _refuse_contradictions(job: PredictJob) -> None:
+    outputs = collections.Counter(os.path.realpath(pair.output) for pair in job.files)
+    pipes = sum(pair.input == stream.PIPE for pair in job.files)
+    for pair in job.files:
+        output_form.of(pair.output, pair.output_format)  # says what is wrong with it
+        if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
+            raise FlagError(f"{pair.output}: is a folder; name a file to write")
+        if outputs[os.path.realpath(pair.output)] > 1:
+            raise FlagError(f"{pair.output}: two inputs would be written there")
+        if pair.input != stream.PIPE and os.path.realpath(pair.input) in outputs:
+            raise FlagError(f"{pair.input}: is an input and an output")
+    if pipes > 1:
+        raise FlagError("the standard input can be read once")
+
+
+def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam, reads: Inputs) -> None:
+    if any(stream.PIPE in (pair.input, pair.output) for pair in job.files):
+        raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
+    try:
+        from bert_tf.batch import beam
+    except ImportError as error:
+        raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
+    beam.predict(job.files, reads, functools.partial(_worker, job, machine, by.begin), by.arguments)
+
+
+def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], None]) -> Predictor:
+    """Returns the predictor of a process that Beam has started."""
+    begin()
+    model = _model(job)
+    return _predictor(job, machine, model, _inputs(job, model), os.environ)
+
+
+def _model(job: PredictJob) -> Trained:
+    named = checkpoints.named([job.checkpoint])
+    if len(named) > 1:
+        raise CheckpointError(f"{job.checkpoint}: {len(named)} checkpoints, of which one can predict; name it")
+    if named[0].problem:
+        raise CheckpointError(named[0].problem)
+    return trained.load(named[0].prefix, job.model)
+
+
+def _inputs(job: PredictJob, model: Trained) -> Inputs:
+    return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows)
+
+
+def _predictor(
+    job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
+) -> Predictor:
+    ways = batch_machine.ways(machine, job.predict_batch_size, environment=environment)
+    return Predictor(model, reads.family, ways)
+
+
+def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:
+    """Returns everything but the input that decides on the bytes of an output."""
+    return {
+        **model.settings,
+        "task_name": reads.published.name if reads.published else None,
+        **reads.family.record(),
+        "columns": dataclasses.asdict(job.columns),
+        "skip_bad_rows": job.skip_bad_rows,
+        "predict_batch_size": job.predict_batch_size,
+        "precision": computed(machine.precision),
+        "chunk": CHUNK,
+    }

@@ -1,0 +1,121 @@
+"""The record of a run: what determines it, and the command that repeats it."""
+
+from __future__ import annotations
+
+import dataclasses
+import platform
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+import bert_tf
+from bert_tf import files
+from bert_tf.estimator import run_folder
+from bert_tf.jobs.preparation import CUSTOM_COLUMNS, CUSTOM_FILES, Job
+from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
+from bert_tf.jobs.sources import SAMPLE_NOTE
+from bert_tf.tasks.base import DEV
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import CustomSettings
+
+_RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
+
+
+def make_record(job: Job) -> dict[str, Any]:
+    """Returns the contents of run_config.json."""
+    plan = job.machine.plan
+    return {
+        run_folder.DETERMINING: _determining(job),
+        run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
+        "data_note": SAMPLE_NOTE if job.data.is_sample else "",
+        "command": command(job),
+        "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
+        "versions": {
+            "bert_tf": bert_tf.__version__,
+            "python": platform.python_version(),
+            "tensorflow": tf.__version__,
+            "numpy": np.__version__,
+            "system": platform.platform(),
+        },
+    }
+
+
+def _determining(job: Job) -> dict[str, Any]:
+    """Returns everything that what is learned depends on."""
+    settings = job.settings
+    determining = {
+        **_training(settings.train),
+        **_values(settings.speed),
+        "task_name": job.task.name,
+        **job.task.family.record(),
+        "max_seq_length": settings.data.max_seq_length,
+        "do_lower_case": settings.data.do_lower_case,
+        "long_text": settings.data.long_text,
+        "bert_config": dataclasses.asdict(job.config),
+        "vocabulary_sha256": job.vocabulary.fingerprint,
+        "train_examples_sha256": job.digest(job.train_split),
+        "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
+    }
+    if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
+        determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
+    saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
+    said = ("log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
+    for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
+        # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
+        # parts of a batch, as it does for replicas.
+        del determining[name]
+    determining["freeze"] = sorted(map(str, settings.train.frozen))
+    return determining
+
+
+def command(job: Job) -> str:
+    """Returns the command that repeats the run from anywhere."""
+    settings = job.settings
+    training = _training(settings.train)
+    if "save_checkpoints_steps" not in settings.given:  # the default means more than its number
+        del training["save_checkpoints_steps"]
+    repeat = {
+        "task_name": job.task.name,
+        "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
+        **_custom(job, [field.name for field in dataclasses.fields(CustomSettings)]),
+        "init_checkpoint": str(Path(job.source.checkpoint).resolve()),
+        "bert_config_file": str(job.source.config.resolve()),
+        "vocab_file": str(job.source.vocabulary.resolve()),
+        **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
+        **training,
+        **_values(settings.speed),
+        **dataclasses.asdict(settings.actions),
+        **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
+    }
+    return shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
+
+
+def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
+    return {name: value for name, value in dataclasses.asdict(group).items() if name not in _RESOLVED}
+
+
+def _training(train: TrainSettings) -> dict[str, Any]:
+    """Returns the settings of training, but for those that others make idle."""
+    values = _values(train)
+    if train.num_train_steps:
+        del values["num_train_epochs"]
+    if train.learning_rate_schedule != POLYNOMIAL:
+        del values["polynomial_power"]
+    return values
+
+
+def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:
+    """Returns settings of one's own data, where it is such; files are named so that they are found from anywhere."""
+    if job.task.name != CUSTOM:
+        return {}
+    values = {name: getattr(job.settings.custom, name) for name in names}
+    return {name: str(Path(v).resolve()) if v and name in CUSTOM_FILES else v for name, v in values.items()}
+
+
+def _checkpoint_digest(prefix: str) -> str:
+    index = Path(f"{prefix}.index")
+    return files.digest(index if index.is_file() else prefix)

@@ -1,0 +1,49 @@
+"""The page of a run, or of several side by side."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import logging
+
+from bert_tf import lock
+from bert_tf.errors import BertError, OutputError
+
+NAME = "report.html"
+
+_ELSEWHERE = "write the page elsewhere with --output=FILE"
+
+
+def at_end(folder: Path) -> None:
+    """Writes the page of a run that ends; one that cannot be made does not spoil the run, and is only warned of."""
+    try:
+        from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
+
+        page.write(folder / NAME, run_files.read([folder]))
+        logging.info("the page of the run is %s", folder / NAME)
+    except Exception as error:
+        reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
+        logging.warning("no %s: %s", NAME, reason)
+
+
+def write(folders: Sequence[Path], output: Path) -> None:
+    """Writes the page of runs.
+
+    Args:
+      folders: output folders of the runs.
+      output: the file.
+
+    Raises:
+      BertError: a folder holds no run, or the file cannot be written.
+    """
+    from bert_tf.report import page, run_files
+
+    runs = run_files.read(folders)
+    into_run = output.parent.resolve() in {folder.resolve() for folder in folders}
+    try:
+        with lock.writing_folder(output.parent, instead=_ELSEWHERE) if into_run else contextlib.nullcontext():
+            page.write(output, runs)
+    except ImportError as error:
+        raise OutputError(f"{output}: not made: {error}; pip install jinja2 vl-convert-python") from error

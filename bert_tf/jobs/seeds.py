@@ -1,0 +1,93 @@
+"""The same job with several seeds, one after the other in one process, and how far their results spread.
+
+Each seed is a whole run in a folder of its own, so that a series that is stopped or killed goes on where it was.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import signal
+from collections.abc import Mapping
+from pathlib import Path
+
+from absl import logging
+
+from bert_tf import atomic
+from bert_tf.errors import FlagError
+from bert_tf.estimator import run, run_folder
+from bert_tf.jobs import report, seeds_table
+from bert_tf.jobs.fine_tune import FineTuned, fine_tune
+from bert_tf.jobs.fine_tune_config import FineTuneConfig
+from bert_tf.jobs.seeds_table import SeedResult
+from bert_tf.runtime import cluster
+from bert_tf.tasks.base import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """What the seeds of a series came to.
+
+    Attributes:
+      first: the job of the first seed; None where it was stopped.
+      results: of the seeds that are finished, in their order.
+      stopped_by: the signal that ended the series; the same job continues.
+    """
+
+    first: FineTuned | None
+    results: tuple[SeedResult, ...]
+    stopped_by: signal.Signals | None = None
+
+
+def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
+    """Does the job of a configuration with each of its seeds, see `fine_tune`; writes the page of all.
+
+    Raises:
+      BertError: something that the user can fix; seeds that are finished are kept.
+    """
+    with run_folder.writing(config.output.output_dir or ""):
+        series = train_each(config, environment=environment, task=task)
+        if series.stopped_by is None:
+            report.at_end(Path(config.output.output_dir or ""))
+    return series
+
+
+def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
+    """Does the job with each seed, and writes seeds.json and seeds.tsv after each; raises as `fine_tune_seeds`.
+
+    A seed that is finished is evaluated again, not trained: its folder is that of a run which has no step left.
+    """
+    if not config.actions.do_eval:
+        raise FlagError("--seeds compares evaluations: add --do_eval")
+    if cluster.read(environment) is not None:
+        raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
+    seeds, results, first = config.train.seed_numbers, [], None
+    for number, seed in enumerate(seeds, start=1):
+        logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
+        single = _of_seed(config, seed)
+        if not single.actions.do_train:
+            run.require_checkpoint(single.output.output_dir or "")  # one model of --init_checkpoint would be that of all seeds
+        done = fine_tune(single, environment=environment, task=task)
+        if done.stopped_by is not None:
+            return Series(first, tuple(results), done.stopped_by)
+        first = first or done
+        results.append(_result(done, seed))
+        # Of a task that the models were not trained on there is a table of its own.
+        within = done.job.results_dir.relative_to(done.output_dir)
+        seeds_table.write(atomic.make_folder(Path(config.output.output_dir or "") / within), results)
+    return Series(first, tuple(results))
+
+
+def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
+    folder = str(Path(config.output.output_dir or "") / _name(seed))
+    return config.replaced({"seed": seed, "seeds": None, "output_dir": folder})
+
+
+def _name(seed: int) -> str:
+    return f"seed-{seed}"
+
+
+def _result(done: FineTuned, seed: int) -> SeedResult:
+    metrics = {f"eval_{name}": value for name, value in sorted(done.metrics.items()) if math.isfinite(value)}
+    collapsed = [f"{split}: {found.collapsed}" for split, found in sorted(done.evaluations.items()) if found.collapsed]
+    return SeedResult(seed, _name(seed), done.step, metrics, "; ".join(collapsed) or None)

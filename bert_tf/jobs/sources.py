@@ -1,0 +1,158 @@
+"""Where data and weights come from, when a command line does not say."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from absl import logging
+
+from bert_tf import files
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.jobs.settings import ModelSettings
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import CustomTask
+from bert_tf.tasks.registry import folder_name
+
+PROJECT = Path(__file__).resolve().parents[2]
+SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
+
+
+@dataclasses.dataclass(frozen=True)
+class DataSource:
+    """Where a task's files are.
+
+    Attributes:
+      folder: of them; of no meaning to a task that knows its files.
+      origin: what says so.
+      is_sample: whether they are the bundled sample.
+      has_folder: whether the task reads the folder.
+    """
+
+    folder: Path
+    origin: str
+    is_sample: bool = False
+    has_folder: bool = True
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelSource:
+    """The three files of a pretrained model."""
+
+    checkpoint: str
+    config: Path
+    vocabulary: Path
+    origin: str
+    is_default: bool = False
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Checkpoint, configuration and vocabulary."""
+        return Path(self.checkpoint), self.config, self.vocabulary
+
+
+def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path = PROJECT) -> DataSource:
+    """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample; one's own files have no folder.
+
+    Raises:
+      DataError: there is no such folder, or no sample of the task.
+    """
+    if isinstance(task, CustomTask):
+        if data_dir is not None:
+            raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
+        return DataSource(Path(), "--train_file, --dev_file, --test_file", has_folder=False)
+    name = folder_name(task.name)
+    sample = project / "data" / "sample" / name
+    if data_dir is not None:
+        why = files.missing_folder(data_dir)
+        if why:
+            raise DataError(f"{why}; --data_dir must hold the files of {task.name}", data_dir)
+        return DataSource(Path(data_dir), "--data_dir", is_sample=Path(data_dir).resolve() == sample.resolve())
+    glue = environment.get("GLUE_DIR")
+    candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
+    if glue and not candidates[0].folder.is_dir():
+        logging.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
+    candidates.append(DataSource(project / "data" / name, "data/"))
+    candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
+    for source in candidates:
+        if source.folder.is_dir():
+            return source
+    raise DataError(
+        f"no data for {task.name}; fetch it (python -m bert_tf data fetch {task.name}), put its files there, set GLUE_DIR,"
+        " or name their folder with --data_dir",
+        candidates[-2].folder,
+    )
+
+
+def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path = PROJECT) -> ModelSource:
+    """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
+
+    Raises:
+      CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
+      FlagError: a configuration or vocabulary is named without a checkpoint.
+    """
+    from bert_tf.checkpoints import default, huggingface  # they import TensorFlow
+
+    named = settings.init_checkpoint
+    base = environment.get("BERT_BASE_DIR")
+    origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
+    if not named and not base:
+        if settings.bert_config_file or settings.vocab_file:
+            raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
+        folder = default.ensure(project / "checkpoints")
+        return _model(
+            folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
+        )
+    path = Path(named or base or "")
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        os.stat(path)  # what else is refused is its own reason
+    alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
+    if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
+        raise CheckpointError(f"{path}: no checkpoint and no folder of this name ({origin})")
+    checkpoint = checkpoint_of(path, project=project)
+    folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
+    return _model(checkpoint, folders, settings, origin)
+
+
+def checkpoint_of(name: str | os.PathLike[str], *, project: Path = PROJECT) -> Path:
+    """Returns the checkpoint that a name stands for: its prefix, one of its files, or a folder.
+
+    Raises:
+      CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.
+    """
+    from bert_tf.checkpoints import huggingface
+    from bert_tf.checkpoints.reader import PART
+
+    path = Path(name)
+    if path.is_dir() and huggingface.is_huggingface_folder(path):
+        path = huggingface.converted(path, project / "checkpoints")
+    return _checkpoint_in(path) if path.is_dir() else path.with_name(PART.sub("", path.name))
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return list(folder.iterdir()) if folder.is_dir() else []
+
+
+def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False) -> ModelSource:
+    config = Path(settings.bert_config_file or folder / "bert_config.json")
+    vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
+    for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
+        why = files.missing(path)
+        if why:
+            raise CheckpointError(f"{path}: {why}; name it with {flag}")
+    return ModelSource(str(checkpoint), config, vocabulary, origin, is_default)
+
+
+def _checkpoint_in(folder: Path) -> Path:
+    """Returns the checkpoint of a folder: the published name, else that which stands for a run."""
+    from bert_tf.estimator import best
+
+    if (folder / "bert_model.ckpt.index").is_file():
+        return folder / "bert_model.ckpt"
+    trained = best.of_run(folder)
+    if trained is None:
+        raise CheckpointError(f"{folder}: no bert_model.ckpt, no model.safetensors and no trained checkpoint in the folder")
+    return Path(trained)

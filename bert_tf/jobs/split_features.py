@@ -1,0 +1,60 @@
+"""The features of the splits of a job: built, or out of the cache in its output folder."""
+
+from __future__ import annotations
+
+from absl import logging
+
+from bert_tf.estimator import describe
+from bert_tf.features.columns import Features
+from bert_tf.features.long_text import TRUNCATE, WINDOWS
+from bert_tf.inputs import cache
+from bert_tf.jobs.preparation import Job
+from bert_tf.log_form import published
+from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
+from bert_tf.tasks.base import TRAIN, Limits
+
+
+@WALL.span(FEATURES)
+def features(job: Job, split: str) -> Features:
+    """Returns the features of a split, and describes the first of them.
+
+    Args:
+      job: whose splits they are.
+      split: name of the split.
+
+    Raises:
+      OutputError: a file cannot be written.
+    """
+    data, examples, family = job.settings.data, job.examples[split], job.task.family
+    trains = split in job.splits.get(TRAIN, ())
+    truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
+    long_text = TRUNCATE if truncates else data.long_text
+
+    def build() -> Features:
+        describe.log_writing(len(examples))
+        return family.features(examples, job.tokenizer, Limits(data.max_seq_length, long_text))
+
+    key = cache.CacheKey(
+        task=job.task.name,
+        split=split,
+        labels=family.labels,
+        kind=family.kind,
+        examples=job.digest(split),
+        vocabulary=job.vocabulary.fingerprint,
+        lower_case=data.do_lower_case,
+        max_seq_length=data.max_seq_length,
+        long_text=long_text,
+    )
+    folder = job.output_dir / "features"
+    found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)
+    lines = describe.examples_lines(examples, found, job.vocabulary, max_seq_length=data.max_seq_length)
+    for line in lines:
+        published.info("%s", line)
+    if job.machine.is_chief:
+        describe.keep_examples(job.results_dir, split, lines)
+    logging.info(
+        "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
+        *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
+        " (from the cache)" if cached else "",
+    )
+    return found

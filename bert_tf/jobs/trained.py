@@ -1,0 +1,75 @@
+"""Which trained model is evaluated, where nothing is trained: that of the output folder, or that of --init_checkpoint."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf.batch.trained import digest
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import best, run, run_folder
+from bert_tf.jobs import sources
+from bert_tf.jobs.fine_tune_config import FineTuneConfig
+from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
+
+
+class Trained(NamedTuple):
+    """A trained model.
+
+    Attributes:
+      checkpoint: the name that TensorFlow knows it by.
+      folder: with the record of its run, where there is one.
+    """
+
+    checkpoint: str
+    folder: Path
+
+    @property
+    def of_run(self) -> Path:
+        """The folder of its run: the best checkpoint has one of its own in it."""
+        return self.folder.parent if self.folder.name == best.BEST else self.folder
+
+
+def find(settings: FineTuneConfig) -> Trained:
+    """Returns the model of the run in the output folder; where that has none, or it is named, that of --init_checkpoint.
+
+    The published script's commands name the pretrained checkpoint in evaluation too: beside a run it changes nothing.
+
+    Raises:
+      CheckpointError: there is none, or it has no classifier.
+      FlagError: the output folder holds another run than the one that is named.
+    """
+    output_dir = Path(settings.output.output_dir or "")
+    if "init_checkpoint" not in settings.given:
+        return Trained(run.require_checkpoint(output_dir), output_dir)
+    named, own = sources.checkpoint_of(settings.model.init_checkpoint or ""), best.of_run(output_dir)
+    if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / best.BEST).resolve()}:
+        _refuse_without_head(named)
+        return Trained(str(named), named.parent)
+    if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
+        raise FlagError(
+            f"--init_checkpoint={settings.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
+            " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
+        )
+    return Trained(own, output_dir)
+
+
+def _refuse_without_head(prefix: Path) -> None:
+    if not _has_head(prefix):
+        raise CheckpointError(
+            f"{prefix}: no {PUBLISHED_WEIGHTS}: this is a pretrained model, not a classifier; train it first (--do_train),"
+            " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
+        )
+
+
+def _has_head(prefix: Path) -> bool:
+    """Whether a checkpoint has a head: a run's has, another if it is a published classifier."""
+    return "kind" in run_folder.trained(prefix.parent) or PUBLISHED_WEIGHTS in CheckpointReader(prefix).shapes
+
+
+def _is_trained(prefix: Path) -> bool:
+    try:
+        return _has_head(prefix)
+    except CheckpointError:  # it was moved since the training
+        return False

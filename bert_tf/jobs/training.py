@@ -1,0 +1,197 @@
+"""How a job trains: schedule, optimizer, evaluations on the way, what is written about steps."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+
+from absl import logging
+
+from bert_tf import atomic
+from bert_tf.checkpoints import values
+from bert_tf.checkpoints.restore import RestorePlan
+from bert_tf.estimator import describe, metrics_log, run, run_folder
+from bert_tf.estimator.evaluation_hook import EvaluationPlan
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.memory_trace_hook import MemoryTraceHook
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.placement_log import PlacementHook
+from bert_tf.estimator.profile_hook import ProfileHook
+from bert_tf.estimator.rates_hook import RatesHook
+from bert_tf.estimator.update import Optimization
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.jobs import loss_settings, speed
+from bert_tf.jobs.preparation import Job
+from bert_tf.jobs.record import make_record
+from bert_tf.jobs.split_features import features
+from bert_tf.optimization import parts
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.profiling.timing import diagnosis
+from bert_tf.profiling.timing.wall_clock import DATA, WALL
+from bert_tf.runtime.precision import PRECISIONS, computed, misgiving
+from bert_tf.tasks.base import DEV
+from bert_tf.tasks.evaluation import summarize
+
+
+def train(job: Job, plan: RestorePlan) -> run.Outcome:
+    """Claims the output folder and trains.
+
+    Args:
+      job: what to train.
+      plan: which variables come from the checkpoint.
+
+    Raises:
+      OutputError: the folder holds another run, or cannot be written.
+      TrainingError: the loss is no longer a number, or memory is out.
+    """
+    settings, machine = job.settings.train, job.machine
+    with WALL.span(DATA):
+        if machine.is_chief:
+            _claim(job)
+        else:
+            run_folder.await_claim(job.output_dir, make_record(job))
+    columns = features(job, job.train_split)
+    schedule = job.schedule(len(columns))
+    if machine.is_chief:
+        counts = {"train_examples": columns.examples, "steps": schedule.steps}
+        if schedule.rows != columns.examples:
+            counts["train_rows"] = schedule.rows
+        run_folder.add_to_record(job.output_dir, {"schedule": counts})
+    logging.info("variables: %s", plan.summary())
+    logging.info("all variables are in %s, the first examples in %s", describe.VARIABLES_FILE, describe.EXAMPLES_FILE)
+    _log_plan(job, schedule, columns.examples)
+    check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
+    model = dataclasses.replace(
+        forward_model(job),
+        loss=loss_settings.loss_options(settings, job.task, columns),
+        seed=settings.seed,
+        optimization=_optimization(job, schedule.steps),
+        check_replicas=check_every > 0,
+    )
+    training = run.Training(
+        schedule,
+        settings.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
+        settings.log_every_n_steps or metrics_log.interval(schedule.steps),
+        settings.keep_optimizer_slots,
+        settings.keep_checkpoint_max,
+        check_every,
+        speed.batching(job.settings.speed, job.settings.data.max_seq_length),
+        _evaluation_plan(job),
+        _setting(job),
+    )
+    watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
+    watchers.append(RatesHook(schedule.batch_size, every_n_steps=settings.log_every_n_steps or 1))
+    with values.as_float32(plan.prefix) as prefix:
+        model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
+        estimator = run.make_estimator(model, job.output_dir, machine)
+        return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+
+
+def forward_model(job: Job) -> Model:
+    """Returns the model of a job without training."""
+    execution = speed.execution(job.settings.speed, recompute=job.settings.train.recompute)
+    tokens = job.settings.data.max_seq_length
+    return Model(job.config, job.task.family.head, execution=execution, max_seq_length=tokens)
+
+
+def _claim(job: Job) -> None:
+    run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
+    # The folder can be evaluated, moved and trained from without the files that it began with.
+    atomic.write_text(job.output_dir / "vocab.txt", job.vocabulary.to_text())
+    atomic.write_text(job.output_dir / "bert_config.json", job.config.to_json())
+
+
+def _watchers(job: Job) -> list[run.Hook]:
+    """Returns what writes files about steps, as far as it is asked for."""
+    asked = job.settings.output
+    hooks: list[run.Hook] = []
+    if job.settings.devices.log_device_placement:
+        hooks.append(PlacementHook(job.output_dir))
+    if asked.profiled:
+        hooks.append(ProfileHook(job.output_dir, asked.profiled, copies=_setting(job).gpu))
+    if asked.memory_trace_step:
+        hooks.append(MemoryTraceHook(job.output_dir, asked.memory_trace_step))
+    return hooks
+
+
+def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
+    freeze = job.settings.train.freeze
+    rows = f" in {schedule.rows} rows" if schedule.rows != examples else ""
+    logging.info("***** Running training *****")
+    logging.info("  Num examples = %d%s", examples, rows)
+    logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
+    counted = "rows" if rows else "examples"
+    logging.info("  Num steps = %d (%d %s of the last epoch are left out)", schedule.steps, schedule.unseen, counted)
+    if freeze:
+        logging.info("  Frozen = %s", freeze)
+
+
+def _optimization(job: Job, steps: int) -> Optimization:
+    train, ways = job.settings.train, job.settings.speed
+    return Optimization(
+        learning_rate=train.learning_rate,
+        warmup_steps=int(steps * train.warmup_proportion),
+        total_steps=steps,
+        schedule=train.learning_rate_schedule,
+        polynomial_power=train.polynomial_power,
+        layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
+        frozen=train.frozen,
+        micro_batches=train.gradient_accumulation_steps,
+        defer_embeddings=ways.defer_embeddings,
+        loss_scaling=PRECISIONS[ways.precision].loss_scaling,
+        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
+    )
+
+
+def _parts(batch_size: int, replicas: int) -> str:
+    """Says what each replica computes of a batch, where there are several."""
+    if replicas == 1:
+        return ""
+    least, larger = divmod(batch_size, replicas)
+    return f" over {replicas} replicas, {least if not larger else f'{least} or {least + 1}'} each"
+
+
+def _setting(job: Job) -> diagnosis.Setting:
+    """Returns what a diagnosis of the run's speed goes by."""
+    plan, train, ways, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
+    return diagnosis.Setting(
+        gpu=any("GPU" in name for name in plan.devices) or bool(devices.place and job.machine.sees_gpu),
+        replicas=job.machine.replicas,
+        machines=len(plan.cluster.workers) if plan.cluster else 1,
+        strategy=plan.strategy,
+        precision=computed(ways.precision),
+        half_precision=next((name for name in ("bfloat16", "float16") if misgiving(name) is None), None),
+        xla=ways.xla,
+        group_by_length=ways.group_by_length,
+        accumulation_steps=train.gradient_accumulation_steps,
+        cross_device_ops=devices.cross_device_ops,
+        all_reduce_alg=devices.all_reduce_alg,
+        intra_op_threads=devices.intra_op_threads,
+    )
+
+
+def _evaluation_plan(job: Job) -> EvaluationPlan | None:
+    train = job.settings.train
+    if job.best_by is None:
+        return None
+    of_splits = {split: features(job, split) for split in job.splits[DEV]} if job.machine.is_chief else {}
+    family = job.task.family
+    batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine, trains=True)
+
+    def measure(forward: Forward) -> dict[str, float]:
+        evaluations = {}
+        for split, columns in of_splits.items():
+            outputs = forward.outputs(columns, batch_size=job.settings.inference.eval_batch_size, batching=batching)
+            examples = job.examples[split]
+            evaluations[split] = family.evaluation(family.predictions(outputs, columns, examples), examples)
+        return {f"eval_{name}": value for name, value in summarize(evaluations).items()}
+
+    return EvaluationPlan(
+        every_n_steps=train.eval_every_n_steps,
+        make_forward=functools.partial(Forward, forward_model(job), job.machine),
+        measure=measure,
+        metric=job.best_by,
+        patience=train.early_stopping_patience,
+        target=job.target,
+        stop_at_target=train.stop_at_target,
+    )

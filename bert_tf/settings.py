@@ -1,0 +1,127 @@
+"""Settings as fields of frozen dataclasses: name, type, default, help, choices and bounds of each, declared once.
+
+Flags, --help and the keyword arguments of the library are made of them.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+from bert_tf.documents import LARGEST_SETTING
+from bert_tf.errors import FlagError, unknown_name
+
+_KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+_DECLARED = "setting"  # key of a field's metadata
+
+
+class Setting(NamedTuple):
+    """One setting.
+
+    A text may not be empty, unless the setting says so: `--init_checkpoint=$UNSET` is a mistake, not the default.
+
+    Attributes:
+      name: of the field, the flag and the keyword argument.
+      kind: bool, int, float or str.
+      default: where nothing is given; only a setting whose default is None may be None.
+      help: what --help says.
+      lowest: bound of a number.
+      choices: of a text; empty for any.
+      may_be_empty: whether a text may be.
+      highest: bound of a number.
+    """
+
+    name: str
+    kind: type
+    default: Any
+    help: str
+    lowest: float | None = None
+    choices: tuple[str, ...] = ()
+    may_be_empty: bool = False
+    highest: float = LARGEST_SETTING
+
+
+def setting(
+    default: Any,
+    help: str,  # noqa: A002  (what it is called everywhere)
+    *,
+    lowest: float | None = None,
+    highest: float = LARGEST_SETTING,
+    choices: tuple[str, ...] = (),
+) -> Any:
+    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`."""
+    declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
+    return dataclasses.field(default=default, metadata={_DECLARED: declared})
+
+
+def settings_of(*groups: type) -> Iterator[Setting]:
+    """Yields the settings that dataclasses declare, in their order."""
+    for group in groups:
+        for field in dataclasses.fields(group):
+            if _DECLARED in field.metadata:
+                kind = _KINDS[str(field.type).partition(" ")[0]]
+                yield Setting(field.name, kind, field.default, **field.metadata[_DECLARED])
+
+
+def check(row: Setting, value: object) -> None:
+    """Refuses an empty text, a text that is none of the choices, and a number before something of that size is made.
+
+    Raises:
+      FlagError: it is one of these.
+    """
+    if value == "" and not row.may_be_empty:
+        raise left_empty(row.name)
+    if row.choices and value not in (None, *row.choices):
+        raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
+    if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
+        raise FlagError(f"flag --{row.name}={value}: not a number up to {row.highest}")
+
+
+def left_empty(name: str) -> FlagError:
+    """Returns the error about a setting without a value."""
+    return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
+
+
+def checked(row: Setting, value: object) -> Any:
+    """Returns a value that a program gives, as the type of its setting: a path becomes a text, 3 becomes 3.0.
+
+    Raises:
+      FlagError: it has another type, or is out of bounds.
+    """
+    if value is None and row.default is None:
+        return None
+    try:
+        found = _READ[row.kind](value)
+    except TypeError as error:
+        expected = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}[row.kind]
+        raise FlagError(f"--{row.name}={value!r}: expected {expected}") from error
+    if row.lowest is not None and found < row.lowest:
+        raise FlagError(f"--{row.name}={value}: expected at least {row.lowest}")
+    check(row, found)
+    return found
+
+
+def _bool(value: Any) -> bool:
+    if str(value) not in ("True", "False"):  # NumPy's too
+        raise TypeError
+    return bool(value)
+
+
+def _number(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def number(value: Any) -> Any:
+        if isinstance(value, (bool, str, bytes)):
+            raise TypeError
+        return read(value)
+
+    return number
+
+
+_READ: Mapping[type, Callable[[Any], Any]] = {
+    bool: _bool,
+    int: _number(operator.index),
+    float: _number(float),
+    str: os.fspath,
+}

@@ -1,0 +1,619 @@
+"""Whole jobs with a tiny model: what they write, what they take from an earlier run, which data they put up with."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import io
+import json
+import os
+import re
+import shlex
+import shutil
+import signal
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from bert_tf import lock
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.commands import classifier, classifier_flags, report
+from bert_tf.config import BertConfig
+from bert_tf.estimator.run import Outcome
+from bert_tf.jobs import fine_tune, preparation, settings, sources, training
+from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
+from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
+
+
+class Trained(NamedTuple):
+    project: TinyProject
+    folder: Path
+    log: str = ""
+
+
+def run(*arguments: str) -> int:
+    return classifier.main(["run_classifier.py", *arguments])
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch, caplog):
+    for name in ("GLUE_DIR", "BERT_BASE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    caplog.set_level("INFO")
+
+
+@pytest.fixture(autouse=True)
+def _no_page(monkeypatch):
+    """`trained` has one."""
+    monkeypatch.setattr(fine_tune.report, "at_end", lambda _: None)
+
+
+@pytest.fixture
+def _nothing_computed(monkeypatch):
+    """Every example has the same logits, without a graph."""
+    monkeypatch.setattr(
+        fine_tune.run, "forward", lambda _, __, features, *___, **____: ({"logits": np.zeros([features.examples, 2])}, 5)
+    )
+
+
+without_computing = pytest.mark.usefixtures("_nothing_computed")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory) -> Trained:
+    """A run that trained, evaluated and predicted, in a folder with a blank in its name; not to be changed."""
+    folder = tmp_path_factory.mktemp("job") / "a project"
+    project = write_project(folder, layers=1)
+    tasks = {"do_train": True, "do_eval": True, "do_predict": True}
+    with contextlib.redirect_stderr(io.StringIO()) as log:
+        assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
+    return Trained(project, folder / "out", log.getvalue())
+
+
+@pytest.fixture
+def copied(trained, tmp_path) -> Trained:
+    """The same run, to be changed."""
+    return Trained(trained.project, shutil.copytree(trained.folder, tmp_path / "out"))
+
+
+def stopped(*_, **__) -> Outcome:
+    """Takes the place of training that a signal ends."""
+    return Outcome(3, signal.SIGTERM)
+
+
+def evaluation(folder: Path) -> dict[str, str]:
+    return dict(line.split(" = ") for line in (folder / "eval_results.txt").read_text().splitlines())
+
+
+@without_computing
+def test_a_run_is_evaluated_with_the_case_that_it_was_trained_with(copied, caplog):
+    record = copied.folder / "run_config.json"  # of a training that a tokenizer_config.json allowed
+    record.write_text(record.read_text().replace('"do_lower_case": true', '"do_lower_case": false'))
+    arguments = ["--task_name=MRPC", "--do_eval", f"--data_dir={copied.project.data_dir}", f"--output_dir={copied.folder}"]
+    assert run(*arguments) == 0
+    assert not [message for message in caplog.messages if "do_lower_case" in message]
+
+
+def test_evaluation_has_the_metrics_of_the_task_in_order(trained):
+    assert list(evaluation(trained.folder)) == ["eval_accuracy", "eval_f1", "eval_loss", "global_step", "loss"]
+    assert evaluation(trained.folder)["global_step"] == "5"
+
+
+def test_predictions_have_one_row_for_each_example_in_order(trained):
+    lines = (trained.folder / "predictions.tsv").read_text().splitlines()
+    assert lines[0].split("\t") == ["id", "label", "probability_0", "probability_1"]
+    assert [line.split("\t")[0] for line in lines[1:]] == [f"test-{n}" for n in range(1, SIZES["test"] + 1)]
+
+
+def test_test_results_are_probabilities_of_every_example(trained):
+    rows = np.loadtxt(trained.folder / "test_results.tsv", delimiter="\t")
+    assert rows.shape == (SIZES["test"], 2)
+    np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["vocab.txt", "bert_config.json"])
+def test_the_folder_can_be_used_without_the_files_it_began_with(trained, name):
+    assert (trained.folder / name).read_text() == (trained.project.vocab_file.parent / name).read_text()
+
+
+def test_the_record_holds_a_command_that_repeats_the_run(trained):
+    record = json.loads((trained.folder / "run_config.json").read_text())
+    python, *arguments = shlex.split(record["command"])
+    found = classifier_flags.parse(arguments)
+    assert (python, arguments[0]) == ("python", "run_classifier.py")
+    assert found.data.data_dir == str(trained.project.data_dir)
+    assert found.model.init_checkpoint == trained.project.init_checkpoint
+    assert (found.train.num_train_epochs, found.data.max_seq_length) == (1.0, 24)
+
+
+def repeated(folder: Path):
+    """The settings of the command that repeats the run of a folder."""
+    command = json.loads((folder / "run_config.json").read_text())["command"]
+    assert "None" not in command
+    return classifier_flags.parse(shlex.split(command)[1:])
+
+
+WAYS = [
+    ("--published_layout",),
+    ("--published_layout", "--fused_adam"),
+    ("--xla", "--group_by_length"),
+    ("--precision=bfloat16", "--nodefer_embeddings", "--nopad_to_longest"),
+    ("--seed=7", "--adam_bias_correction", "--learning_rate=3e-05", "--nodo_eval", "--save_checkpoints_steps=2"),
+]
+
+
+@pytest.mark.parametrize("ways", [(), *WAYS], ids=" ".join)
+def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypatch, ways):
+    monkeypatch.setattr(training.run, "train", stopped)
+    monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)  # of this process
+    arguments = [*trained.project.flags(tmp_path / "out", do_train=True), *ways]
+    assert run(*arguments) == 130
+    asked, found = classifier_flags.parse(["run_classifier.py", *arguments]), repeated(tmp_path / "out")
+    assert (found.data, found.model) == (asked.data, asked.model)
+    assert (found.train, found.speed) == (asked.train, asked.speed)
+
+
+@pytest.mark.parametrize("ways", ["--published_layout", "--noskip_unread", "--nodefer_embeddings", "--xla"])
+def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, ways):
+    monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
+    before = sorted(path.name for path in copied.folder.glob("model.ckpt-*"))
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True), ways) == 0
+    assert sorted(path.name for path in copied.folder.glob("model.ckpt-*")) == before
+
+
+@pytest.mark.parametrize("positions", [24, 64])
+def test_rounded_lengths_stay_within_the_positions_that_the_model_knows(tmp_path, monkeypatch, positions):
+    monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
+    project = write_project(tmp_path / "project", layers=1)
+    config = dataclasses.replace(BertConfig.from_json_file(project.bert_config_file), max_position_embeddings=positions)
+    project.bert_config_file.write_text(config.to_json())
+    write_checkpoint(project.init_checkpoint, random_weights(config))
+    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True, xla=True)) == 0
+
+
+@pytest.mark.parametrize(
+    ("ways", "difference"),
+    [
+        ("--precision=bfloat16", "precision was default, now bfloat16"),
+        ("--group_by_length", "group_by_length was False, now True"),
+    ],
+)
+def test_what_changes_numbers_or_order_is_another_run(copied, monkeypatch, capsys, ways, difference):
+    monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True), ways) == 2
+    assert f"{copied.folder}: holds another run ({difference});" in capsys.readouterr().err
+
+
+def test_the_record_knows_how_long_once_and_frozen_parts_in_order(trained, tmp_path, monkeypatch):
+    ways = {"num_train_steps": 2, "freeze": "0,embeddings", "do_train": True}
+    with monkeypatch.context() as patch:
+        patch.setattr(training.run, "train", stopped)
+        assert run(*trained.project.flags(tmp_path / "out", **ways)) == 130
+        assert run(*trained.project.flags(tmp_path / "out", **{**ways, "freeze": "embeddings,0-0"})) == 130
+    record = json.loads((tmp_path / "out" / "run_config.json").read_text())
+    assert record["training"].keys() & {"num_train_epochs", "num_train_steps", "polynomial_power"} == {"num_train_steps"}
+    assert record["training"]["freeze"] == ["0", "embeddings"]
+    again = [*shlex.split(record["command"])[2:], f"--output_dir={tmp_path / 'again'}"]
+    assert run(*again) == 0
+    assert (tmp_path / "again" / "model.ckpt-2.index").exists()
+    assert not (tmp_path / "again" / "eval_results.json").exists()  # as it was not asked for
+
+
+def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
+    training = json.loads((trained.folder / "run_config.json").read_text())["training"]
+    assert not training.keys() & {
+        "save_checkpoints_steps",
+        "keep_checkpoint_max",
+        "keep_optimizer_slots",
+        "log_every_n_steps",
+        "xla",
+        *settings.EXACT,
+    }
+    assert training.keys() >= {"group_by_length", "precision"}
+    assert training.keys() >= {"seed", "learning_rate", "train_examples_sha256", "vocabulary_sha256", "checkpoint_sha256"}
+
+
+def test_results_say_in_which_format_they_were_computed(trained):
+    assert json.loads((trained.folder / "eval_results.json").read_text())["precision"] == "float32"
+
+
+def test_a_run_of_a_version_that_was_strictly_float32_goes_on(copied):
+    record = json.loads((copied.folder / "run_config.json").read_text())
+    record["training"]["precision"] = "float32"
+    (copied.folder / "run_config.json").write_text(json.dumps(record))
+    assert run(*copied.project.flags(copied.folder, num_train_epochs=1, do_train=True)) == 0
+    assert json.loads((copied.folder / "run_config.json").read_text())["training"]["precision"] == "float32"
+
+
+def test_results_of_other_data_than_the_sample_have_no_note(trained):
+    assert "note" not in json.loads((trained.folder / "eval_results.json").read_text())
+    assert json.loads((trained.folder / "run_config.json").read_text())["data_note"] == ""
+
+
+@without_computing
+def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
+    shutil.copytree(copied.project.data_dir, tmp_path / "data" / "sample" / "MRPC")
+    monkeypatch.setattr(preparation, "find_data", functools.partial(sources.find_data, project=tmp_path))
+    assert run("--task_name=MRPC", "--do_eval", f"--output_dir={copied.folder}") == 0
+    results = json.loads((copied.folder / "eval_results.json").read_text())
+    assert results["note"] == "bundled sample, written for this project: not comparable with GLUE"
+    assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
+
+
+@without_computing
+def test_the_log_says_where_everything_came_from(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert f"task MRPC, data from {copied.project.data_dir} (--data_dir)" in caplog.messages
+    assert f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)" in caplog.messages
+    assert f"output to {copied.folder} (--output_dir)" in caplog.messages
+
+
+def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):
+    before = evaluation(copied.folder)
+    data = f"--data_dir={copied.project.data_dir}"
+    assert run("--task_name=MRPC", data, "--do_eval", f"--output_dir={copied.folder}") == 0
+    assert evaluation(copied.folder) == before
+    assert any("truncated to 24" in message for message in caplog.messages)  # its max_seq_length, not the default
+
+
+@without_computing
+def test_evaluating_alone_follows_a_flag_that_is_given(copied, caplog):
+    data = f"--data_dir={copied.project.data_dir}"
+    assert run("--task_name=MRPC", data, "--do_eval", "--max_seq_length=12", f"--output_dir={copied.folder}") == 0
+    assert any("truncated to 12" in message for message in caplog.messages)
+
+
+def test_evaluating_alone_works_without_a_record(copied):
+    before = evaluation(copied.folder)
+    (copied.folder / "run_config.json").unlink()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert evaluation(copied.folder) == before
+
+
+def change_record(folder, **changes):
+    record = json.loads((folder / "run_config.json").read_text())
+    record["training"].update(changes)
+    (folder / "run_config.json").write_text(json.dumps(record))
+
+
+def test_evaluating_the_run_of_a_task_with_other_labels_is_refused(copied, capsys):
+    change_record(copied.folder, task_name="RTE", labels=["entailment", "not_entailment"])
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
+    error = (
+        f"error: {copied.folder}: labels was ['entailment', 'not_entailment'], now ['0', '1']; use the run as it was trained"
+    )
+    assert capsys.readouterr().err.splitlines()[-1] == error
+
+
+@without_computing
+def test_a_model_of_another_task_with_the_same_labels_leaves_its_own_results_alone(copied, caplog):
+    change_record(copied.folder, task_name="QQP")
+    earlier = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
+    assert run(*copied.project.flags(copied.folder, do_eval=True, do_predict=True)) == 0
+    assert {name: (copied.folder / name).read_bytes() for name in earlier} == earlier
+    assert {path.name for path in (copied.folder / "MRPC").iterdir()} >= {*earlier, "eval_results.txt", "submission"}
+    assert f"the model was not trained on MRPC: results go to {copied.folder / 'MRPC'}" in caplog.text
+
+
+@without_computing
+def test_flags_of_training_are_named_where_nothing_is_trained(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True, label_smoothing=0.5, memory_trace_step=3)) == 0
+    said = "nothing is trained, so these change nothing: --label_smoothing, --memory_trace_step, --train_batch_size"
+    assert said in caplog.text
+
+
+@pytest.mark.parametrize(("evaluates", "expected"), [(0, 130), (5, 2)])
+def test_another_dev_file_is_another_run_only_where_it_chooses_the_best_checkpoint(
+    tmp_path, monkeypatch, capsys, evaluates, expected
+):
+    monkeypatch.setattr(training.run, "train", stopped)
+    project = write_project(tmp_path / "project")
+    command = project.flags(tmp_path / "out", num_train_epochs=1, do_train=True, eval_every_n_steps=evaluates)
+    assert run(*command) == 130
+    dev = project.data_dir / "dev.tsv"
+    dev.write_text(dev.read_text().rpartition("\n")[0].rpartition("\n")[0] + "\n")
+    assert run(*command) == expected
+    assert ("holds another run (dev_examples_sha256 was " in capsys.readouterr().err) == (expected == 2)
+
+
+def test_data_of_one_s_own_from_training_to_prediction(tmp_path, capsys):
+    project = write_project(tmp_path / "project", layers=1)
+    rows = [f"{'red' if number % 2 else 'blue'};{number}" for number in range(16)]
+    (tmp_path / "train.csv").write_text("mood,said,how\n" + "".join(f'{row.split(";")[0]},"the {row}",\n' for row in rows))
+    (tmp_path / "dev.jsonl").write_text(
+        '{"said": "the 5", "how": "", "mood": "red"}\n{"said": "the 6", "how": "so", "mood": "blue"}\n'
+    )
+    (tmp_path / "test.tsv").write_text("number\thow\tsaid\n7\tso\tthe 5\n8\t\tthe 6\n9\t\tthe 7\n")
+    ways = {"task_name": "custom", "train_file": tmp_path / "train.csv", "text_a": "said,how", "label_column": "mood"}
+    flags = project.flags(tmp_path / "out", **ways, num_train_epochs=1, dev_file=tmp_path / "dev.jsonl")
+    flags = [flag for flag in flags if not flag.startswith("--data_dir")]
+    assert run(*flags) == 0
+    assert json.loads((tmp_path / "out" / "run_config.json").read_text())["columns"]["text_a"] == "said,how"
+    # The column of the ids is no part of what was learned, and the other columns are those of the training.
+    predict = (f"--test_file={tmp_path / 'test.tsv'}", "--id_column=number", "--do_predict")
+    assert run("--task_name=custom", f"--output_dir={tmp_path / 'out'}", *predict) == 0
+    table = (tmp_path / "out" / "predictions.tsv").read_text().splitlines()
+    assert table[0] == "id\tlabel\tprobability_blue\tprobability_red"
+    assert [line.partition("\t")[0] for line in table[1:]] == ["7", "8", "9"]
+    assert run(*flags, *predict, "--do_train") == 0
+    assert run(*flags, f"--data_dir={tmp_path}") == 2
+    assert "--data_dir: custom takes --train_file, --dev_file and --test_file" in capsys.readouterr().err
+
+
+def swap_two_pieces(folder: Path) -> None:
+    lines = (folder / "vocab.txt").read_text().splitlines()
+    (folder / "vocab.txt").write_text("\n".join([*lines[:-2], lines[-1], lines[-2]]) + "\n")
+
+
+def change_configuration(folder: Path) -> None:
+    config = json.loads((folder / "bert_config.json").read_text())
+    (folder / "bert_config.json").write_text(json.dumps({**config, "num_attention_heads": 4}))
+
+
+@pytest.mark.parametrize("spoil", [swap_two_pieces, change_configuration])
+@pytest.mark.parametrize("use", ["do_eval", "do_predict", "init_checkpoint"])
+def test_a_folder_whose_parts_were_changed_since_its_training_is_refused(copied, tmp_path, capsys, spoil, use):
+    spoil(copied.folder)
+    data = ("--task_name=MRPC", f"--data_dir={copied.project.data_dir}", "--max_seq_length=24", "--verbosity=-1")
+    if use == "init_checkpoint":
+        status = run(*data, f"--init_checkpoint={copied.folder}", f"--output_dir={tmp_path / 'further'}")
+    else:
+        status = run(*data, f"--{use}", f"--output_dir={copied.folder}")
+    [line] = capsys.readouterr().err.splitlines()
+    assert status == 2
+    assert line.startswith(f"error: {copied.folder}: the ")
+    assert "is not that of the training, as run_config.json says" in line
+    assert not (tmp_path / "further").exists()
+
+
+def rewrite_weights(prefix: str | Path, **changed: np.ndarray) -> None:
+    reader = CheckpointReader(prefix)
+    write_checkpoint(prefix, {**{name: reader[name] for name in reader.shapes}, **changed})
+
+
+NAN, INTEGERS = np.full(8, np.nan, np.float32), np.ones(8, np.int32)
+
+
+@pytest.mark.parametrize(("value", "said"), [(NAN, "are NaN or infinite: "), (INTEGERS, "are not floating-point numbers: ")])
+@pytest.mark.parametrize("use", ["do_eval", "do_predict", "do_train"])
+def test_weights_that_are_no_usable_numbers_are_refused_before_anything_is_written(copied, tmp_path, capsys, use, value, said):
+    results = {name: (copied.folder / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")}
+    name = "bert/pooler/dense/bias"
+    if use == "do_train":
+        project = write_project(tmp_path / "project", layers=1)
+        rewrite_weights(project.init_checkpoint, **{name: value})
+        status = run(*project.flags(tmp_path / "new", do_train=True, verbosity=-1))
+    else:
+        rewrite_weights(copied.folder / "model.ckpt-5", **{name: value})
+        status = run(*copied.project.flags(copied.folder, verbosity=-1, **{use: True}))
+    *_, line = capsys.readouterr().err.splitlines()
+    assert status == 2
+    assert f": weights that {said}{name}" in line
+    assert {name: (copied.folder / name).read_bytes() for name in results} == results
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_head_that_is_no_number_is_refused(copied, capsys):
+    rewrite_weights(copied.folder / "model.ckpt-5", output_bias=np.full(2, np.inf, np.float32))
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 2
+    assert "model.ckpt-5: weights that are NaN or infinite: output_bias" in capsys.readouterr().err
+
+
+def test_a_start_in_half_precision_is_a_start_in_float32(tmp_path):
+    project = write_project(tmp_path / "project", layers=1)
+    weights = random_weights(BertConfig.from_json_file(project.bert_config_file))
+    rewrite_weights(project.init_checkpoint, **{name: value.astype(np.float16) for name, value in weights.items()})
+    assert run(*project.flags(tmp_path / "out", num_train_steps=1, do_train=True)) == 0
+    reader = CheckpointReader(tmp_path / "out" / "model.ckpt-1")
+    assert {dtype.name for name, dtype in reader.dtypes.items() if name != "global_step"} == {"float32"}
+
+
+def test_evaluating_with_the_model_of_another_size_is_refused(copied, tmp_path, capsys):
+    config = BertConfig(len(TOKENS), 16, 1, 2, 16)
+    (tmp_path / "bert_config.json").write_text(config.to_json())
+    write_checkpoint(tmp_path / "bert_model.ckpt", random_weights(config))
+    other = {"init_checkpoint": tmp_path / "bert_model.ckpt", "bert_config_file": tmp_path / "bert_config.json"}
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1, **other)) == 2
+    *_, first, line = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {copied.folder}: the configuration (hidden_size was 8, now 16; ")
+    assert line.startswith(f"error: {copied.folder}/model.ckpt-5: ")
+    assert "variables have another shape than the configuration says" in line
+
+
+def test_a_trained_folder_can_be_trained_further_elsewhere(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.run, "train", stopped)  # the first step is far enough
+    settings = ("--max_seq_length=24", f"--data_dir={trained.project.data_dir}", f"--output_dir={tmp_path}")
+    assert run("--task_name=MRPC", f"--init_checkpoint={trained.folder}", *settings) == 130
+    record = json.loads((tmp_path / "run_config.json").read_text())
+    assert f"--init_checkpoint={trained.folder / 'model.ckpt-5'}" in shlex.split(record["command"])
+
+
+def test_a_stopped_training_ends_with_130_and_without_results(trained, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(training.run, "train", stopped)
+    assert run(*trained.project.flags(tmp_path / "out")) == 130
+    assert not (tmp_path / "out" / "eval_results.txt").exists()
+    assert "stopped by SIGTERM at step 3; the same command continues there" in caplog.messages
+
+
+def test_the_account_of_the_wall_time_is_whole(trained):
+    found = json.loads((trained.folder / "timing.json").read_text())
+    assert found["first_steps"] == 5  # the account comes beside what is known of the steps
+    assert list(found["wall"]["parts"]) == [
+        *("start", "devices", "data", "features", "graph", "first_steps", "saves", "log", "between", "closing"),
+        *("evaluation", "prediction", "page", "unaccounted"),
+    ]
+    assert found["wall"]["seconds"] == pytest.approx(sum(found["wall"]["parts"].values()))
+    assert min(found["wall"]["parts"].values()) >= 0
+
+
+def test_the_results_say_what_saving_has_cost(trained):
+    saving = json.loads((trained.folder / "timing.json").read_text())["saving"]
+    assert saving["checkpoints"] == 1
+    assert saving["bytes"] == sum(path.stat().st_size for path in trained.folder.glob("model.ckpt-5.*"))
+    assert 0 < saving["share"] < 1
+
+
+def test_the_page_shows_where_the_wall_time_went(trained):
+    assert "Wall time of the command by part" in (trained.folder / "report.html").read_text()
+
+
+@without_computing
+def test_a_command_that_does_not_train_leaves_the_account_of_training(copied, caplog):
+    before = (copied.folder / "timing.json").read_bytes()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert (copied.folder / "timing.json").read_bytes() == before
+    assert any(message.startswith("wall time ") and "first steps" not in message for message in caplog.messages)
+
+
+def test_an_account_that_cannot_be_written_stops_nothing(trained, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(training.run, "train", WALL.span(FIRST_STEPS)(stopped))
+    (tmp_path / "out" / "timing.json").mkdir(parents=True)
+    assert run(*trained.project.flags(tmp_path / "out")) == 130
+    assert sum("timing.json: cannot write" in message for message in caplog.messages) == 1
+    assert caplog.messages[-1].startswith("wall time ")
+
+
+@without_computing
+def test_verbosity_below_0_logs_warnings_only(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True, verbosity=-1)) == 0
+    assert [record.message for record in caplog.records if record.levelname == "INFO"] == []
+
+
+def test_the_log_of_a_run_fits_on_two_screens(trained):
+    lines = [line for line in trained.log.splitlines() for _ in range(-(-len(line) // 120))]  # as a terminal wraps them
+    assert len(lines) + 20 <= 100  # a longer run has 20 steps more
+    assert max(len(line) for line in lines if " step " in line) <= 120
+    assert "\x1b" not in trained.log
+    assert "\r" not in trained.log
+
+
+def test_every_line_of_the_log_is_this_packages(copied, caplog):
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    package = Path(fine_tune.__file__).parents[1]
+    assert [record.message for record in caplog.records if package not in Path(record.pathname).parents] == []
+
+
+def test_variables_and_first_examples_are_in_files(trained):
+    name, *rows = (line.split("\t")[0] for line in (trained.folder / "variables.tsv").read_text().splitlines())
+    assert (name, len(rows)) == ("name", 25)
+    assert "bert/embeddings/LayerNorm/beta" not in trained.log
+    examples = (trained.folder / "examples.txt").read_text()
+    assert re.findall(r"^guid: (\S+)", examples, re.MULTILINE) == [
+        f"{s}-{n}" for s in ("train", "dev", "test") for n in range(1, 6)
+    ]
+    assert "guid: " not in trained.log
+
+
+def test_an_evaluation_replaces_the_examples_of_its_split(copied):
+    before = (copied.folder / "examples.txt").read_text()
+    (copied.folder / "examples.txt").write_text(before.replace("guid: dev-1\n", "guid: other\n"))
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert (copied.folder / "examples.txt").read_text() == before
+
+
+def test_recipe_values_are_logged(trained, tmp_path, monkeypatch, caplog):
+    model = trained.project.vocab_file.parent
+    monkeypatch.setattr("bert_tf.checkpoints.default.ensure", lambda _: model)
+    arguments = ("--do_train", "--num_train_epochs=0", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
+    assert run("--task_name=MRPC", f"--data_dir={trained.project.data_dir}", *arguments) == 2  # no step
+    assert any("recipe for the default checkpoint: " in m and "--train_batch_size=12" in m for m in caplog.messages)
+
+
+def predict(copied: Trained, data: bytes) -> list[list[str]]:
+    """Returns the rows of predictions.tsv for a test.tsv."""
+    folder = copied.folder.parent / "data"
+    folder.mkdir()
+    (folder / "test.tsv").write_bytes(data)
+    assert run("--task_name=MRPC", f"--data_dir={folder}", "--do_predict", f"--output_dir={copied.folder}") == 0
+    return [line.split("\t") for line in (copied.folder / "predictions.tsv").read_bytes().decode().split("\n")]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: b"\xef\xbb\xbf" + data.replace(b"\n", b"\r\n") + b"\r\n",
+        lambda data: data.rstrip(b"\n"),
+    ],
+    ids=["byte order mark, CRLF, a blank line at the end", "no last line end"],
+)
+def test_how_a_file_was_saved_changes_no_prediction(change, copied):
+    expected = (copied.folder / "test_results.tsv").read_bytes()
+    predict(copied, change((copied.project.data_dir / "test.tsv").read_bytes()))
+    assert (copied.folder / "test_results.tsv").read_bytes() == expected
+
+
+@without_computing
+def test_no_text_breaks_a_row_or_a_cell(copied):
+    texts = ('"rain', 'a " b', "'", "rain\u2028salt", "rain\x85\x0b\x0csalt", "\x00", "\U0001f327", "\u0663 \u96e8")
+    lines = ["index\t#1 ID\t#2 ID\t#1 String\t#2 String", *(f"0\t1\t2\t{text}\t{text}" for text in texts)]
+    rows = predict(copied, "\n".join(lines).encode())
+    assert [row[0] for row in rows] == ["id", *(f"test-{n}" for n in range(1, len(texts) + 1)), ""]
+    assert {len(row) for row in rows[:-1]} == {4}
+
+
+@without_computing
+def test_text_far_over_the_limit_is_truncated_and_counted(copied, caplog):
+    header = "index\t#1 ID\t#2 ID\t#1 String\t#2 String"
+    long = "rain " * 20_000
+    predict(copied, f"{header}\n0\t1\t2\t{long}\tsalt\n1\t1\t2\tsalt\tsalt\n".encode())
+    assert "test: 2 examples, 14.5 tokens on average, 1 truncated to 24" in caplog.messages
+
+
+@pytest.mark.parametrize("start", ["", "best"])
+def test_training_from_files_in_its_own_output_folder_is_refused(copied, capsys, start):
+    folder = copied.folder
+    for name in ("vocab.txt", "bert_config.json", "checkpoint", *(path.name for path in folder.glob("model.ckpt-5*"))):
+        (folder / "best").mkdir(exist_ok=True)
+        shutil.copy(folder / name, folder / "best")
+    start_from = f"--init_checkpoint={folder / start}"
+    arguments = (f"--data_dir={copied.project.data_dir}", "--do_train", start_from, "--overwrite_output_dir")
+    before = sorted(path.name for path in folder.iterdir())
+    assert run("--task_name=MRPC", *arguments, "--max_seq_length=24", f"--output_dir={folder}") == 2
+    assert f"{folder}: training starts from files in this folder" in capsys.readouterr().err
+    assert sorted(path.name for path in folder.iterdir()) == before
+
+
+@pytest.mark.parametrize("ways", [{"do_eval": True}, {"do_train": True, "overwrite_output_dir": True, "seed": 9}])
+def test_a_folder_that_another_command_writes_is_left_alone(copied, capsys, ways):
+    before = {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()}
+    with lock.writing_folder(copied.folder):
+        assert run(*copied.project.flags(copied.folder, verbosity=-1, **ways)) == 2
+        assert report.main(["report", str(copied.folder)]) == 2
+    first, second = capsys.readouterr().err.splitlines()
+    assert first.startswith(f"error: {copied.folder}: process {os.getpid()} on ")
+    assert first.endswith("; wait until it ends, or name another --output_dir")
+    assert second.endswith("; wait until it ends, or write the page elsewhere with --output=FILE")
+    assert {path: path.read_bytes() for path in copied.folder.rglob("*") if path.is_file()} == before
+
+
+@without_computing
+def test_what_a_killed_command_left_half_written_is_deleted(copied):
+    left = (
+        "features/.MRPC-dev-1.safetensors.77.tmp",
+        ".report.html.77.tmp",
+        "model.ckpt-9.index.tempstate1",
+        "best/x.tempstate2",
+    )
+    (copied.folder / "best").mkdir()
+    for name in left:
+        (copied.folder / name).touch()
+    (copied.folder / "model.ckpt-9_temp").mkdir()
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 0
+    assert not [name for name in (*left, "model.ckpt-9_temp") if (copied.folder / name).exists()]
+
+
+@pytest.mark.parametrize(("given", "every"), [({}, None), ({"save_checkpoints_steps": 1000}, 1000)])
+def test_a_run_is_saved_by_the_clock_too_where_no_flag_says_how_often(copied, monkeypatch, tmp_path, given, every):
+    seen = []
+
+    def stop(*arguments, **_):
+        seen.append(arguments[-1].save_checkpoints_steps)
+        return Outcome(0, signal.SIGINT)
+
+    monkeypatch.setattr(training.run, "train", stop)
+    run(*copied.project.flags(tmp_path / "new", do_train=True, **given))
+    assert seen == [every]
+    assert ("save_checkpoints_steps" in repeated(tmp_path / "new").given) == bool(given)

@@ -1,0 +1,211 @@
+"""Refusals and warnings of the training command where the forecast exceeds the memory of a GPU; none is needed here."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.commands import classifier, classifier_flags
+from bert_tf.errors import PreflightError
+from bert_tf.jobs import fine_tune, memory_preflight, preparation
+from bert_tf.profiling.forecast import step_peak
+from bert_tf.runtime.machine import Machine, Plan
+from tests.tiny import write_project
+
+GPU = Machine(None, Plan(devices=("/device:GPU:0",)))
+
+
+@pytest.fixture
+def project(tmp_path, monkeypatch, caplog):
+    caplog.set_level("INFO", logger="absl")
+    for name in ("GLUE_DIR", "BERT_BASE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    return write_project(tmp_path / "project")
+
+
+def prepared(project, machine=GPU, **extra):
+    arguments = ["run_classifier.py", *project.flags("out", do_train=True, **extra)]
+    return preparation.prepare(classifier_flags.parse(arguments), machine, environment={})
+
+
+def planned(prepared_job, **options):
+    """The forecast of a job's step, as the preflight makes it."""
+    lengths = memory_preflight._lengths(prepared_job)
+    found = dataclasses.replace(memory_preflight._options(prepared_job, lengths, hosted=False), **options)
+    batch_size = prepared_job.settings.train.train_batch_size
+    return step_peak.forecast(prepared_job.config, tokens=lengths.tokens, batch_size=batch_size, options=found)
+
+
+def peak(prepared_job, **options):
+    return planned(prepared_job, **options).peak
+
+
+def room(prepared_job, **options):
+    """The least memory that the step fits into."""
+    return planned(prepared_job, **options).needed
+
+
+def test_what_fits_is_said(project, caplog):
+    given = prepared(project)
+    assert memory_preflight.fitted(given, 10**9) is given
+    said = "training takes about 0 MiB of the 953 MiB for tensors on each GPU, 0 MiB of them for rounding and fragmentation"
+    assert said in caplog.text
+
+
+def test_what_cannot_fit_is_refused_with_what_would_help(project):
+    given = prepared(project, train_batch_size=32, defer_embeddings=False)
+    with pytest.raises(PreflightError) as error:
+        memory_preflight.fitted(given, room(given, micro_batches=8))
+    assert len(error.value.problems) == 1
+    for part in (
+        "--train_batch_size=32: training takes",
+        "try --gradient_accumulation_steps=8 or --train_batch_size=",
+        "--nocheck_memory",
+    ):
+        assert part in str(error.value)
+
+
+def test_a_refusal_names_the_cheapest_combination_and_what_it_changes(project):
+    given = prepared(project, train_batch_size=32, defer_embeddings=False)
+    memory = room(given, micro_batches=32, recompute=True, frozen=frozenset({"embeddings"}))
+    assert memory < peak(given, micro_batches=32, recompute=True)
+    with pytest.raises(PreflightError, match=r"try --freeze=embeddings .*\(frozen parts keep their weights\)"):
+        memory_preflight.fitted(given, memory)
+
+
+def test_what_may_fit_is_warned_of(project, caplog):
+    given = prepared(project)
+    memory_preflight.fitted(given, int(peak(given) / 1.1))
+    assert "may run out of it: try --train_batch_size=" in caplog.text
+
+
+def test_the_check_can_be_turned_off(project, caplog):
+    given = prepared(project, train_batch_size=32, check_memory=False, fit_memory=True)
+    memory_preflight.fitted(given, 1000)
+    assert "may run out of it" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("machine", "memory"),
+    [(Machine(None), 1000), (GPU, None), (dataclasses.replace(GPU, plan=Plan("central_storage", ("GPU:0",))), 1)],
+)
+def test_nothing_is_checked_where_nothing_is_known(project, machine, memory):
+    given = prepared(project, machine)
+    assert memory_preflight.fitted(given, memory) is given
+
+
+def test_what_xla_takes_is_not_known(project):
+    given = prepared(project, xla=True)
+    assert memory_preflight.fitted(given, 1000) is given
+
+
+@pytest.mark.parametrize(("place", "checked"), [("embeddings:/CPU:0", True), ("encoder/layer_0:/GPU:0", False)])
+def test_a_placement_is_checked_where_the_forecast_knows_it(project, place, checked):
+    given = prepared(project, place=place, train_batch_size=32)
+    if checked:
+        with pytest.raises(PreflightError):
+            memory_preflight.fitted(given, 1000)
+    else:
+        assert memory_preflight.fitted(given, 1000) is given
+
+
+@pytest.mark.parametrize(("gpus", "checked"), [("0", True), ("", False)])
+def test_embeddings_on_the_host_leave_the_rest_on_a_gpu_that_is_seen(project, gpus, checked):
+    """Of devices the plan then names those of --place alone."""
+    session = tf.compat.v1.ConfigProto()
+    session.gpu_options.visible_device_list = gpus
+    given = prepared(project, Machine(session, Plan(devices=("/device:CPU:0",))), place="embeddings:/CPU:0")
+    with pytest.raises(PreflightError) if checked else contextlib.nullcontext():
+        memory_preflight.fitted(given, 1000)
+
+
+@pytest.mark.parametrize("growth", [False, True])
+def test_memory_that_grows_needs_more(project, caplog, growth):
+    session = tf.compat.v1.ConfigProto()
+    session.gpu_options.allow_growth = growth
+    given = prepared(project, dataclasses.replace(GPU, session_config=session))
+    memory_preflight.fitted(given, room(given, growth=False))
+    assert ("may run out of it" in caplog.text) == growth
+
+
+def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
+    given = prepared(project, train_batch_size=32, fit_memory=True, defer_embeddings=False)
+    memory = room(given, micro_batches=4)
+    assert room(given, micro_batches=3) > memory
+    train = memory_preflight.fitted(given, memory).settings.train
+    assert (train.train_batch_size, train.gradient_accumulation_steps) == (32, 4)
+    assert "--gradient_accumulation_steps=4, so that batches of 32 fit" in caplog.text
+
+
+def test_auto_leaves_a_batch_whole_that_fits(project):
+    given = prepared(project, fit_memory=True)
+    assert memory_preflight.fitted(given, 10**9).settings.train.gradient_accumulation_steps == 1
+
+
+def test_auto_without_a_gpu_is_warned_of(project, caplog):
+    memory_preflight.fitted(prepared(project, Machine(None), fit_memory=True), None)
+    assert "--train_batch_size=auto: the memory of a GPU is not known here" in caplog.text
+
+
+@pytest.mark.parametrize("written", [["--train_batch_size=auto"], ["--train_batch_size", "auto"], ["-train_batch_size=auto"]])
+def test_auto_is_a_batch_of_the_usual_size_in_parts(written):
+    settings = classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *written, "--seed=3"])
+    assert settings.train.fit_memory
+    assert "train_batch_size" not in settings.given  # so that a recipe may choose it
+    assert (settings.train.train_batch_size, settings.train.seed) == (32, 3)
+
+
+def test_padding_and_lengths_are_those_of_the_examples(project):
+    whole = memory_preflight._lengths(prepared(project, pad_to_longest=False))
+    longest = memory_preflight._lengths(prepared(project))
+    grouped = memory_preflight._lengths(prepared(project, group_by_length=True))
+    assert whole.tokens == 24
+    assert longest.tokens < 24
+    assert 0.0 < longest.padding < whole.padding < 1.0
+    assert 0.0 < whole.spread < longest.spread < 0.5
+    assert whole.tokens * (1 - whole.padding) == pytest.approx(longest.tokens * (1 - longest.padding))
+    assert grouped == (longest.tokens, 0.0, 0.0)
+
+
+def test_the_longest_text_counts_wherever_it_stands(project):
+    given = prepared(project)
+    few = dataclasses.replace(given.examples["train"][0], text_a="rain", text_b="rain")
+    many = dataclasses.replace(few, text_a="rain " * 14)
+    examples = [few] * 700
+    examples[611] = many  # every second is looked at
+    given = dataclasses.replace(given, examples={"train": examples})
+    assert memory_preflight._lengths(given).tokens == 14 + 1 + 3
+    assert memory_preflight._lengths(given).padding == pytest.approx(1 - 5 / 18)
+
+
+def test_lengths_are_those_that_batches_are_padded_to(project):
+    tokens = memory_preflight._lengths(prepared(project)).tokens
+    assert tokens % 8
+    assert memory_preflight._lengths(prepared(project, precision="bfloat16")).tokens == -(-tokens // 8) * 8
+
+
+def test_a_session_that_evaluates_holds_the_weights_too(project):
+    with_it, without = (peak(prepared(project, eval_every_n_steps=steps)) for steps in (2, 0))
+    config = prepared(project).config
+    weights = step_peak.forecast(config, tokens=8, batch_size=1).weights
+    assert with_it - without == weights
+
+
+def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(fine_tune, "set_up", lambda *_, **__: dataclasses.replace(GPU, gpu_memory=1000))
+    monkeypatch.setattr(fine_tune, "describe_machine", lambda *_: None)
+    assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "out", do_train=True)]) == 2
+    errors = capsys.readouterr().err.splitlines()
+    assert [line for line in errors if line.startswith("error: ")] == errors[-1:]
+    assert "training takes about" in errors[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_that_is_trained_already_is_not_refused(project, monkeypatch):
+    """Another program may have the memory by now; what is left is evaluation."""
+    given = prepared(project, train_batch_size=32)
+    monkeypatch.setattr(memory_preflight.run, "last_step", lambda _: given.least_schedule.steps)
+    assert memory_preflight.fitted(given, 1) is given

@@ -1,0 +1,209 @@
+"""The files of results."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from bert_tf import log_form
+from bert_tf.errors import OutputError
+from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.jobs import results
+from bert_tf.tasks.glue import TASKS
+from bert_tf.tasks.sentence.evaluation import evaluate_logits
+from bert_tf.tasks.sentence.example import SentenceExample
+
+EXAMPLES = [SentenceExample("test-1", "a"), SentenceExample("test-2", "b"), SentenceExample("test-3", "c")]
+LOG_3 = np.float32(np.log(3))
+LOGITS = np.array([[LOG_3, 0], [0, LOG_3], [0, 0]], np.float32)
+NLI_LOGITS = np.eye(3, dtype=np.float32)
+
+RIGHT, WRONG = ([0, 1, 0], [1, 1, 0])  # labels: all, and two of three
+LOSS = -np.log([0.75, 0.75, 0.5]).mean()
+
+
+def evaluated(labels, names=("no", "yes")):
+    return evaluate_logits(HeadSpec(2), names, ("accuracy", "f1"), LOGITS, np.array(labels, np.int32))
+
+
+def write(folder, *, note="", **evaluations):
+    return results.write_evaluation(folder, evaluations or {"dev": evaluated(RIGHT)}, step=15, note=note)
+
+
+def as_json(folder):
+    return json.loads((folder / "eval_results.json").read_text())
+
+
+def predictions(folder, name="predictions.tsv", *, task="RTE", split="test", logits=LOGITS):
+    results.write_predictions(folder, TASKS[task], split, EXAMPLES, logits)
+    return (folder / name).read_text(encoding="utf-8").splitlines()
+
+
+def test_evaluation_is_key_value_sorted_by_key(tmp_path):
+    found = write(tmp_path, note="a note")
+    assert (tmp_path / "eval_results.txt").read_text() == (
+        f"eval_accuracy = 1.0\neval_f1 = 1.0\neval_loss = {found['loss']}\nglobal_step = 15\nloss = {found['loss']}\n"
+    )
+    assert found["loss"] == pytest.approx(LOSS)
+
+
+def test_evaluation_as_json_holds_the_same_values(tmp_path):
+    found = write(tmp_path)
+    assert found.items() <= as_json(tmp_path).items()
+    assert as_json(tmp_path).keys() - found.keys() == {"splits"}
+
+
+def test_a_note_stands_in_the_json_file(tmp_path):
+    write(tmp_path, note="a note")
+    assert as_json(tmp_path)["note"] == "a note"
+
+
+def test_json_has_intervals_and_tables_of_the_split(tmp_path):
+    evaluation = evaluated(WRONG)
+    write(tmp_path, dev=evaluation)
+    assert as_json(tmp_path)["splits"] == {
+        "dev": {
+            "accuracy": pytest.approx(2 / 3),
+            "f1": pytest.approx(2 / 3),
+            "loss": evaluation.loss,
+            "examples": 3,
+            "collapsed": "2 of 3 right, the majority class alone gives 2",
+            "intervals_95": {name: list(ends) for name, ends in evaluation.intervals.items()},
+            "labels": ["no", "yes"],
+            "confusion": [[1, 0], [1, 1]],
+            "per_class": [
+                {"label": "no", "precision": 0.5, "recall": 1.0, "f1": pytest.approx(2 / 3), "support": 1},
+                {"label": "yes", "precision": 1.0, "recall": 0.5, "f1": pytest.approx(2 / 3), "support": 2},
+            ],
+        }
+    }
+
+
+@pytest.mark.parametrize("kind", [REGRESSION, MULTI_LABEL])
+def test_what_has_no_classes_has_no_confusion_matrix(tmp_path, kind):
+    number = kind == REGRESSION
+    labels = np.array([1, 2, 3], np.float32) if number else np.eye(3, 2, dtype=np.float32)
+    head, metrics = (HeadSpec(1, kind), ("pearson",)) if number else (HeadSpec(2, kind), ("micro_f1",))
+    write(tmp_path, dev=evaluate_logits(head, () if number else ("a", "b"), metrics, LOGITS[:, : head.num_labels], labels))
+    split = as_json(tmp_path)["splits"]["dev"]
+    assert "confusion" not in split
+    assert [row["label"] for row in split["per_class"]] == ([] if number else ["a", "b"])
+
+
+def test_several_splits_have_their_mean_under_the_plain_keys(tmp_path):
+    found = write(tmp_path, dev_matched=evaluated(RIGHT), dev_mismatched=evaluated(WRONG))
+    expected = {"eval_accuracy": 5 / 6, "eval_accuracy_matched": 1.0, "eval_accuracy_mismatched": 2 / 3, "global_step": 15}
+    assert {key: found[key] for key in expected} == pytest.approx(expected)
+    assert (
+        found["eval_loss"] == found["loss"] == pytest.approx((found["eval_loss_matched"] + found["eval_loss_mismatched"]) / 2)
+    )
+    assert as_json(tmp_path)["splits"].keys() == {"dev_matched", "dev_mismatched"}
+
+
+def test_evaluation_is_logged_with_intervals_and_a_table(tmp_path, caplog):
+    caplog.set_level("INFO")
+    evaluation = evaluated(WRONG, ("no", "certainly"))
+    write(tmp_path, dev=evaluation)
+    low, high = evaluation.intervals["accuracy"]
+    first, accuracy, _, loss, *_, count, head, no, certainly, _ = caplog.messages
+    assert first == "***** Eval results *****"
+    assert accuracy == f"  eval_accuracy = 0.666667 (95 %: {low:.4f} to {high:.4f})"
+    assert loss == f"  eval_loss = {evaluation.loss:.6g}"
+    assert count == "dev: 3 examples"
+    assert head == "  label      precision  recall     f1  support"
+    assert no == "  no             0.500   1.000  0.667        1"
+    assert certainly == "  certainly      1.000   0.500  0.667        2"
+
+
+def test_the_published_form_has_the_values_as_the_published_script_has(tmp_path, caplog):
+    log_form.choose(log_form.PUBLISHED)
+    caplog.set_level("INFO")
+    loss = np.float32(write(tmp_path)["loss"])
+    assert caplog.messages == [
+        "Saving dict for global step 15: eval_accuracy = 1.0, eval_f1 = 1.0,"
+        f" eval_loss = {loss!s}, global_step = 15, loss = {loss!s}",
+        "evaluation_loop marked as finished",
+        "***** Eval results *****",
+        *("  eval_accuracy = 1.0", "  eval_f1 = 1.0", f"  eval_loss = {loss!s}", "  global_step = 15", f"  loss = {loss!s}"),
+    ]
+    assert 8 <= len(str(loss)) <= 11  # digits of float32
+
+
+@pytest.mark.parametrize(("labels", "warned"), [(RIGHT, False), (WRONG, True)])
+def test_a_model_that_has_learned_nothing_is_warned_of(tmp_path, caplog, labels, warned):
+    caplog.set_level("WARNING", logger="absl")
+    write(tmp_path, dev=evaluated(labels))
+    assert [record.levelname for record in caplog.records] == ["WARNING"] * warned
+
+
+def test_of_several_splits_each_has_its_interval_in_the_log(tmp_path, caplog):
+    caplog.set_level("INFO")
+    write(tmp_path, dev_a=evaluated(RIGHT), dev_b=evaluated(WRONG))
+    assert [line.split()[0] for line in caplog.messages if "95 %" in line] == [
+        *("eval_accuracy_a", "eval_accuracy_b", "eval_f1_a", "eval_f1_b")
+    ]
+
+
+def test_of_many_classes_the_first_are_logged(tmp_path, caplog):
+    caplog.set_level("INFO")
+    names = [f"class {number}" for number in range(23)]
+    labels = np.arange(23, dtype=np.int32)
+    write(tmp_path, dev=evaluate_logits(HeadSpec(23), names, ("accuracy",), np.eye(23, dtype=np.float32), labels))
+    assert caplog.messages[-2].startswith("  class 19 ")
+    assert caplog.messages[-1] == "  and 3 more, see eval_results.json"
+    assert len(as_json(tmp_path)["splits"]["dev"]["per_class"]) == 23
+
+
+def test_predictions_are_rows_below_a_header(tmp_path):
+    header, *rows = (line.split("\t") for line in predictions(tmp_path))
+    assert header == ["id", "label", "probability_entailment", "probability_not_entailment"]
+    assert [row[:2] for row in rows] == [["test-1", "entailment"], ["test-2", "not_entailment"], ["test-3", "entailment"]]
+    assert np.array([row[2:] for row in rows], float) == pytest.approx(np.array([[0.75, 0.25], [0.25, 0.75], [0.5, 0.5]]))
+
+
+def test_test_results_hold_the_same_probabilities_only(tmp_path):
+    named = [line.split("\t")[2:] for line in predictions(tmp_path)[1:]]
+    assert [line.split("\t") for line in predictions(tmp_path, "test_results.tsv")] == named
+
+
+def test_the_only_split_of_a_purpose_has_no_suffix(tmp_path):
+    predictions(tmp_path)
+    files = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.tsv")}
+    assert files == {"predictions.tsv", "test_results.tsv", "submission/RTE.tsv"}
+
+
+def test_files_of_several_splits_carry_their_names(tmp_path):
+    for split, logits in (("test_matched", NLI_LOGITS), ("test_mismatched", NLI_LOGITS[::-1])):
+        predictions(tmp_path, f"predictions{split[4:]}.tsv", task="MNLI", split=split, logits=logits)
+    assert {path.name for path in tmp_path.glob("*.tsv")} == {
+        *("predictions_matched.tsv", "test_results_matched.tsv", "predictions_mismatched.tsv", "test_results_mismatched.tsv"),
+        "test_results.tsv",
+    }
+    assert (tmp_path / "test_results.tsv").read_bytes() == (tmp_path / "test_results_matched.tsv").read_bytes()
+
+
+def test_what_the_server_does_not_take_has_no_submission(tmp_path):
+    predictions(tmp_path, "predictions_held_out.tsv", split="test_held_out")
+    assert not (tmp_path / "submission").exists()
+
+
+@pytest.mark.parametrize("write", [write, predictions])
+def test_a_folder_that_is_a_file_is_refused(write, tmp_path):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    with pytest.raises(OutputError, match="cannot write: (Not a directory|File exists)"):
+        write(path)
+    assert path.read_text() == "mine"
+
+
+def test_mistakes_are_lines_of_json(tmp_path):
+    results.write_mistakes(tmp_path, {"dev": [{"id": "dev-1", "text_a": "\ud800", "label": "yes"}], "dev_other": []})
+    (line,) = (tmp_path / "wrong_examples.jsonl").read_text().splitlines()
+    assert json.loads(line) == {"split": "dev", "id": "dev-1", "text_a": "\ud800", "label": "yes"}
+
+
+def test_evaluation_without_mistakes_leaves_an_empty_file(tmp_path):
+    results.write_mistakes(tmp_path, {"dev": []})
+    assert (tmp_path / "wrong_examples.jsonl").read_text() == ""
