@@ -11,7 +11,7 @@ from bert_tf.batch import job as jobs
 from bert_tf.commands.classifier_flags import CUSTOM, DEVICES
 from bert_tf.commands.flags import Flag
 from bert_tf.errors import FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.jobs.machine_settings import OF_TRAINING, MachineSettings
 from bert_tf.jobs.settings import LONG_TEXTS, PRECISIONS
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
@@ -29,11 +29,10 @@ COLUMNS = tuple(row for row in CUSTOM if row.name in ("text_a", "text_b", "id_co
 
 JOB = Flag("job", str, None, "YAML or JSON file of a job; flags override what it says")
 
-_OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 MACHINE = (
     Flag("precision", str, "default", f"of matrix products: {', '.join(PRECISIONS)}", None, PRECISIONS),
     Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too"),
-    *(row for row in DEVICES if row.name not in _OF_TRAINING),
+    *(row for row in DEVICES if row.name not in OF_TRAINING),
 )
 
 

@@ -7,14 +7,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf import home
 from bert_tf.commands.ending import ended
 from bert_tf.errors import BertError
-from bert_tf.jobs import sources
 
 FOLDER = "benchmarks"
 
 
-def main(argv: Sequence[str], *, project: Path = sources.PROJECT) -> int:
+def main(argv: Sequence[str], *, project: Path = home.PACKAGE.parent) -> int:
     """Runs a command line of `benchmarks.command_line`; returns its exit status, 2 where the package is not in a clone.
 
     Args:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf import home
 from bert_tf.errors import BertError, DataError, PreflightError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
-from bert_tf.jobs.sources import PROJECT
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
@@ -21,7 +22,9 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-DEFAULT_VOCABULARY = PROJECT / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"  # where the default checkpoint is kept
+DEFAULT_VOCABULARY = (
+    home.folder(os.environ) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
+)  # where the default checkpoint is kept
 
 _BAR = 40  # characters of a full one
 _NAMED = 20  # labels that are listed

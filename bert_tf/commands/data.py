@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from bert_tf import files
+from bert_tf import files, home
 from bert_tf.commands.classifier_flags import CUSTOM
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read
@@ -53,13 +53,12 @@ def _run(argv: Sequence[str]) -> int:
 
 def _fetch(task: str | None, values: absl_flags.FlagValues) -> None:
     from bert_tf.commands import fetch
-    from bert_tf.jobs import sources
 
     if task is None:
         raise FlagError("data fetch: name a task, as in data fetch MRPC")
     fetch.fetch(
         task,
-        Path(values["data_dir"].value or sources.PROJECT / "data"),
+        Path(values["data_dir"].value or home.folder(os.environ) / "data"),
         source_dir=Path(values["from"].value) if values["from"].value else None,
         sums=[part.strip().lower() for part in (values["sha256"].value or "").split(",") if part.strip()],
     )

@@ -10,14 +10,13 @@ from pathlib import Path
 
 from absl import logging
 
-from bert_tf import files
+from bert_tf import files, home
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.registry import folder_name
 
-PROJECT = Path(__file__).resolve().parents[2]
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
 
 
@@ -54,7 +53,7 @@ class ModelSource:
         return Path(self.checkpoint), self.config, self.vocabulary
 
 
-def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path = PROJECT) -> DataSource:
+def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path | None = None) -> DataSource:
     """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample; one's own files have no folder.
 
     Raises:
@@ -65,7 +64,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
             raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
         return DataSource(Path(), "--train_file, --dev_file, --test_file", has_folder=False)
     name = folder_name(task.name)
-    sample = project / "data" / "sample" / name
+    sample = (home.SAMPLE if project is None else project / "data" / "sample") / name
     if data_dir is not None:
         why = files.missing_folder(data_dir)
         if why:
@@ -75,7 +74,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
     if glue and not candidates[0].folder.is_dir():
         logging.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
-    candidates.append(DataSource(project / "data" / name, "data/"))
+    candidates.append(DataSource((project or home.folder(environment)) / "data" / name, "data/"))
     candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
     for source in candidates:
         if source.folder.is_dir():
@@ -87,7 +86,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     )
 
 
-def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path = PROJECT) -> ModelSource:
+def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path | None = None) -> ModelSource:
     """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
 
     Raises:
@@ -102,7 +101,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     if not named and not base:
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
-        folder = default.ensure(project / "checkpoints")
+        folder = default.ensure((project or home.folder(environment)) / "checkpoints")
         return _model(
             folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
         )
@@ -112,12 +111,12 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     alone = not (settings.bert_config_file and settings.vocab_file)  # else preflight reports it beside other misfits
     if alone and not path.is_dir() and not any(near.name.startswith(path.name) for near in _files_in(path.parent)):
         raise CheckpointError(f"{path}: no checkpoint and no folder of this name ({origin})")
-    checkpoint = checkpoint_of(path, project=project)
+    checkpoint = checkpoint_of(path, environment=environment, project=project)
     folders = checkpoint.parent if (checkpoint.parent / huggingface.VOCABULARY_NAME).is_file() or not base else Path(base)
     return _model(checkpoint, folders, settings, origin)
 
 
-def checkpoint_of(name: str | os.PathLike[str], *, project: Path = PROJECT) -> Path:
+def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str], project: Path | None = None) -> Path:
     """Returns the checkpoint that a name stands for: its prefix, one of its files, or a folder.
 
     Raises:
@@ -128,7 +127,7 @@ def checkpoint_of(name: str | os.PathLike[str], *, project: Path = PROJECT) -> P
 
     path = Path(name)
     if path.is_dir() and huggingface.is_huggingface_folder(path):
-        path = huggingface.converted(path, project / "checkpoints")
+        path = huggingface.converted(path, (project or home.folder(environment)) / "checkpoints")
     return _checkpoint_in(path) if path.is_dir() else path.with_name(PART.sub("", path.name))
 
 

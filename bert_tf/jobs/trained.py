@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,10 +32,14 @@ class Trained(NamedTuple):
         return self.folder.parent if self.folder.name == best.BEST else self.folder
 
 
-def find(settings: FineTuneConfig) -> Trained:
+def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
     """Returns the model of the run in the output folder; where that has none, or it is named, that of --init_checkpoint.
 
     The published script's commands name the pretrained checkpoint in evaluation too: beside a run it changes nothing.
+
+    Args:
+      settings: name them.
+      environment: of the process; where a converted checkpoint is kept.
 
     Raises:
       CheckpointError: there is none, or it has no classifier.
@@ -43,7 +48,7 @@ def find(settings: FineTuneConfig) -> Trained:
     output_dir = Path(settings.output.output_dir or "")
     if "init_checkpoint" not in settings.given:
         return Trained(run.require_checkpoint(output_dir), output_dir)
-    named, own = sources.checkpoint_of(settings.model.init_checkpoint or ""), best.of_run(output_dir)
+    named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)
     if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / best.BEST).resolve()}:
         _refuse_without_head(named)
         return Trained(str(named), named.parent)

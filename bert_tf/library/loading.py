@@ -9,12 +9,9 @@ from typing import Any
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError, FlagError, unknown_name
-from bert_tf.jobs import batch_machine, sources
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.errors import CheckpointError
+from bert_tf.jobs import batch_machine, machine_settings, sources
 from bert_tf.library.model import Model
-from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
-from bert_tf.settings import checked, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
@@ -43,11 +40,11 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
-    found = trained.load(str(sources.checkpoint_of(path, home=os.environ)), Given())
+    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), Given())
     learned = _task(found, task)
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    ways = batch_machine.ways(_machine(settings), batch_size, environment=os.environ)
+    ways = batch_machine.ways(machine_settings.configured(**settings), batch_size, environment=os.environ)
     return Model(found, learned, ways, find_data=_finder(folder))
 
 
@@ -62,16 +59,6 @@ def _task(model: Trained, given: str | Task | None) -> Task:
         return get_task(name)
     family = families.of_record(model.record)
     return SentenceTask(labels=family.labels, problem=family.kind)
-
-
-def _machine(given: dict[str, Any]) -> MachineSettings:
-    rows = {row.name: row for row in settings_of(DeviceSettings, MachineSettings)}
-    for name in given:
-        if name not in rows:
-            raise FlagError(unknown_name("setting", name, rows))
-    values = {name: checked(rows[name], value) for name, value in given.items()}
-    of_devices = {row.name: values.pop(row.name) for row in settings_of(DeviceSettings) if row.name in values}
-    return MachineSettings(DeviceSettings(**{"strategy": ONE_DEVICE, **of_devices}), **values)
 
 
 def _finder(data_dir: str | None) -> Callable[[Task], str]:

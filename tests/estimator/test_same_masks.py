@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bert_tf import home
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.features import sentences
@@ -46,7 +46,7 @@ def test_the_same_masks_give_the_same_40_losses_of_the_bundled_sample():
     head = np.random.default_rng(6).normal(0, 0.02, (2, config.hidden_size))
     weights = {**{name: reader[name] for name in reader.shapes}, "output_weights": head}
     task = get_task("MRPC")
-    examples = task.examples(Path(sources.PROJECT) / "data" / "sample" / task.name, TRAIN)
+    examples = task.examples(home.SAMPLE / task.name, TRAIN)
     texts = ((example.text_a, example.text_b) for example in examples)
     labels = np.array([task.labels.index(example.label) for example in examples], np.int32)
     data = sentences.build(texts, labels, WordPieceTokenizer(Vocabulary.from_file(model.vocabulary)), max_seq_length=64)

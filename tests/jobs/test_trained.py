@@ -67,7 +67,7 @@ def contents(folder: Path) -> dict[Path, tuple[bytes, int]]:
 @pytest.mark.parametrize("name", ["model.ckpt-917", "model.ckpt-917.index", "model.ckpt-917.data-00000-of-00001", "", "best"])
 def test_a_trained_model_is_named_by_prefix_file_or_folder(project, tmp_path, name):
     prefix = write_run(tmp_path / "trained" / ("best" if name == "best" else ""), project)
-    found = trained.find(settings(init_checkpoint=tmp_path / "trained" / name, output_dir=tmp_path / "out"))
+    found = trained.find(settings(init_checkpoint=tmp_path / "trained" / name, output_dir=tmp_path / "out"), {})
     assert found == (str(prefix), prefix.parent)
 
 
@@ -106,33 +106,33 @@ def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
 
 def test_a_pretrained_checkpoint_is_no_classifier(project, tmp_path):
     with pytest.raises(CheckpointError, match=r"no output_weights: this is a pretrained model, not a classifier; train it"):
-        trained.find(settings(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "out"))
+        trained.find(settings(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "out"), {})
 
 
 def test_a_checkpoint_that_is_not_there_is_named(tmp_path):
     with pytest.raises(CheckpointError, match=r"model\.ckpt-3: no checkpoint of this name"):
-        trained.find(settings(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "out"))
+        trained.find(settings(init_checkpoint=tmp_path / "model.ckpt-3", output_dir=tmp_path / "out"), {})
 
 
 def test_beside_a_run_the_checkpoint_that_it_began_with_changes_nothing(project, tmp_path):
     start = write_trained(tmp_path / "mnli" / "model.ckpt-9")
     own = write_run(tmp_path / "out", project, checkpoint_sha256=digest(str(start)))
     for begun_with in (start, project.init_checkpoint, tmp_path / "moved" / "model.ckpt-9"):
-        found = trained.find(settings(init_checkpoint=begun_with, output_dir=own.parent))
+        found = trained.find(settings(init_checkpoint=begun_with, output_dir=own.parent), {})
         assert found == (str(own), own.parent)
 
 
 def test_beside_another_run_a_trained_model_is_refused(project, tmp_path):
     own, other = write_run(tmp_path / "out", project), write_trained(tmp_path / "other" / "model.ckpt-9", seed=4)
     with pytest.raises(FlagError, match=f"--output_dir={own.parent} holds another run, {own}; name a new --output_dir"):
-        trained.find(settings(init_checkpoint=other, output_dir=own.parent))
+        trained.find(settings(init_checkpoint=other, output_dir=own.parent), {})
 
 
 def test_an_older_checkpoint_of_the_run_itself_can_be_named(project, tmp_path):
     newest = write_run(tmp_path / "out", project)
     older = write_trained(tmp_path / "out" / "model.ckpt-500", seed=4)
-    assert trained.find(settings(init_checkpoint=older, output_dir=older.parent)) == (str(older), older.parent)
-    assert trained.find(settings(output_dir=older.parent)).checkpoint == str(newest)
+    assert trained.find(settings(init_checkpoint=older, output_dir=older.parent), {}) == (str(older), older.parent)
+    assert trained.find(settings(output_dir=older.parent), {}).checkpoint == str(newest)
 
 
 def test_several_seeds_are_not_one_named_model(project, tmp_path, capsys):

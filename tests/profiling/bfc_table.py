@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf.commands import classifier_flags, job, memory_preflight
+from bert_tf.commands import classifier_flags
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
+from bert_tf.jobs import memory_preflight, preparation
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime.machine import Machine
@@ -84,7 +85,7 @@ def measure(cell: Cell, count: int = STEPS) -> Found:
     """Trains in this process, which must not have allocated anything yet."""
     os.environ.update(bfc_events.BFC)
     flags = ["run_classifier.py", "--task_name=MRPC", "--do_train", "--max_seq_length=128", *cell.flags]
-    prepared = job.prepare(classifier_flags.parse(flags), Machine(None), environment={})
+    prepared = preparation.prepare(classifier_flags.parse(flags), Machine(None), environment={})
     model = BertConfig(**cell.sizes) if cell.sizes else prepared.config
     lengths = memory_preflight._lengths(prepared)
     options = memory_preflight._options(prepared, lengths, hosted=False)
@@ -156,7 +157,7 @@ def _of_cpu(model: BertConfig, tokens: int, batch_size: int, options: ComputeOpt
     return forecast(model, tokens=tokens, batch_size=batch_size, options=dataclasses.replace(options, on_gpu=False)).peak
 
 
-def _features(prepared: job.Job) -> Features:
+def _features(prepared: preparation.Job) -> Features:
     examples, data = prepared.examples[prepared.train_split], prepared.settings.data
     tokenizer = WordPieceTokenizer(prepared.vocabulary, lower_case=data.do_lower_case)
     return prepared.task.family.features(examples, tokenizer, Limits(data.max_seq_length))

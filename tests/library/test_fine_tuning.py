@@ -1,0 +1,129 @@
+"""Fine-tuning and loading as calls."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+
+import bert_tf
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.jobs import fine_tune as job
+from bert_tf.report import drawing
+from tests.tiny import HALVES
+
+WEATHER, FOOD = ([(f"{word} came over", name) for word in half] for half, name in zip(HALVES, ("weather", "food")))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _plain():
+    """No charts, and no checkpoint or data of this machine."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(drawing, "svg", lambda _: "")
+        for variable in ("GLUE_DIR", "BERT_BASE_DIR"):
+            patch.delenv(variable, raising=False)
+        yield
+
+
+@pytest.fixture(scope="module")
+def settings(project):
+    """Those of a run of seconds."""
+    model = {name: getattr(project, name) for name in ("init_checkpoint", "vocab_file", "bert_config_file")}
+    return {**model, "max_seq_length": 24, "train_batch_size": 8, "learning_rate": 0.003}
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory, settings):
+    """A model of rows in memory, and its folder."""
+    folder = tmp_path_factory.mktemp("own") / "out"
+    task = bert_tf.SentenceTask(train=6 * [*WEATHER, *FOOD], dev=[WEATHER[0], FOOD[1]])
+    with bert_tf.fine_tune(task, output_dir=folder, num_train_epochs=10, **settings) as model:
+        yield model, folder
+
+
+def test_a_task_of_a_name_does_what_the_command_does(tmp_path, project, settings):
+    folder = tmp_path / "out"
+    model = bert_tf.fine_tune("mrpc", output_dir=folder, data_dir=project.data_dir, num_train_steps=3, **settings)
+    results = json.loads((folder / "eval_results.json").read_text())
+    with model:
+        assert model.evaluate("dev").metrics["accuracy"] == pytest.approx(results["eval_accuracy"])
+        assert model.checkpoint == str(folder / "model.ckpt-3")
+    assert (folder / "report.html").is_file()
+
+
+def test_rows_in_memory_are_learned(own):
+    model, folder = own
+    assert [one.label for one in model.predict(["the rain came", "a pear came"])] == ["weather", "food"]
+    assert model.evaluate().metrics["accuracy"] == 1.0
+    assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == 1.0
+
+
+def test_a_folder_is_loaded_with_what_it_has_learned(own):
+    model, folder = own
+    with bert_tf.load(folder) as again:
+        rows = ["the rain came", "a pear came"]
+        assert again.labels == ("food", "weather")
+        assert again.predict(rows) == model.predict(rows)
+        with pytest.raises(DataError, match="dev: the task has no such rows"):
+            again.evaluate("dev")
+
+
+def test_the_same_call_again_has_nothing_left_to_train(own, settings, caplog):
+    _, folder = own
+    task = bert_tf.SentenceTask(train=6 * [*WEATHER, *FOOD], dev=[WEATHER[0], FOOD[1]])
+    caplog.set_level("INFO")
+    bert_tf.fine_tune(task, output_dir=folder, num_train_epochs=10, **settings).close()
+    assert "nothing left to train" in caplog.text
+
+
+def test_other_rows_are_another_run(own, settings):
+    _, folder = own
+    with pytest.raises(bert_tf.BertError, match="holds another run .*train_examples_sha256"):
+        bert_tf.fine_tune(bert_tf.SentenceTask(train=[*WEATHER, *FOOD]), output_dir=folder, num_train_epochs=10, **settings)
+
+
+def test_without_dev_rows_nothing_is_evaluated(tmp_path, settings):
+    task = bert_tf.SentenceTask(train=[*WEATHER, *FOOD])
+    bert_tf.fine_tune(task, output_dir=tmp_path / "out", num_train_steps=1, **settings).close()
+    assert not (tmp_path / "out" / "eval_results.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"num_train_epoch": 3}, "unknown setting 'num_train_epoch'; did you mean num_train_epochs"),
+        ({"seed": "one"}, "--seed='one': expected a whole number"),
+    ],
+)
+def test_settings_are_checked_as_flags_are(settings, message):
+    with pytest.raises(FlagError, match=message):
+        bert_tf.fine_tune("MRPC", **settings)
+
+
+def test_ctrl_c_is_a_keyboard_interrupt(monkeypatch):
+    import signal
+    from types import SimpleNamespace
+
+    monkeypatch.setattr(job, "fine_tune", lambda *_, **__: SimpleNamespace(stopped_by=signal.SIGINT, step=7))
+    with pytest.raises(KeyboardInterrupt, match="stopped at step 7; the same call continues there"):
+        bert_tf.fine_tune("MRPC")
+
+
+def test_a_pretrained_model_is_not_a_trained_one(project):
+    with pytest.raises(CheckpointError, match="this is a pretrained model"):
+        bert_tf.load(project.init_checkpoint)
+
+
+def test_weights_without_a_record_need_a_task(own, tmp_path):
+    folder = shutil.copytree(own[1], tmp_path / "copy")
+    (folder / "run_config.json").unlink()
+    with pytest.raises(CheckpointError, match="says what it was trained on; give task="):
+        bert_tf.load(folder)
+    with bert_tf.load(folder, task="MRPC") as model:
+        assert model.labels == ("0", "1")
+
+
+def test_devices_are_settings_of_load(own):
+    with pytest.raises(FlagError, match="unknown setting 'gpu_growth'; did you mean gpu_memory_growth"):
+        bert_tf.load(own[1], gpu_growth=True)
