@@ -150,8 +150,8 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     batch_size = job.settings.train.train_batch_size
     found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
     said = (
-        f"training takes about {found.needed // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU,"
-        f" {found.gaps // MEBIBYTE} MiB of them for rounding and fragmentation"
+        f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
+        f" fragmentation; {memory // MEBIBYTE} MiB are there for tensors"
     )
     if fitting.fits(found, memory):
         logging.info("%s (%s)", said, found.moment)
@@ -165,6 +165,6 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.job.check_memory:
-        logging.warning("%s, and may run out of it: %s", said, remedy)
+        logging.warning("%s, it may run out of memory: %s", said, remedy)
         return
     raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

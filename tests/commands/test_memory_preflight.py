@@ -50,7 +50,7 @@ def room(prepared_job, **options):
 def test_what_fits_is_said(project, caplog):
     given = prepared(project)
     assert memory_preflight.fitted(given, 10**9) is given
-    said = "training takes about 0 MiB of the 953 MiB for tensors on each GPU, 0 MiB of them for rounding and fragmentation"
+    said = "training needs about 0 MiB on each GPU, 0 MiB of it for rounding and fragmentation; 953 MiB are there for tensors"
     assert said in caplog.text
 
 
@@ -60,7 +60,7 @@ def test_what_cannot_fit_is_refused_with_what_would_help(project):
         memory_preflight.fitted(given, room(given, micro_batches=8))
     assert len(error.value.problems) == 1
     for part in (
-        "--train_batch_size=32: training takes",
+        "--train_batch_size=32: training needs",
         "try --gradient_accumulation_steps=8 or --train_batch_size=",
         "--nocheck_memory",
     ):
@@ -78,13 +78,13 @@ def test_a_refusal_names_the_cheapest_combination_and_what_it_changes(project):
 def test_what_may_fit_is_warned_of(project, caplog):
     given = prepared(project)
     memory_preflight.fitted(given, int(peak(given) / 1.1))
-    assert "may run out of it: try --train_batch_size=" in caplog.text
+    assert "it may run out of memory: try --train_batch_size=" in caplog.text
 
 
 def test_the_check_can_be_turned_off(project, caplog):
     given = prepared(project, train_batch_size=32, check_memory=False, fit_memory=True)
     memory_preflight.fitted(given, 1000)
-    assert "may run out of it" in caplog.text
+    assert "may run out of memory" in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_memory_that_grows_needs_more(project, caplog, growth):
     session.gpu_options.allow_growth = growth
     given = prepared(project, dataclasses.replace(GPU, session_config=session))
     memory_preflight.fitted(given, room(given, growth=False))
-    assert ("may run out of it" in caplog.text) == growth
+    assert ("may run out of memory" in caplog.text) == growth
 
 
 def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
@@ -199,7 +199,7 @@ def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, mon
     assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "out", do_train=True)]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert [line for line in errors if line.startswith("error: ")] == errors[-1:]
-    assert "training takes about" in errors[-1]
+    assert "training needs about" in errors[-1]
     assert not (tmp_path / "out").exists()
 
 
