@@ -62,8 +62,8 @@ def test_what_is_said_of_word_vectors_is_tried_where_they_are_trained(line):
 
 
 def test_the_forecast_is_that_of_the_run_it_is_compared_with():
-    (run,) = [trained(line) for line in LINES if "out/gpu_all" in line and "run_classifier" in line]
-    (plan,) = [line for line in LINES if "memory plan" in line]
+    (run,) = (trained(line) for line in LINES if "out/gpu_all" in line and "run_classifier" in line)
+    (plan,) = (line for line in LINES if "memory plan" in line)
     values = read(["plan", *shlex.split(plan.partition("memory plan")[2])], memory_plan.FLAGS)
     for part in (run.data, run.train, run.speed):
         for name in {*part.__dataclass_fields__} & {flag.name for flag in memory_plan.FLAGS}:
