@@ -142,8 +142,7 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
         logging.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
         logging.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
-    wants_cpu = settings.visible_gpus == "none" or settings.num_gpus == 0
-    unused = None if wants_cpu else inventory.unused_gpu_warning()
+    unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
     if unused:
         logging.warning(unused)
 

@@ -49,3 +49,9 @@ class DeviceSettings:
     intra_op_threads: int | None = None
     inter_op_threads: int | None = None
     check_replicas_every_n_steps: int = 0
+
+    @property
+    def asks_for_cpu(self) -> bool:
+        """Whether a flag says that no GPU is wanted."""
+        hidden = self.num_gpus == 0 or (self.visible_gpus or "").strip().lower() == "none"
+        return hidden or "cpu" in (self.device or "").lower()
