@@ -80,7 +80,7 @@ _KINDS = (
     _kind(
         r"devices are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
         "another process has it to itself",
-        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (nvidia-smi -c DEFAULT)",
+        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)",
     ),
     _kind(
         r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
