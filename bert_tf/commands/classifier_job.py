@@ -84,7 +84,7 @@ def run_job(settings: Settings, *, environment: Mapping[str, str]) -> int:
 
 
 def _deferring(settings: Settings, machine: Machine) -> Settings:
-    on_gpu = any("GPU" in name for name in machine.plan.devices)
+    on_gpu = machine.sees_gpu and not placement.hosts_words(settings.devices.place)
     ways = speed.deferring(settings.speed, deterministic=settings.devices.deterministic, on_gpu=on_gpu)
     return dataclasses.replace(settings, speed=ways)
 

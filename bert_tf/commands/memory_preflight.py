@@ -59,9 +59,7 @@ def fitted(job: Job, memory: int | None) -> Job:
     """
     wanted = job.settings.job.fit_memory, job.settings.job.check_memory
     place = placement.parse(job.settings.devices.place) if job.settings.devices.place else ()
-    # What is placed nowhere is where TensorFlow chooses: on a GPU that it sees.
-    on_gpu = any("GPU" in device for device in job.machine.plan.devices) or (bool(place) and job.machine.sees_gpu)
-    if not on_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
+    if not job.machine.sees_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
         if job.settings.job.fit_memory:
             logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
         return job
@@ -125,7 +123,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         defer_embeddings=chosen.defer_embeddings,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
-        growth=bool(job.machine.session_config and job.machine.session_config.gpu_options.allow_growth),
+        growth=job.machine.session_config.gpu_options.allow_growth,
     )
 
 

@@ -73,7 +73,7 @@ class Machine:
 
     @property
     def sees_gpu(self) -> bool:
-        """Whether TensorFlow may use a GPU, be it for the parts that are placed nowhere."""
+        """Whether a GPU computes, be it the parts that are placed nowhere: those that compute nothing are hidden."""
         return bool(self.session_config.gpu_options.visible_device_list)
 
     def alone(self) -> Machine:

@@ -14,7 +14,14 @@ from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import write_project
 
-GPU = Machine(None, Plan(devices=("/device:GPU:0",)))
+
+def session(gpus="0", **options):
+    """A configuration that shows some GPUs."""
+    return tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(visible_device_list=gpus, **options))
+
+
+CPU = Machine(session(""))
+GPU = Machine(session(), Plan(devices=("/device:GPU:0",)))
 
 
 @pytest.fixture
@@ -89,7 +96,7 @@ def test_the_check_can_be_turned_off(project, caplog):
 
 @pytest.mark.parametrize(
     ("machine", "memory"),
-    [(Machine(None), 1000), (GPU, None), (dataclasses.replace(GPU, plan=Plan("central_storage", ("GPU:0",))), 1)],
+    [(CPU, 1000), (GPU, None), (dataclasses.replace(GPU, plan=Plan("central_storage", ("GPU:0",))), 1)],
 )
 def test_nothing_is_checked_where_nothing_is_known(project, machine, memory):
     given = prepared(project, machine)
@@ -114,18 +121,14 @@ def test_a_placement_is_checked_where_the_forecast_knows_it(project, place, chec
 @pytest.mark.parametrize(("gpus", "checked"), [("0", True), ("", False)])
 def test_embeddings_on_the_host_leave_the_rest_on_a_gpu_that_is_seen(project, gpus, checked):
     """Of devices the plan then names those of --place alone."""
-    session = tf.compat.v1.ConfigProto()
-    session.gpu_options.visible_device_list = gpus
-    given = prepared(project, Machine(session, Plan(devices=("/device:CPU:0",))), place="embeddings:/CPU:0")
+    given = prepared(project, Machine(session(gpus), Plan(devices=("/device:CPU:0",))), place="embeddings:/CPU:0")
     with pytest.raises(PreflightError) if checked else contextlib.nullcontext():
         memory_preflight.fitted(given, 1000)
 
 
 @pytest.mark.parametrize("growth", [False, True])
 def test_memory_that_grows_needs_more(project, caplog, growth):
-    session = tf.compat.v1.ConfigProto()
-    session.gpu_options.allow_growth = growth
-    given = prepared(project, dataclasses.replace(GPU, session_config=session))
+    given = prepared(project, dataclasses.replace(GPU, session_config=session(allow_growth=growth)))
     memory_preflight.fitted(given, room(given, growth=False))
     assert ("may run out of memory" in caplog.text) == growth
 
@@ -145,7 +148,7 @@ def test_auto_leaves_a_batch_whole_that_fits(project):
 
 
 def test_auto_without_a_gpu_is_warned_of(project, caplog):
-    memory_preflight.fitted(prepared(project, Machine(None), fit_memory=True), None)
+    memory_preflight.fitted(prepared(project, CPU, fit_memory=True), None)
     assert "--train_batch_size=auto: the memory of a GPU is not known here" in caplog.text
 
 
