@@ -135,6 +135,9 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
             logging.info("%s=%s (environment)", variable, environment[variable])
+    ignored = devices.ignored_growth(environment)
+    if ignored:
+        logging.warning(ignored)
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
     logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
