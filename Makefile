@@ -8,7 +8,7 @@ RUNS := $(if $(filter-out 0 no false,$(GPU)),.venv/gpu,.venv/runs)
 
 run: $(RUNS)
 	@[ -e .venv/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
-	  || echo "make run: there is an NVIDIA GPU, and CUDA's libraries are not installed: make run GPU=1 trains on it" >&2
+	  || echo "make run: there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries, with which it is used" >&2
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
 install: .venv/develops

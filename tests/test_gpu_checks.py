@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bert_tf.__main__ import COMMANDS
-from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
+from bert_tf.commands import classifier_flags, devices, memory_plan, recipes, reproduce
 from bert_tf.commands.flags import read
+from bert_tf.optimization import parts
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
 CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
@@ -45,3 +46,25 @@ def test_the_list_has_what_a_gpu_does_otherwise():
     needed = ("GPU=1", "--gpu_memory_limit_mb", "--gpu_memory_growth", "--precision", "--nopack_tokens", "--nodefer_embeddings")
     needed += ("--xla", "--deterministic", "--train_batch_size=auto", "--virtual_devices", "--place", "--profile_steps", "KILL")
     assert [word for word in needed if not any(word in line for line in LINES)] == []
+
+
+def trained(line):
+    """The settings of training, with those that come from the recipe of the bundled sample."""
+    program = line.partition("run_classifier.py")
+    settings = classifier_flags.parse(["program", *shlex.split(program[2])])
+    return recipes.apply(settings, default_checkpoint=True, sample_data=True)[0]
+
+
+@pytest.mark.parametrize("line", [line for line in LINES if re.search("--nodefer_embeddings|--deterministic", line)])
+def test_what_is_said_of_word_vectors_is_tried_where_they_are_trained(line):
+    """The recipe of the sample freezes them."""
+    assert "embeddings" not in parts.parse_frozen(trained(line).train.freeze)
+
+
+def test_the_forecast_is_that_of_the_run_it_is_compared_with():
+    (run,) = (trained(line) for line in LINES if "out/gpu_all" in line and "run_classifier" in line)
+    (plan,) = (line for line in LINES if "memory plan" in line)
+    values = read(["plan", *shlex.split(plan.partition("memory plan")[2])], memory_plan.FLAGS)
+    for part in (run.data, run.train, run.speed):
+        for name in {*part.__dataclass_fields__} & {flag.name for flag in memory_plan.FLAGS}:
+            assert values[name].value == getattr(part, name), name

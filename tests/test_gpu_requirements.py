@@ -17,7 +17,7 @@ from bert_tf.runtime.diagnosis import CUDA_LIBRARIES, Facts, causes
 from bert_tf.runtime.nvidia import Gpu, System
 
 ROOT = Path(__file__).resolve().parents[1]
-HINT = "CUDA's libraries are not installed: make run GPU=1 trains on it"
+HINT = "there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries"
 
 
 def requirements(name):

@@ -147,7 +147,7 @@ def _run(settings: Settings) -> int:
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
     choice, problem = _plan(settings.devices, machine.plan)
     report = Report(
-        inventory=inventory.take(system, os.environ, left_out=_leaves_out(settings.devices)),
+        inventory=inventory.take(system, os.environ, left_out=settings.devices.asks_for_cpu),
         environment={name: os.environ[name] for name in VARIABLES if name in os.environ},
         choice=choice,
     )
@@ -185,11 +185,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
     """Returns lines with the columns one under the other, numbers to the right."""
     texts = [column for column in range(len(head)) if not any(isinstance(row[column], int) for row in rows)]
     return table(head, ([_NONE if value is None else str(value) for value in row] for row in rows), left=texts)
-
-
-def _leaves_out(settings: DeviceSettings) -> bool:
-    """Whether flags ask for no GPU at all."""
-    return settings.num_gpus == 0 or (settings.visible_gpus or "").strip().lower() == "none"
 
 
 def _unusable(inventory: Inventory) -> Iterator[str]:

@@ -21,6 +21,7 @@ from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.peers import START_AGAIN
 
+_PEER_GONE = "remote process exited or there was a network error"  # as NCCL says it, of several machines alone
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
@@ -103,7 +104,7 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
     refusals = [line for line in text.splitlines() if any(refusal in line for refusal in _UNPLACEABLE)]
     if refusals:
         return DeviceError(f"{refusals[0][:300]}; leave out --nosoft_placement, or name another device")
-    if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)):
+    if isinstance(error, (tf.errors.CancelledError, tf.errors.UnavailableError, tf.errors.AbortedError)) or _PEER_GONE in text:
         return LostPeerError(f"the machines have lost each other ({text.splitlines()[0][:100]}); {START_AGAIN}")
     of_gpu = gpu_failures.explain(text)
     if of_gpu:

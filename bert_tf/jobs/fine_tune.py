@@ -23,6 +23,7 @@ from bert_tf.jobs.split_features import features
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.wall_clock import DEVICES, EVALUATION, PAGE, PREDICTION, WALL
 from bert_tf.report import wording
+from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.precision import computed
@@ -86,7 +87,7 @@ def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: T
 
 
 def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
-    on_gpu = any("GPU" in name for name in machine.plan.devices)
+    on_gpu = machine.sees_gpu and not placement.hosts_words(config.devices.rules)
     found = speed.deferring(config.speed, deterministic=config.devices.deterministic, on_gpu=on_gpu)
     return dataclasses.replace(config, speed=found)
 

@@ -57,9 +57,7 @@ def fitted(job: Job, memory: int | None) -> Job:
     """
     wanted = job.settings.train.fit_memory, job.settings.train.check_memory
     place = job.settings.devices.rules
-    # What is placed nowhere is where TensorFlow chooses: on a GPU that it sees.
-    on_gpu = any("GPU" in device for device in job.machine.plan.devices) or (bool(place) and job.machine.sees_gpu)
-    if not on_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
+    if not job.machine.sees_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
         if job.settings.train.fit_memory:
             logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
         return job
@@ -117,7 +115,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         defer_embeddings=chosen.defer_embeddings,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
-        growth=bool(job.machine.session_config and job.machine.session_config.gpu_options.allow_growth),
+        growth=job.machine.session_config.gpu_options.allow_growth,
     )
 
 
@@ -142,8 +140,8 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     batch_size = job.settings.train.train_batch_size
     found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
     said = (
-        f"training takes about {found.needed // MEBIBYTE} MiB of the {memory // MEBIBYTE} MiB for tensors on each GPU,"
-        f" {found.gaps // MEBIBYTE} MiB of them for rounding and fragmentation"
+        f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
+        f" fragmentation; {memory // MEBIBYTE} MiB are there for tensors"
     )
     if fitting.fits(found, memory):
         logging.info("%s (%s)", said, found.moment)
@@ -157,6 +155,6 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
-        logging.warning("%s, and may run out of it: %s", said, remedy)
+        logging.warning("%s, it may run out of memory: %s", said, remedy)
         return
     raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

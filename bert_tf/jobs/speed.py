@@ -61,7 +61,7 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
     Args:
       speed: as the flags are.
       deterministic: --deterministic.
-      on_gpu: whether a GPU computes.
+      on_gpu: whether the table of words is on a GPU.
     """
     if not (speed.defer_embeddings and deterministic and on_gpu):
         return speed

@@ -155,7 +155,7 @@ def _setting(job: Job) -> diagnosis.Setting:
     """Returns what a diagnosis of the run's speed goes by."""
     plan, train, ways, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
     return diagnosis.Setting(
-        gpu=any("GPU" in name for name in plan.devices) or bool(devices.place and job.machine.sees_gpu),
+        gpu=job.machine.sees_gpu,
         replicas=job.machine.replicas,
         machines=len(plan.cluster.workers) if plan.cluster else 1,
         strategy=plan.strategy,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
 
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import Given, make
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.jobs import batch_machine, machine_settings, sources
@@ -17,6 +18,8 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import get_task
+
+_OF_MODEL = {field.name for field in dataclasses.fields(Given)}
 
 
 def load(
@@ -34,13 +37,15 @@ def load(
       task: what it has learned, where no record of a run says it.
       data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
       batch_size: rows at a time; None for as many as suit their lengths.
-      **settings: `precision` and those of devices, by the names of the flags of `python -m bert_tf predict`.
+      **settings: `max_seq_length` and others of the model, `precision`, and those of devices, by the names of the flags of
+        `python -m bert_tf predict`.
 
     Raises:
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
-    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), Given())
+    of_model = {name: settings.pop(name) for name in _OF_MODEL & settings.keys()}
+    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), make(Given, of_model))
     learned = _task(found, task)
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)

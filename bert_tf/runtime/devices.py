@@ -192,6 +192,14 @@ def _grows(settings: DeviceSettings, environment: Mapping[str, str]) -> bool:
     return settings.gpu_memory_growth if forced not in ("true", "false") else forced == "true"
 
 
+def ignored_growth(environment: Mapping[str, str]) -> str | None:
+    """Returns what to say of a value of TensorFlow's own variable that it does not take; None where it does."""
+    value = environment.get(FORCED_GROWTH)
+    if value is None or value.lower() in ("true", "false"):
+        return None
+    return f"{FORCED_GROWTH}={value} in the environment has no effect: TensorFlow takes true or false"
+
+
 def _refuse_contradictions(
     settings: DeviceSettings, gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]
 ) -> None:

@@ -94,10 +94,13 @@ def _of_a_gpu(gpu: Gpu, facts: Facts) -> tuple[Cause, ...]:
 
 
 def _hidden(gpu: Gpu, facts: Facts) -> Cause | None:
-    shown = nvidia.listed(facts.system.offered or facts.system.gpus, facts.hiding)
-    if gpu in shown or (facts.system.offered and gpu.number is None):
+    if gpu in _shown(facts) or (facts.system.offered and gpu.number is None):
         return None
     return _hidden_by(facts.hiding)
+
+
+def _shown(facts: Facts) -> tuple[Gpu, ...]:
+    return nvidia.listed(facts.system.offered or facts.system.gpus, facts.hiding)
 
 
 def _hidden_by(value: str | None) -> Cause:
@@ -167,7 +170,7 @@ def _old_driver(facts: Facts) -> Cause | None:
 
 def _not_started(facts: Facts) -> Cause | None:
     number = cuda_driver.status()
-    if not number or (number == _NO_DEVICE and (facts.hiding is not None or not facts.system.gpus)):  # which is named by itself
+    if not number or (number == _NO_DEVICE and not _shown(facts)):  # all are hidden, or none is there: that is named
         return None
     said = cuda_driver.answer(number)
     return Cause("driver_does_not_start", f"{cuda_driver.described(number)}: {said.meaning}", said.remedy)

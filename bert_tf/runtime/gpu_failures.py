@@ -1,7 +1,7 @@
 """Failures of a GPU, its driver and its libraries as one line for the user. Imports no TensorFlow.
 
 TensorFlow says that tensors have no room by `ResourceExhaustedError`. What else goes wrong on a GPU comes as an internal error
-with words of CUDA's, of which the same few causes stand behind many.
+in CUDA's words; a few causes are behind most of them.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ _KINDS = (
     _kind(
         r"devices are busy or unavailable|CUDA_ERROR_DEVICE_UNAVAILABLE",
         "another process has it to itself",
-        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (nvidia-smi -c DEFAULT)",
+        lambda: f"{others() or 'nvidia-smi lists which'}: end it, or share the GPU (sudo nvidia-smi -c DEFAULT)",
     ),
     _kind(
         r"illegal (memory access|instruction|address)|unspecified launch failure|launch timed out|misaligned address"
@@ -91,9 +91,10 @@ _KINDS = (
         "the same command goes on from the last checkpoint; if it fails again, dmesg (Xid) says why",
     ),
     _kind(
-        r"\bNCCL operation\b|\bnccl(System|Internal|UnhandledCuda|Remote)Error|unhandled (cuda|system) error|NCCL error",
+        r"\bNCCL operation\b|\binvoking NCCL\b|\bnccl\w+Error|unhandled (cuda|system) error|NCCL error",
         "GPUs cannot reach each other",
-        "NCCL_DEBUG=INFO says why; a container may lack room in /dev/shm; without NCCL: --cross_device_ops=hierarchical",
+        "NCCL_DEBUG=INFO says why; a container may lack room in /dev/shm (--ipc=host);"
+        " without NCCL: --cross_device_ops=reduce_to_one, of several machines --all_reduce_alg=ring",
     ),
     _kind(
         r"Status: out of memory|CUDA_ERROR_OUT_OF_MEMORY|CU\w+_STATUS_(ALLOC_FAILED|NOT_INITIALIZED|INTERNAL_ERROR)"

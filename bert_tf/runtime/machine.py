@@ -73,7 +73,7 @@ class Machine:
 
     @property
     def sees_gpu(self) -> bool:
-        """Whether TensorFlow may use a GPU, be it for the parts that are placed nowhere."""
+        """Whether a GPU computes, be it the parts that are placed nowhere: those that compute nothing are hidden."""
         return bool(self.session_config.gpu_options.visible_device_list)
 
     def alone(self) -> Machine:
@@ -135,6 +135,9 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
             logging.info("%s=%s (environment)", variable, environment[variable])
+    ignored = devices.ignored_growth(environment)
+    if ignored:
+        logging.warning(ignored)
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
     logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
@@ -142,8 +145,7 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
         logging.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
         logging.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
-    wants_cpu = settings.visible_gpus == "none" or settings.num_gpus == 0
-    unused = None if wants_cpu else inventory.unused_gpu_warning()
+    unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
     if unused:
         logging.warning(unused)
 

@@ -88,6 +88,11 @@ def check_layers(rules: Iterable[Rule], layers: int) -> None:
             raise DeviceError(f"--place: {rule.part}: the model has {layers} layers, 0 to {layers - 1}")
 
 
+def hosts_words(rules: Iterable[Rule]) -> bool:
+    """Returns whether rules put the table of words into the memory of the host."""
+    return any(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in rules)
+
+
 def normalized(name: str) -> str:
     """Returns the name of a device as TensorFlow writes it, /device:GPU:0.
 

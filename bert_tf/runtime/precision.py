@@ -67,8 +67,8 @@ def remark(name: str) -> str | None:
 
 
 def computed(name: str) -> str:
-    """Returns the format that this machine computes matrix products in: that of the flag, of which a GPU may have a default."""
-    if name != DEFAULT:
+    """Returns the format that this machine computes matrix products in: that of the flag, but TF32 where a GPU has it alone."""
+    if not PRECISIONS[name].tensor_float_32:
         return name
     gpus = tf.config.get_visible_devices("GPU")
     return "tf32" if gpus and _capability(gpus[0]) >= _TENSOR_CORES["tf32"] else "float32"

@@ -47,6 +47,12 @@ class DeviceSettings:
     )
     check_replicas_every_n_steps: int = setting(0, "stop if the weights of the replicas differ; 0 does not look", lowest=0)
 
+    @property
+    def asks_for_cpu(self) -> bool:
+        """Whether a setting says that no GPU is wanted."""
+        hidden = self.num_gpus == 0 or (self.visible_gpus or "").strip().lower() == "none"
+        return hidden or "cpu" in (self.device or "").lower()
+
     @functools.cached_property
     def rules(self) -> tuple[Rule, ...]:
         """What `place` says; empty where it is not given.

@@ -88,10 +88,20 @@ def test_a_machine_without_gpu_says_why():
 
 @pytest.mark.parametrize(
     ("flags", "none"),
-    [(["--visible_gpus=none"], True), (["--num_gpus=0"], True), (["--visible_gpus=0"], False), ([], False)],
+    [
+        (["--visible_gpus=none"], True),
+        (["--visible_gpus= None"], True),
+        (["--num_gpus=0"], True),
+        (["--device=/CPU:0"], True),
+        (["--device=/device:cpu:0"], True),
+        (["--device=/GPU:0"], False),
+        (["--visible_gpus=0"], False),
+        (["--place=embeddings:/CPU:0"], False),  # the rest is where TensorFlow chooses
+        ([], False),
+    ],
 )
 def test_flags_that_leave_every_gpu_out(flags, none):
-    assert devices._leaves_out(devices.parse(["devices", *flags]).devices) == none
+    assert devices.parse(["devices", *flags]).devices.asks_for_cpu == none
 
 
 def test_json_says_the_same():

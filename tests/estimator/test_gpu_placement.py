@@ -21,7 +21,7 @@ from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.parts import LayerDecay
 from bert_tf.profiling.timing.diagnosis import Setting
 from bert_tf.profiling.timing.step_timer import StepTimer
-from bert_tf.runtime.placement import whole
+from bert_tf.runtime.placement import device_function, parse, whole
 from bert_tf.tasks.sentence.example import KINDS
 from tests.estimator import gpu_placement, wide
 from tests.estimator.gpu_placement import Copies
@@ -108,6 +108,8 @@ FLAGS = {
     "several labels, class_weights label_smoothing": {"kind": MULTI_LABEL, "loss": LossOptions((1.0, 2.0), 0.1)},
     "regression, freeze=pooler polynomial": {"kind": REGRESSION, "frozen": frozenset({"pooler"}), "schedule": "polynomial"},
     "device=/GPU:0": {"device": whole("/GPU:0", ["/device:GPU:0"])},
+    "place=embeddings:/CPU:0": {"device": device_function(parse("embeddings:/CPU:0"), ["/device:CPU:0", "/device:GPU:0"])},
+    "xla (without its compiler)": {"execution": Execution(pack_tokens=False), "defer_embeddings": False},
 }  # fmt: skip
 
 

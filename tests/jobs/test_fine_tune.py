@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf import lock
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
@@ -25,6 +26,7 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
 from bert_tf.jobs import fine_tune, preparation, settings, sources, training
 from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
+from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 
 
@@ -218,6 +220,20 @@ def test_the_record_leaves_out_what_changes_nothing_that_is_learned(trained):
 
 def test_results_say_in_which_format_they_were_computed(trained):
     assert json.loads((trained.folder / "eval_results.json").read_text())["precision"] == "float32"
+
+
+@pytest.mark.parametrize(
+    ("gpus", "place", "defers"),
+    [("0", None, False), ("", None, True), ("0", "encoder/layer_0:/CPU:0", False), ("0", "embeddings:/CPU:0", True)],
+)
+def test_with_determinism_updates_are_put_off_but_of_words_on_a_gpu(gpus, place, defers):
+    """What --place names nothing for is on a GPU that is seen, whatever the plan's devices."""
+    flags = ["--task_name=MRPC", "--deterministic", *([f"--place={place}"] if place else [])]
+    session = tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(visible_device_list=gpus))
+    devices = ("/device:GPU:0",) if gpus and not place else ("/device:CPU:0",)
+    settings = classifier_flags.parse(["run_classifier.py", *flags])
+    found = fine_tune._deferring(settings, Machine(session, Plan(devices=devices)))
+    assert found.speed.defer_embeddings == defers
 
 
 def test_a_run_of_a_version_that_was_strictly_float32_goes_on(copied):

@@ -15,7 +15,14 @@ from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
 from tests.tiny import write_project
 
-GPU = Machine(None, Plan(devices=("/device:GPU:0",)))
+
+def session(gpus="0", **options):
+    """A configuration that shows some GPUs."""
+    return tf.compat.v1.ConfigProto(gpu_options=tf.compat.v1.GPUOptions(visible_device_list=gpus, **options))
+
+
+CPU = Machine(session(""))
+GPU = Machine(session(), Plan(devices=("/device:GPU:0",)))
 
 
 @pytest.fixture
@@ -51,7 +58,7 @@ def room(prepared_job, **options):
 def test_what_fits_is_said(project, caplog):
     given = prepared(project)
     assert memory_preflight.fitted(given, 10**9) is given
-    said = "training takes about 0 MiB of the 953 MiB for tensors on each GPU, 0 MiB of them for rounding and fragmentation"
+    said = "training needs about 0 MiB on each GPU, 0 MiB of it for rounding and fragmentation; 953 MiB are there for tensors"
     assert said in caplog.text
 
 
@@ -61,7 +68,7 @@ def test_what_cannot_fit_is_refused_with_what_would_help(project):
         memory_preflight.fitted(given, room(given, micro_batches=8))
     assert len(error.value.problems) == 1
     for part in (
-        "--train_batch_size=32: training takes",
+        "--train_batch_size=32: training needs",
         "try --gradient_accumulation_steps=8 or --train_batch_size=",
         "--nocheck_memory",
     ):
@@ -79,18 +86,18 @@ def test_a_refusal_names_the_cheapest_combination_and_what_it_changes(project):
 def test_what_may_fit_is_warned_of(project, caplog):
     given = prepared(project)
     memory_preflight.fitted(given, int(peak(given) / 1.1))
-    assert "may run out of it: try --train_batch_size=" in caplog.text
+    assert "it may run out of memory: try --train_batch_size=" in caplog.text
 
 
 def test_the_check_can_be_turned_off(project, caplog):
     given = prepared(project, train_batch_size=32, check_memory=False, fit_memory=True)
     memory_preflight.fitted(given, 1000)
-    assert "may run out of it" in caplog.text
+    assert "may run out of memory" in caplog.text
 
 
 @pytest.mark.parametrize(
     ("machine", "memory"),
-    [(Machine(None), 1000), (GPU, None), (dataclasses.replace(GPU, plan=Plan("central_storage", ("GPU:0",))), 1)],
+    [(CPU, 1000), (GPU, None), (dataclasses.replace(GPU, plan=Plan("central_storage", ("GPU:0",))), 1)],
 )
 def test_nothing_is_checked_where_nothing_is_known(project, machine, memory):
     given = prepared(project, machine)
@@ -115,20 +122,16 @@ def test_a_placement_is_checked_where_the_forecast_knows_it(project, place, chec
 @pytest.mark.parametrize(("gpus", "checked"), [("0", True), ("", False)])
 def test_embeddings_on_the_host_leave_the_rest_on_a_gpu_that_is_seen(project, gpus, checked):
     """Of devices the plan then names those of --place alone."""
-    session = tf.compat.v1.ConfigProto()
-    session.gpu_options.visible_device_list = gpus
-    given = prepared(project, Machine(session, Plan(devices=("/device:CPU:0",))), place="embeddings:/CPU:0")
+    given = prepared(project, Machine(session(gpus), Plan(devices=("/device:CPU:0",))), place="embeddings:/CPU:0")
     with pytest.raises(PreflightError) if checked else contextlib.nullcontext():
         memory_preflight.fitted(given, 1000)
 
 
 @pytest.mark.parametrize("growth", [False, True])
 def test_memory_that_grows_needs_more(project, caplog, growth):
-    session = tf.compat.v1.ConfigProto()
-    session.gpu_options.allow_growth = growth
-    given = prepared(project, dataclasses.replace(GPU, session_config=session))
+    given = prepared(project, dataclasses.replace(GPU, session_config=session(allow_growth=growth)))
     memory_preflight.fitted(given, room(given, growth=False))
-    assert ("may run out of it" in caplog.text) == growth
+    assert ("may run out of memory" in caplog.text) == growth
 
 
 def test_auto_takes_the_fewest_parts_that_fit(project, caplog):
@@ -146,7 +149,7 @@ def test_auto_leaves_a_batch_whole_that_fits(project):
 
 
 def test_auto_without_a_gpu_is_warned_of(project, caplog):
-    memory_preflight.fitted(prepared(project, Machine(None), fit_memory=True), None)
+    memory_preflight.fitted(prepared(project, CPU, fit_memory=True), None)
     assert "--train_batch_size=auto: the memory of a GPU is not known here" in caplog.text
 
 
@@ -200,7 +203,7 @@ def test_the_command_refuses_before_the_folder_is_claimed(project, tmp_path, mon
     assert classifier.main(["run_classifier.py", *project.flags(tmp_path / "out", do_train=True)]) == 2
     errors = capsys.readouterr().err.splitlines()
     assert [line for line in errors if line.startswith("error: ")] == errors[-1:]
-    assert "training takes about" in errors[-1]
+    assert "training needs about" in errors[-1]
     assert not (tmp_path / "out").exists()
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf import home
 from bert_tf.checkpoints import default
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
@@ -68,9 +69,11 @@ def test_a_task_without_data_or_sample_says_where_to_put_it(tmp_path):
         find_data(get_task("RTE"), None, environment={}, project=root)
 
 
-def test_the_project_is_the_folder_above_the_package():
-    found = find_data(MRPC, None, environment={})
-    assert found.folder.is_relative_to(Path(__file__).resolve().parents[2] / "data")
+def test_data_is_in_the_home_folder_else_the_sample_is_in_the_package(tmp_path):
+    environment = {"BERT_TF_HOME": str(tmp_path)}
+    assert find_data(MRPC, None, environment=environment).folder == home.SAMPLE / "MRPC"
+    (tmp_path / "data" / "MRPC").mkdir(parents=True)
+    assert find_data(MRPC, None, environment=environment).folder == tmp_path / "data" / "MRPC"
 
 
 @pytest.mark.parametrize("name", ["bert_model.ckpt", "bert_model.ckpt.index", ""])

@@ -112,7 +112,7 @@ def test_ctrl_c_is_a_keyboard_interrupt(monkeypatch):
 
 def test_a_pretrained_model_is_not_a_trained_one(project):
     with pytest.raises(CheckpointError, match="this is a pretrained model"):
-        bert_tf.load(project.init_checkpoint)
+        bert_tf.load(project.init_checkpoint, max_seq_length=24)
 
 
 def test_weights_without_a_record_need_a_task(own, tmp_path):
@@ -120,7 +120,7 @@ def test_weights_without_a_record_need_a_task(own, tmp_path):
     (folder / "run_config.json").unlink()
     with pytest.raises(CheckpointError, match="says what it was trained on; give task="):
         bert_tf.load(folder)
-    with bert_tf.load(folder, task="MRPC") as model:
+    with bert_tf.load(folder, task="MRPC", max_seq_length=24) as model:
         assert model.labels == ("0", "1")
 
 

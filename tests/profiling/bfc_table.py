@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+import tensorflow as tf
 
 from bert_tf.commands import classifier_flags
 from bert_tf.config import BertConfig
@@ -85,7 +86,7 @@ def measure(cell: Cell, count: int = STEPS) -> Found:
     """Trains in this process, which must not have allocated anything yet."""
     os.environ.update(bfc_events.BFC)
     flags = ["run_classifier.py", "--task_name=MRPC", "--do_train", "--max_seq_length=128", *cell.flags]
-    prepared = preparation.prepare(classifier_flags.parse(flags), Machine(None), environment={})
+    prepared = preparation.prepare(classifier_flags.parse(flags), Machine(tf.compat.v1.ConfigProto()), environment={})
     model = BertConfig(**cell.sizes) if cell.sizes else prepared.config
     lengths = memory_preflight._lengths(prepared)
     options = memory_preflight._options(prepared, lengths, hosted=False)

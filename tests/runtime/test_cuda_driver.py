@@ -75,6 +75,16 @@ def test_a_gpu_that_is_hidden_is_no_fault_of_the_driver(answers):
     assert [cause.code for cause in gpu.causes] == ["hidden_by_environment"]
 
 
+@pytest.mark.parametrize("value", ["MIG-1111", "0", "GPU-aaaa"])
+@pytest.mark.usefixtures("machine")
+def test_a_variable_that_shows_a_gpu_does_not_explain_that_there_is_none(answers, value):
+    """Nor does one that names a part of a GPU: which belong to which is not told."""
+    answers(100)
+    (gpu,) = report({"CUDA_VISIBLE_DEVICES": value}).inventory.unusable_gpus
+    assert [cause.code for cause in gpu.causes] == ["driver_does_not_start"]
+    assert "CUDA_VISIBLE_DEVICES" in gpu.causes[0].remedy
+
+
 def test_where_there_is_no_driver_nothing_is_asked(machine):
     machine.loads()
     assert cuda_driver.status() is None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import tensorflow as tf
 
 from bert_tf.commands import failure
-from bert_tf.errors import DeviceError, TrainingError
+from bert_tf.errors import DeviceError, LostPeerError, TrainingError
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.runtime import gpu_failures, nvidia
+from bert_tf.runtime import distribution, gpu_failures, nvidia
+from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.nvidia import Process
+from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
 MEMORY, DRIVER, CRASH = (
@@ -46,6 +50,8 @@ SAID = {
     "GPU sync failed: uncorrectable ECC error encountered": CRASH,
     "Failed to load in-memory CUBIN: CUDA_ERROR_NO_BINARY_FOR_GPU: no kernel image is available for execution": CODE,
     "the provided PTX was compiled with an unsupported toolchain.": CODE,
+    "Error invoking NCCL: invalid usage. Set NCCL_DEBUG=WARN for detail.": PEERS,
+    "Error invoking NCCL: internal error. Set NCCL_DEBUG=WARN for detail.": PEERS,
     "NCCL: nccl.cc:12: NCCL operation ncclGroupEnd() failed: unhandled system error": PEERS,
 }
 
@@ -104,6 +110,22 @@ def test_of_many_processes_those_with_most_memory_are_named(monkeypatch):
 def test_in_training_it_is_no_damaged_checkpoint(kind):
     with pytest.raises(DeviceError, match="CUDNN_STATUS_ALLOC_FAILED: no memory of the GPU is left"), readable_errors("out"):
         raise kind(None, None, "CUDNN_STATUS_ALLOC_FAILED")
+
+
+@pytest.mark.parametrize(("flag", "cluster"), [("cross_device_ops", None), ("all_reduce_alg", Cluster((), 0))])
+def test_what_goes_without_nccl_does_so_with_any_number_of_gpus(flag, cluster):
+    said = gpu_failures.explain("NCCL operation ncclGroupEnd() failed")
+    flags = dict(re.findall(r"--(\w+)=(\w+)", said))
+    devices = [f"/device:GPU:{number}" for number in range(3)]
+    distribution.choose(DeviceSettings(**{flag: flags[flag]}), devices, cluster)  # refuses what does not go
+    assert flags[flag] != "nccl"
+
+
+def test_a_machine_that_nccl_has_lost_is_no_mistake_of_the_user():
+    """Its status has schedulers start the job again."""
+    said = "Error invoking NCCL: remote process exited or there was a network error. Set NCCL_DEBUG=WARN for detail."
+    with pytest.raises(LostPeerError, match="have lost each other"), readable_errors("out"):
+        raise tf.errors.InternalError(None, None, said)
 
 
 def test_out_of_memory_names_who_else_takes_it(monkeypatch):

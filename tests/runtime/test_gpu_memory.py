@@ -93,8 +93,8 @@ def test_where_the_cpu_computes_no_session_is_made(memory, settings):
     assert memory.visible == []
 
 
-def test_this_machine_has_no_gpu():
-    config = tf.compat.v1.ConfigProto()
+def test_a_session_that_lists_no_gpu():
+    config = tf.compat.v1.ConfigProto(device_count={"GPU": 0})  # nor is one seen where there is
     assert gpu_memory.for_tensors(config, ("/device:CPU:0",)) is None
     assert gpu_memory.for_tensors(config, ("/device:GPU:0",)) is None  # a real session, which lists none
 

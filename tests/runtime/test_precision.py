@@ -94,10 +94,17 @@ def test_nothing_is_said_of_float32(cpu, name):
 )
 def test_the_default_is_that_of_tensorflow(gpu, capability, computed, said):
     gpu(capability)
-    assert precision.computed("default") == computed
+    assert precision.computed("default") == precision.computed("tf32") == computed
     assert (said in precision.remark("default")) if said else precision.remark("default") is None
     assert precision.computed("float32") == "float32"
     assert (precision.remark("float32") is None) == (said is None)
+
+
+def test_what_is_recorded_is_what_was_computed(cpu):
+    cpu("old")
+    found = {name: precision.computed(name) for name in precision.PRECISIONS}
+    half = {"bfloat16": "bfloat16", "float16": "float16"}
+    assert found == {"default": "float32", "float32": "float32", "tf32": "float32", **half}
 
 
 @pytest.fixture

@@ -1,0 +1,39 @@
+"""What the log says of the machine of a run."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.runtime import machine
+from bert_tf.runtime.machine import Machine
+from bert_tf.runtime.settings import DeviceSettings
+
+
+@pytest.fixture
+def warned(monkeypatch, caplog):
+    """Describes a machine with a GPU that TensorFlow cannot use; returns whether that is warned of."""
+    monkeypatch.setattr(machine.inventory, "unused_gpu_warning", lambda: "computing on the CPU, although there is a GPU")
+
+    def describe(environment=(), **settings):
+        machine.describe(Machine(tf.compat.v1.ConfigProto()), DeviceSettings(**settings), dict(environment))
+        return "although there is a GPU" in caplog.text
+
+    return describe
+
+
+@pytest.mark.parametrize("settings", [{}, {"num_gpus": 1}, {"strategy": "one_device"}])
+def test_a_gpu_that_is_idle_by_mistake_is_named(warned, settings):
+    assert warned(**settings)
+
+
+@pytest.mark.parametrize(("value", "ignored"), [("1", True), ("yes", True), ("True", False), ("false", False)])
+def test_growth_that_cannot_be_read_is_said_to_have_no_effect(warned, caplog, value, ignored):
+    """TensorFlow says so itself, in a log that is not shown."""
+    warned(environment={"TF_FORCE_GPU_ALLOW_GROWTH": value}, num_gpus=0)
+    assert (f"TF_FORCE_GPU_ALLOW_GROWTH={value} in the environment has no effect" in caplog.text) == ignored
+
+
+@pytest.mark.parametrize("settings", [{"visible_gpus": "None "}, {"num_gpus": 0}, {"device": "/CPU:0"}])
+def test_who_asks_for_the_cpu_is_told_of_no_gpu(warned, settings):
+    assert not warned(**settings)
