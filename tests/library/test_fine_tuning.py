@@ -54,7 +54,7 @@ def test_a_task_of_a_name_does_what_the_command_does(tmp_path, project, settings
 
 def test_rows_in_memory_are_learned(own):
     model, folder = own
-    assert [one.label for one in model.predict(["the rain came", "a pear came"])] == ["weather", "food"]
+    assert [one.label for one in model.predict(["rain came over", "pear came over"])] == ["weather", "food"]
     assert model.evaluate().metrics["accuracy"] == 1.0
     assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == 1.0
 
@@ -62,7 +62,7 @@ def test_rows_in_memory_are_learned(own):
 def test_a_folder_is_loaded_with_what_it_has_learned(own):
     model, folder = own
     with bert_tf.load(folder) as again:
-        rows = ["the rain came", "a pear came"]
+        rows = ["rain came over", "pear came over"]
         assert again.labels == ("food", "weather")
         assert again.predict(rows) == model.predict(rows)
         with pytest.raises(DataError, match="dev: the task has no such rows"):
@@ -119,7 +119,7 @@ def test_weights_without_a_record_need_a_task(own, tmp_path):
     folder = shutil.copytree(own[1], tmp_path / "copy")
     (folder / "run_config.json").unlink()
     with pytest.raises(CheckpointError, match="says what it was trained on; give task="):
-        bert_tf.load(folder)
+        bert_tf.load(folder, max_seq_length=24)
     with bert_tf.load(folder, task="MRPC", max_seq_length=24) as model:
         assert model.labels == ("0", "1")
 
