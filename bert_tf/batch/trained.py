@@ -32,29 +32,41 @@ _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Trained weights, and all that is needed to use them.
+    """Weights, and all that is needed to use them.
 
     Attributes:
       prefix: the checkpoint.
+      folder: of the run that it is of, else the one that holds it.
       config: of the encoder.
       vocabulary: of the tokenizer.
       lower_case: whether it lower-cases.
       max_seq_length: longest input in word pieces.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
-      head: of the model.
       record: see `run_folder.trained`; empty where that is unknown.
-      digest: of the checkpoint's index, which holds the checksums of all entries.
     """
 
     prefix: str
+    folder: Path
     config: BertConfig
     vocabulary: Vocabulary
     lower_case: bool
     max_seq_length: int
     long_text: str
-    head: HeadSpec
     record: Mapping[str, Any]
-    digest: str
+
+    @functools.cached_property
+    def head(self) -> HeadSpec:
+        """Of the model: that of its record, else the published classifier with as many labels as it has.
+
+        Raises:
+          CheckpointError: it has none, or cannot be read.
+        """
+        return _head(CheckpointReader(self.prefix), self.config, self.record)
+
+    @functools.cached_property
+    def digest(self) -> str:
+        """Of the checkpoint's index, see `digest`."""
+        return digest(self.prefix) or ""
 
     @property
     def architecture(self) -> tuple[object, ...]:
@@ -83,6 +95,20 @@ class Trained:
         """How much of a text it reads."""
         return Limits(self.max_seq_length, self.long_text)
 
+    def problems(self, *, trains: bool = False) -> list[str]:
+        """Returns one line for each misfit of configuration, vocabulary, and how texts are read.
+
+        Args:
+          trains: whether it is trained further: then texts may not be read against the vocabulary, as they were once.
+
+        Raises:
+          OutputError: the record of the run is damaged.
+        """
+        problems = preflight.check_model(self.config, self.vocabulary, max_seq_length=self.max_seq_length)
+        if trains or self.lower_case != self.record.get("do_lower_case"):
+            problems += preflight.check_casing(self.vocabulary, lower_case=self.lower_case)
+        return problems + run_folder.misfits_of_parts(self.folder, self.config, self.vocabulary)
+
     def refuse(self, family: Family) -> None:
         """Stops where the model has learned something else than a task.
 
@@ -98,14 +124,38 @@ class Trained:
 
 
 def load(prefix: str, given: Given) -> Trained:
-    """Finds what belongs to a checkpoint: what the job says, else what its folder holds.
+    """Finds what belongs to a trained checkpoint, see `described`, and checks it.
+
+    Args:
+      prefix: the checkpoint.
+      given: what goes before that which its folder says.
 
     Raises:
-      FlagError: the job wants longer inputs than the model can read.
+      FlagError: longer inputs are given than the model can read.
       BertError: a file is missing or damaged, or they do not fit each other.
     """
-    reader = CheckpointReader(prefix)
-    folder = Path(prefix).parent
+    CheckpointReader(prefix)
+    model = described(prefix, given)
+    length = given.max_seq_length
+    if length is not None and length > model.config.max_position_embeddings:
+        raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
+    preflight.refuse(model.problems())
+    _ = model.head
+    return model
+
+
+def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
+    """Finds what belongs to a checkpoint: what is given, else what its folder holds; the checkpoint itself is not read.
+
+    Args:
+      prefix: the checkpoint.
+      given: what goes before that which the folder says.
+      folder: of its run; None for that which holds it.
+
+    Raises:
+      BertError: a file is missing or damaged.
+    """
+    folder = folder or Path(prefix).parent
     trained = run_folder.trained(folder)
     recorded = _recorded(folder / run_folder.RECORD, trained)
     config = BertConfig.from_json_file(_file(given.bert_config_file, folder / "bert_config.json", "--bert_config_file"))
@@ -113,23 +163,10 @@ def load(prefix: str, given: Given) -> Trained:
     lower_case = _first(given.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
     length = _first(given.max_seq_length, recorded.max_seq_length, _LENGTH)
     long_text = _first(given.long_text, recorded.long_text, "truncate")
-    if given.max_seq_length is not None and length > config.max_position_embeddings:
-        raise FlagError(f"--max_seq_length={length}: {prefix} knows {config.max_position_embeddings} positions; lower it")
-    problems = preflight.check_model(config, vocabulary, max_seq_length=length)
-    if lower_case != recorded.do_lower_case:
-        problems += preflight.check_casing(vocabulary, lower_case=lower_case)
-    preflight.refuse(problems)
-    preflight.refuse(run_folder.misfits_of_parts(folder, config, vocabulary))
-    head = _head(reader, config, trained)
-    return Trained(prefix, config, vocabulary, lower_case, length, long_text, head, trained, digest(prefix) or "")
+    return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
-    """Returns the head of a checkpoint: that of its record, else the published classifier with as many labels as it has.
-
-    Raises:
-      CheckpointError: it has none.
-    """
     name = PUBLISHED_WEIGHTS
     if "kind" in record:
         head = families.of_record(record).head

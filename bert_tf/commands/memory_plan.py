@@ -15,7 +15,7 @@ from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.jobs.settings import EXACT
+from bert_tf.jobs.settings import EXACT, TrainSettings
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
@@ -191,7 +191,7 @@ def _request(values: absl_flags.FlagValues) -> Request:
         raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
     if not 0.0 <= values["padding"].value < 1.0:  # nan is neither
         raise FlagError(f"--padding={values['padding'].value:g}: is a share of all positions, at least 0 and less than 1")
-    frozen = parts.parse_frozen(values["freeze"].value)
+    frozen = TrainSettings(freeze=values["freeze"].value).frozen
     parts.check_layers(frozen, config.num_hidden_layers)
     pieces = values["gradient_accumulation_steps"].value
     if pieces * values["num_gpus"].value > batch_size:

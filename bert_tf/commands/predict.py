@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.batch.job import PredictJob
@@ -105,6 +105,12 @@ def _run(settings: Settings) -> int:
     begin(settings.verbosity)
     from bert_tf.jobs.predict import Beam, predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(begin, settings.verbosity))
+    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
     predict(settings.job, settings.machine, environment=os.environ, beam=beam)
     return 0
+
+
+def _begin_worker(verbosity: int) -> Mapping[str, str]:
+    """Begins in a process that Beam has started; returns its environment."""
+    begin(verbosity)
+    return os.environ

@@ -30,18 +30,17 @@ def check(job: Job) -> RestorePlan:
     if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
     _ = job.target  # as `best_by`, it refuses what it cannot understand before the folder is claimed
-    problems = list(_of_model(job))
+    problems = job.weights.problems(trains=TRAIN in job.splits)
     if TRAIN in job.splits:
         _ = job.best_by
         loss_settings.check(job.settings.train, job.task)
         problems += _of_training(job)
     try:
-        reader = CheckpointReader(job.checkpoint)
+        reader = CheckpointReader(job.weights.prefix)
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         problems += _of_trained(job)
-    problems += run_folder.misfits_of_parts(job.weights_in, job.config, job.vocabulary)
     placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
     parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
     head_variables = heads.of(job.task.family.head).variables(job.config)
@@ -51,13 +50,6 @@ def check(job: Job) -> RestorePlan:
         problems += preflight.check_head(reader, head_variables)
     preflight.refuse(problems)
     return plan
-
-
-def _of_model(job: Job) -> Iterator[str]:
-    data = job.settings.data
-    yield from preflight.check_model(job.config, job.vocabulary, max_seq_length=data.max_seq_length)
-    if TRAIN in job.splits or data.do_lower_case != run_folder.trained(job.weights_in).get("do_lower_case"):
-        yield from preflight.check_casing(job.vocabulary, lower_case=data.do_lower_case)
 
 
 def _of_training(job: Job) -> Iterator[str]:
@@ -72,6 +64,6 @@ def _of_training(job: Job) -> Iterator[str]:
 
 
 def _of_trained(job: Job) -> Iterator[str]:
-    yield from run_folder.misfits(job.weights_in, job.task.family.record())
+    yield from run_folder.misfits(job.weights.folder, job.task.family.record())
     if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
         yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"

@@ -179,7 +179,7 @@ class _Inference:
         """Returns what the model says of a split, see `Family.predictions`."""
         job, family = self._job, self._job.task.family
         columns = features(job, split)
-        checkpoint = job.trained.checkpoint if job.trained else None
+        checkpoint = None if job.settings.actions.do_train else job.weights.prefix
         batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine)
         outputs, self.step = run.forward(
             self._estimator, family.head, columns, checkpoint, batch_size=batch_size, batching=batching

@@ -29,11 +29,11 @@ class Beam(NamedTuple):
 
     Attributes:
       arguments: of Beam.
-      begin: what a process that Beam has started does first; is pickled.
+      begin: what a process that Beam has started does first; returns its environment. Is pickled.
     """
 
     arguments: Sequence[str]
-    begin: Callable[[], None]
+    begin: Callable[[], Mapping[str, str]]
 
 
 def predict(job: PredictJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None) -> None:
@@ -100,11 +100,11 @@ def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam, reads: Inp
     beam.predict(job.files, reads, functools.partial(_worker, job, machine, by.begin), by.arguments)
 
 
-def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], None]) -> Predictor:
+def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
     """Returns the predictor of a process that Beam has started."""
-    begin()
+    environment = begin()
     model = _model(job)
-    return _predictor(job, machine, model, _inputs(job, model), os.environ)
+    return _predictor(job, machine, model, _inputs(job, model), environment)
 
 
 def _model(job: PredictJob) -> Trained:

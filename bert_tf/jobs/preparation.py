@@ -10,8 +10,10 @@ from typing import Any
 
 from absl import logging
 
+from bert_tf.batch.job import Given
+from bert_tf.batch.trained import Trained, described
 from bert_tf.config import BertConfig
-from bert_tf.estimator import run_folder
+from bert_tf.estimator import best, run_folder
 from bert_tf.estimator.time_to_target import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.inputs.pipeline import Schedule
@@ -19,7 +21,6 @@ from bert_tf.jobs import goals, recipes, trained
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.jobs.settings import TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
-from bert_tf.jobs.trained import Trained
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
@@ -32,6 +33,7 @@ CUSTOM_FILES = ("train_file", "dev_file", "test_file")
 # What an evaluation of one's own data takes from the run.
 CUSTOM_COLUMNS = tuple(f.name for f in dataclasses.fields(CustomSettings) if f.name not in (*CUSTOM_FILES, "labels"))
 
+_OF_TEXTS = {"max_seq_length", "do_lower_case", "long_text"}
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
 
@@ -45,24 +47,35 @@ class Job:
       task: what is learned.
       data: where its files are.
       source: files of the model.
-      config: of the encoder.
-      vocabulary: of the tokenizer.
+      weights: what is trained from, or evaluated.
       splits: of each purpose that is wanted.
       examples: of each split.
       machine: that computes.
-      trained: what is evaluated, where nothing is trained.
     """
 
     settings: FineTuneConfig
     task: Task
     data: DataSource
     source: ModelSource
-    config: BertConfig
-    vocabulary: Vocabulary
+    weights: Trained
     splits: Mapping[str, tuple[str, ...]]
     examples: Mapping[str, Sequence[Example]]
     machine: Machine
-    trained: Trained | None = None
+
+    @property
+    def config(self) -> BertConfig:
+        """Of the encoder."""
+        return self.weights.config
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """Of the tokenizer."""
+        return self.weights.vocabulary
+
+    @property
+    def tokenizer(self) -> WordPieceTokenizer:
+        """Cuts the texts of all splits: what it remembers of words is of use to each."""
+        return self.weights.tokenizer
 
     @property
     def output_dir(self) -> Path:
@@ -78,23 +91,11 @@ class Job:
 
     @property
     def run_dir(self) -> Path:
-        """Folder of the run that is trained or evaluated."""
-        return self.trained.of_run if self.trained else self.output_dir
-
-    @property
-    def weights_in(self) -> Path:
-        """Folder of the checkpoint that is trained from, or evaluated."""
-        return self.trained.folder if self.trained else Path(self.source.checkpoint).parent
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint that is trained from, or evaluated."""
-        return self.trained.checkpoint if self.trained else self.source.checkpoint
-
-    @functools.cached_property
-    def tokenizer(self) -> WordPieceTokenizer:
-        """Cuts the texts of all splits: what it remembers of words is of use to each."""
-        return WordPieceTokenizer(self.vocabulary, lower_case=self.settings.data.do_lower_case)
+        """Folder of the run that is trained or evaluated; the best checkpoint has one of its own in it."""
+        if self.settings.actions.do_train:
+            return self.output_dir
+        folder = self.weights.folder
+        return folder.parent if folder.name == best.BEST else folder
 
     @functools.cached_property
     def target(self) -> Target | None:
@@ -148,7 +149,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     found = None if settings.actions.do_train else trained.find(settings, environment)
     record = run_folder.trained(found.folder) if found else {}
     if found:
-        settings = _as_trained(settings, found, record)
+        settings = _as_trained(settings, found.checkpoint, record)
     if task is None:
         task = get_task(settings.data.task_name or "", settings.custom, record.get("labels"))
         data = find_data(task, settings.data.data_dir, environment=environment)
@@ -168,9 +169,13 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         logging.info("recipe for the default checkpoint: %s", values)
     named = "--output_dir" if "output_dir" in settings.given else "default"
     logging.info("output to %s (%s)", settings.output.output_dir, named)
-    config = BertConfig.from_json_file(source.config)
-    vocabulary = Vocabulary.from_file(source.vocabulary)
-    job = Job(settings, task, data, source, config, vocabulary, splits, examples, machine, found)
+    decided = settings.given | chosen.keys() if found else _OF_TEXTS
+    said = {name: getattr(settings.data, name) for name in _OF_TEXTS & decided}
+    given = Given(str(source.config), str(source.vocabulary), **said)
+    weights = described(found.checkpoint if found else source.checkpoint, given, found.folder if found else None)
+    of_texts = (weights.max_seq_length, weights.lower_case, weights.long_text)
+    settings = settings.replaced(dict(zip(("max_seq_length", "do_lower_case", "long_text"), of_texts)))
+    job = Job(settings, task, data, source, weights, splits, examples, machine)
     if job.results_dir != job.output_dir:
         logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
@@ -184,13 +189,12 @@ def _purposes(settings: FineTuneConfig) -> list[str]:
     return [purpose for purpose, do in wanted.items() if do]
 
 
-def _as_trained(settings: FineTuneConfig, model: Trained, record: Mapping[str, Any]) -> FineTuneConfig:
-    """Takes what is left open from the run of a trained model."""
+def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, Any]) -> FineTuneConfig:
+    """Takes what is left open of data and model from the run of a trained model; how it reads texts `described` finds."""
     idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
     if idle:
         logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
-    names = {"max_seq_length", "do_lower_case", "long_text", *CUSTOM_COLUMNS} & record.keys()
-    kept = {name: record[name] for name in names - settings.given}
+    kept = {name: record[name] for name in CUSTOM_COLUMNS if name in record and name not in settings.given}
     if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
-        kept["init_checkpoint"] = model.checkpoint
+        kept["init_checkpoint"] = checkpoint
     return settings.replaced(kept)

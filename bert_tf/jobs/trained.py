@@ -15,8 +15,8 @@ from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
 
 
-class Trained(NamedTuple):
-    """A trained model.
+class Found(NamedTuple):
+    """A trained model, as it is named.
 
     Attributes:
       checkpoint: the name that TensorFlow knows it by.
@@ -26,13 +26,8 @@ class Trained(NamedTuple):
     checkpoint: str
     folder: Path
 
-    @property
-    def of_run(self) -> Path:
-        """The folder of its run: the best checkpoint has one of its own in it."""
-        return self.folder.parent if self.folder.name == best.BEST else self.folder
 
-
-def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
+def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
     """Returns the model of the run in the output folder; where that has none, or it is named, that of --init_checkpoint.
 
     The published script's commands name the pretrained checkpoint in evaluation too: beside a run it changes nothing.
@@ -47,17 +42,17 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Trained:
     """
     output_dir = Path(settings.output.output_dir or "")
     if "init_checkpoint" not in settings.given:
-        return Trained(run.require_checkpoint(output_dir), output_dir)
+        return Found(run.require_checkpoint(output_dir), output_dir)
     named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)
     if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / best.BEST).resolve()}:
         _refuse_without_head(named)
-        return Trained(str(named), named.parent)
+        return Found(str(named), named.parent)
     if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):
         raise FlagError(
             f"--init_checkpoint={settings.model.init_checkpoint}: --output_dir={output_dir} holds another run, {own};"
             " name a new --output_dir for the results of this checkpoint, or leave out --init_checkpoint"
         )
-    return Trained(own, output_dir)
+    return Found(own, output_dir)
 
 
 def _refuse_without_head(prefix: Path) -> None:

@@ -25,8 +25,11 @@ from bert_tf.commands import classifier, classifier_flags, report
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run import Outcome
 from bert_tf.jobs import fine_tune, preparation, settings, sources, training
+from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
 from bert_tf.runtime.machine import Machine, Plan
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.tiny import SIZES, TOKENS, TinyProject, random_weights, write_project
 
 
@@ -633,3 +636,40 @@ def test_a_run_is_saved_by_the_clock_too_where_no_flag_says_how_often(copied, mo
     run(*copied.project.flags(tmp_path / "new", do_train=True, **given))
     assert seen == [every]
     assert ("save_checkpoints_steps" in repeated(tmp_path / "new").given) == bool(given)
+
+
+class Weather:
+    """A task without files, which no registry knows."""
+
+    name, family = "weather", SentenceFamily(("dry", "wet"))
+
+    def splits(self, data_dir, purpose):
+        del data_dir
+        return (purpose,)
+
+    def examples(self, data_dir, split):
+        del data_dir
+        known = split != "test"
+        texts = [("rain", "wet"), ("sun", "dry")] * 8
+        return [SentenceExample(f"{split}-{n}", text, None, label if known else None) for n, (text, label) in enumerate(texts)]
+
+    def published_name(self, split):
+        return split
+
+    def submission(self, split):
+        del split
+
+
+def test_a_task_given_as_a_value_is_learned_and_the_figures_come_back(trained, tmp_path):
+    model = trained.project.vocab_file.parent / "bert_model.ckpt"
+    actions = {"do_train": True, "do_eval": True, "do_predict": True}
+    values = {"init_checkpoint": model, "output_dir": tmp_path / "out", "num_train_steps": 2, "max_seq_length": 24, **actions}
+    done = fine_tune.fine_tune(configured(Weather(), train_batch_size=8, **values), environment={}, task=Weather())
+    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    assert (done.step, done.stopped_by, done.evaluations["dev"].examples) == (2, None, 16)
+    assert (done.metrics["accuracy"], done.metrics["loss"]) == (results["eval_accuracy"], results["eval_loss"])
+    assert done.predictions == {"test": tmp_path / "out" / "predictions.tsv"}
+    again = fine_tune.fine_tune(
+        configured(Weather(), output_dir=tmp_path / "out", do_eval=True), environment={}, task=Weather()
+    )
+    assert (again.step, again.metrics) == (done.step, done.metrics)
