@@ -8,8 +8,10 @@ import os
 import struct
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import safetensors
 from absl import logging
 from tqdm import tqdm
@@ -36,7 +38,7 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / WEIGHTS_NAME).is_file()
 
 
-def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, np.ndarray]:
+def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
 
     Returns:
@@ -48,7 +50,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     path = Path(path)
     _check_header(path)
     shapes = encoder_shapes(config)
-    weights: dict[str, np.ndarray] = {}
+    weights: dict[str, npt.NDArray[Any]] = {}
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:

@@ -73,6 +73,8 @@ def make_model_fn(model: Model) -> ModelFn:
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
+        if model.optimization is None:
+            raise ValueError("a model without `optimization` cannot be trained")
         update = Update(_of_read(model.optimization, head), defers=not head.reads_word_table)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
@@ -100,8 +102,8 @@ def _describe(model: Model, head: Head, features: Features) -> None:
 def _outputs(
     model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather
 ) -> dict[str, tf.Tensor]:
-    inputs = (features[field.name] for field in INPUTS)
-    encoded = bert(*inputs, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
+    input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
+    encoded = bert(input_ids, input_mask, segment_ids, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
     return head.compute(encoded, features, model.config, execution)
 
 

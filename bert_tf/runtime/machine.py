@@ -155,5 +155,5 @@ def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunctio
     existing = [device.name for device in tf.config.list_logical_devices()]
     if settings.device:
         return (placement.require_device(settings.device, existing),), placement.whole(settings.device, existing)
-    rules = placement.parse(settings.place)
+    rules = placement.parse(settings.place or "")
     return tuple(dict.fromkeys(rule.device for rule in rules)), placement.device_function(rules, existing)
