@@ -12,8 +12,8 @@ from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Batching, train_input_fn
-from bert_tf.modeling import heads
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import sentence as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from tests.estimator import wide
 from tests.tiny import random_weights

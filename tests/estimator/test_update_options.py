@@ -22,7 +22,7 @@ from bert_tf.optimization.parts import LayerDecay, part_of
 from bert_tf.runtime.devices import session_config
 from tests.estimator import toy, wide
 from tests.graphs import peak_bytes
-from tests.labelled import HEAD_VARIABLES, labelled
+from tests.labelled import HEAD_VARIABLES, label_ids, labelled
 from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
@@ -109,7 +109,7 @@ def test_micro_batches_drop_different_elements_and_the_seed_repeats_them():
     end = int(data.lengths[0])
     same = labelled(
         np.tile(data.token_ids[:end], 2),
-        *(np.tile(column[:1], 2) for column in (data.lengths, data.first_lengths, data.label_ids)),
+        *(np.tile(column[:1], 2) for column in (data.lengths, data.first_lengths, label_ids(data))),
     )
 
     def loss(batch: int, count: int) -> float:
