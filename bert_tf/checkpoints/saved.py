@@ -76,8 +76,8 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
     if whole is not None:
         _warn_once(f"{problem}; going on from {Path(whole).name}, the newest complete checkpoint in {folder}")
         return Found(whole)
-    newest = next(iter(found), None)
-    last = named if named in found else newest
+    latest = next(iter(found), None)
+    last = named if named in found else latest
     return Found(last, problem if named is not None or last else None)
 
 

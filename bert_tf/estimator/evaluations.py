@@ -38,12 +38,12 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Returns a line that decides on the best checkpoint and on an early end, so that none may be guessed."""
     try:
-        found = documents.json_value(text.decode())
+        found: Line = documents.json_value(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:

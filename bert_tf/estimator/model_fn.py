@@ -70,11 +70,11 @@ def make_model_fn(model: Model) -> ModelFn:
             _describe(model, head, features)
             loss = tf.reduce_mean(head.losses(outputs, features, LossOptions()))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions=real)
+        if model.optimization is None:
+            raise ValueError("a model without `optimization` cannot be trained")
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
-        if model.optimization is None:
-            raise ValueError("a model without `optimization` cannot be trained")
         update = Update(_of_read(model.optimization, head), defers=not head.reads_word_table)
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:

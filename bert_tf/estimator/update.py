@@ -114,10 +114,9 @@ class Update:
         """
         loss = loss_of(features, 0)
         variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
-        read = self._table.gradient_source if self._table else None
         sources: list[tf.Tensor | tf.Variable] = [*variables]
-        if read is not None:
-            sources.append(read)
+        if self._table and self._table.gradient_source is not None:
+            sources.append(self._table.gradient_source)
 
         def differentiate(loss: tf.Tensor) -> list[tf.Tensor]:
             return [loss, *dense_gradients(loss if self._loss_scale is None else self._loss_scale.scale(loss), sources)]

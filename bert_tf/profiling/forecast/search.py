@@ -11,7 +11,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast import fitting
@@ -208,8 +208,8 @@ def _lengths(asked: Step) -> Iterator[_Level]:
         yield _Level(f"--max_seq_length={tokens}", functools.partial(_cut, tokens=tokens))
 
 
-def _with(step: Step, **changes: object) -> Step:
-    return step._replace(options=dataclasses.replace(step.options, **changes))  # type: ignore[arg-type]
+def _with(step: Step, **changes: Any) -> Step:
+    return step._replace(options=dataclasses.replace(step.options, **changes))
 
 
 def _smaller(step: Step, batch_size: int) -> Step:
