@@ -121,7 +121,7 @@ def parse_yaml(text: str) -> Any:
 
 
 def _yaml_value(text: str) -> Any:
-    import yaml  # type: ignore[import-untyped]  # few commands need it
+    import yaml  # few commands need it
 
     if len(text) > _LARGEST_YAML:
         raise DocumentError(f"more than {_LARGEST_YAML >> 20} MB of YAML; write JSON")

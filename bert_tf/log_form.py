@@ -45,7 +45,7 @@ def set_up(form: str, verbosity: int) -> None:
     root.addHandler(handler)
     absl_logging.set_verbosity(verbosity)
     absl_logging.get_absl_logger().setLevel(logging.NOTSET)  # what counts is the root, as for all loggers
-    root.setLevel(converter.absl_to_standard(verbosity))
+    root.setLevel(converter.absl_to_standard(verbosity))  # type: ignore[no-untyped-call]
 
 
 class _AboveBar(logging.Handler):

@@ -6,8 +6,10 @@ import hashlib
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import safetensors
 from absl import logging
 
@@ -32,7 +34,7 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
     return (Path(path) / WEIGHTS_NAME).is_file()
 
 
-def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, np.ndarray]:
+def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
 
     Returns:
@@ -46,7 +48,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
     except OSError as error:
         raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
     shapes = encoder_shapes(config)
-    weights: dict[str, np.ndarray] = {}
+    weights: dict[str, npt.NDArray[Any]] = {}
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:

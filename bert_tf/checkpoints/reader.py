@@ -9,8 +9,9 @@ import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf import files
@@ -51,7 +52,7 @@ class CheckpointReader:
         numbers = ((name, dtype) for name, dtype in self.dtypes.items() if dtype.is_numpy_compatible and dtype != tf.string)
         return sum(math.prod(self.shapes[name]) * dtype.size for name, dtype in numbers)
 
-    def __getitem__(self, name: str) -> np.ndarray:
+    def __getitem__(self, name: str) -> npt.NDArray[Any]:
         """Returns an entry; its checksum is verified.
 
         Raises:
@@ -65,7 +66,7 @@ class CheckpointReader:
             raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
 
 
-def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, np.ndarray]) -> None:
+def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.NDArray[Any]]) -> None:
     """Writes a checkpoint in format V2.
 
     Args:

@@ -105,4 +105,5 @@ def initialize_from(plan: RestorePlan) -> None:
 
 def _unwrapped(variable: tf.Variable) -> tf.Variable:
     """Central storage wraps its variables; TensorFlow would give the wrapper a new start, which nobody runs."""
-    return variable.get() if hasattr(variable, "get") else variable
+    inner: tf.Variable = variable.get() if hasattr(variable, "get") else variable
+    return inner

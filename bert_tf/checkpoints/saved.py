@@ -11,7 +11,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
 from absl import logging
@@ -19,6 +19,9 @@ from absl import logging
 from bert_tf import atomic, files
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
+
+if TYPE_CHECKING:
+    from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
 
 LIST = "checkpoint"
 
@@ -63,7 +66,7 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
       check: returns what is wrong with a checkpoint, None where nothing is.
     """
     named, found = _named(folder), _by_step(folder)
-    problem = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
+    problem: str | None = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
     if named is not None:
         problem = check(named)
         if problem is None:
@@ -73,7 +76,8 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
     if whole is not None:
         _warn_once(f"{problem}; going on from {Path(whole).name}, the newest complete checkpoint in {folder}")
         return Found(whole)
-    last = named if named in found else next(iter(found), None)
+    latest = next(iter(found), None)
+    last = named if named in found else latest
     return Found(last, problem if named is not None or last else None)
 
 
@@ -132,7 +136,7 @@ def listed(folder: str | os.PathLike[str]) -> list[str]:
     return list(state.all_model_checkpoint_paths) if state else []
 
 
-def _state(folder: str | os.PathLike[str]):
+def _state(folder: str | os.PathLike[str]) -> CheckpointState | None:
     if files.missing(Path(folder) / LIST):
         return None
     try:

@@ -6,8 +6,10 @@ import contextlib
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from absl import logging
 
@@ -106,7 +108,7 @@ def _float_names(reader: CheckpointReader) -> set[str]:
     return {name for name, dtype in reader.dtypes.items() if dtype in _FLOATS}
 
 
-def _as_float32(value: np.ndarray) -> np.ndarray:
+def _as_float32(value: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.float32]:
     with np.errstate(over="ignore"):  # it becomes infinite, which is refused
         return value.astype(np.float32, copy=False)
 

@@ -53,11 +53,11 @@ class EvaluationPlan:
 
     def _reached_at(self, lines: Sequence[evaluations.Line]) -> int | None:
         line = self.target.first(lines) if self.target and self.stop_at_target else None
-        return None if line is None else int(line["step"])
+        return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
         """Returns why a run ended early at a step, see `stopped_at`."""
-        if self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
+        if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"
 
@@ -152,7 +152,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Has the folder of the best checkpoint agree with the evaluations."""
         line, kept = evaluations.best(lines, self._plan.metric), best.checkpoint(self._folder)
-        wanted = self._checkpoint(line["step"]) if line else ""
+        wanted = self._checkpoint(evaluations.step_of(line)) if line else ""
         if kept is not None and Path(kept).name == Path(wanted).name:
             saved.go_on_from(kept)  # a kill may have left the one before it
             return

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import cast
 
 from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
@@ -31,18 +32,18 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     except OSError as error:
         raise OutputError(f"{path}: cannot read: {files.reason(error)}") from error
     lines = [_parsed(path, number, text) for number, text in enumerate(texts, start=1)]
-    return [line for line in lines if line["step"] <= up_to]
+    return [line for line in lines if step_of(line) <= up_to]
 
 
 def _parsed(path: Path, number: int, text: bytes) -> Line:
     """Returns a line that decides on the best checkpoint and on an early end, so that none may be guessed."""
     try:
-        found = documents.json_value(text.decode())
+        found: Line = documents.json_value(text.decode())
         if not isinstance(found["step"], int) or not all(v is None or isinstance(v, (int, float)) for v in found.values()):
             raise TypeError
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}:{number}: not an evaluation; restore the line, or delete it") from error
-    return found  # type: ignore[no-any-return]
+    return found
 
 
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
@@ -61,9 +62,14 @@ def line(step: int, results: Mapping[str, float]) -> Line:
     return {"step": step, **{name: value if math.isfinite(value) else None for name, value in results.items()}}
 
 
+def step_of(line: Line) -> int:
+    """Returns the step of an evaluation."""
+    return cast(int, line["step"])
+
+
 def best(lines: Sequence[Line], metric: str) -> Line | None:
     """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none."""
-    return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS)), default=None)
+    return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS))) if lines else None
 
 
 def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
@@ -82,7 +88,7 @@ def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
         waited = 0 if worth > reached else waited + 1
         reached = max(worth, reached)
         if waited == patience:
-            return int(line["step"])
+            return step_of(line)
     return None
 
 

@@ -6,7 +6,7 @@ import contextlib
 import errno
 import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,7 @@ from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.peers import START_AGAIN
+from bert_tf.tasks.base import Outputs
 
 _PEER_GONE = "remote process exited or there was a network error"  # as NCCL says it, of several machines alone
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
@@ -49,7 +50,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
                 delete_unfinished(place)
 
 
-def refuse_what_is_no_number(outputs: Mapping[str, np.ndarray], checkpoint: str) -> None:
+def refuse_what_is_no_number(outputs: Outputs, checkpoint: str) -> None:
     """Stops where a model computes NaN or infinity.
 
     Args:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 from tqdm import tqdm
 
@@ -95,7 +96,8 @@ class ProgressHook(tf1.train.SessionRunHook):
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Moves the bar, and reports where it is time."""
         del run_context
-        self._bar.update()
+        if self._bar is not None:
+            self._bar.update()
         self.step += 1
         if self.step % self._every == 0 or self.step == self._total:
             self._report(run_values.results)
@@ -110,7 +112,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         times = self._timer.interval() if self._timer else {}
         if self._folder is not None:
             watched = {name: float(value) for name, value in values.items()}
-            self._write({"step": step, **watched, **rates, **times, **self._memory.read()})
+            self._write(self._folder, {"step": step, **watched, **rates, **times, **self._memory.read()})
         text = "step %d of %d: loss = %.4f, lr = %.2g, examples/s = %.1f%s%s"
         skipped = f", skipped steps = {values['skipped_steps']}" if "skipped_steps" in values else ""
         timed = _timed(times)
@@ -123,11 +125,11 @@ class ProgressHook(tf1.train.SessionRunHook):
         tokens, self._last_tokens = self._timer.tokens - self._last_tokens, self._timer.tokens
         return {"tokens_per_second": tokens / seconds}
 
-    def _write(self, line: Mapping[str, float]) -> None:
+    def _write(self, folder: Path, line: Mapping[str, float]) -> None:
         if self._lines is not None:
             self._lines.write(documents.to_json(line) + "\n")  # the norm of a step that loss scaling skips is not a number
             self._lines.flush()
-        write_scalars(self._folder, {name: value for name, value in line.items() if name != "step"}, line["step"])
+        write_scalars(folder, {name: value for name, value in line.items() if name != "step"}, self.step)
 
     def end(self, session: tf1.Session) -> None:
         """Closes bar and file."""
@@ -316,7 +318,7 @@ class CollectHook(tf1.train.SessionRunHook):
           *tensors: names of graph tensors.
         """
         self._names = tensors
-        self.batches: list[Sequence[np.ndarray]] = []
+        self.batches: list[Sequence[npt.NDArray[Any]]] = []
 
     def begin(self) -> None:
         """Finds the tensors."""

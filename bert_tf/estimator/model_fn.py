@@ -70,6 +70,8 @@ def make_model_fn(model: Model) -> ModelFn:
             _describe(model, head, features)
             loss = tf.reduce_mean(head.losses(outputs, features, LossOptions()))
             return tf.estimator.EstimatorSpec(mode, loss=loss, predictions=real)
+        if model.optimization is None:
+            raise ValueError("a model without `optimization` cannot be trained")
         stamps.mark_ready(features[pipeline.READY])
         features = dict(zip(features, stamps.gate(stamps.BATCH, list(features.values()))))
         tf.identity(features[pipeline.GLOBAL_TOKENS], name=TOKENS)
@@ -100,8 +102,8 @@ def _describe(model: Model, head: Head, features: Features) -> None:
 def _outputs(
     model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather
 ) -> dict[str, tf.Tensor]:
-    inputs = (features[field.name] for field in INPUTS)
-    encoded = bert(*inputs, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
+    input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
+    encoded = bert(input_ids, input_mask, segment_ids, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
     return head.compute(encoded, features, model.config, execution)
 
 

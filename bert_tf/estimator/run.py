@@ -35,8 +35,9 @@ from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
-from bert_tf.runtime.machine import DeviceFunction, Machine
+from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.peers import Watch
+from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
@@ -124,7 +125,7 @@ def train(
       OutputError: a checkpoint or an evaluation cannot be written, or the evaluations of the run are damaged.
     """
     folder, schedule = estimator.model_dir, training.schedule
-    writes, watch = machine is None or machine.is_chief, machine and machine.watch
+    writes, watch = machine is None or machine.is_chief, machine.watch if machine else None
     checkpoint = _start(folder, functools.partial(_problem_of, total_steps=schedule.steps))
     start = _step(checkpoint)
     if writes and checkpoint:
@@ -133,7 +134,7 @@ def train(
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
-    with _listeners(folder, training, start, stop, clock) if writes else contextlib.nullcontext() as listeners:
+    with _listeners(folder, training, start, stop, clock) if writes else contextlib.nullcontext([]) as listeners:
         if start >= schedule.steps:
             logging.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
             return Outcome(start)
@@ -210,8 +211,8 @@ def _listeners(
 def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
     """Whether the evaluations up to a step end training; says so."""
     plan = training.evaluation
-    step = plan and plan.stopped_at(folder, up_to=up_to)
-    if step is None:
+    step = plan.stopped_at(folder, up_to=up_to) if plan else None
+    if plan is None or step is None:
         return False
     logging.info("stopped early at step %d of %d: %s", step, training.schedule.steps, plan.reason(folder, step))
     return True

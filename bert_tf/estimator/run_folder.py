@@ -107,7 +107,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     """
     path = Path(output_dir) / RECORD
     try:
-        record = documents.json_value(files.read_text(path))
+        record: dict[str, Any] = documents.json_value(files.read_text(path))
         values = {**record.get(COLUMNS, {}), **record[DETERMINING]}
     except FileNotFoundError:
         return None
@@ -121,7 +121,7 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     for name, is_usable in _KINDS.items():
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
-    return record  # type: ignore[no-any-return]
+    return record
 
 
 def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:

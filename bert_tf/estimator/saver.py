@@ -80,7 +80,9 @@ class RunSaver(tf1.train.Saver):
         self.saving = saving
         self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows))
 
-    def save(self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any) -> str:
+    def save(  # type: ignore[override]  # no run is saved without its step
+        self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any
+    ) -> str:
         """Saves the run, and deletes what older checkpoints needed to go on when all is on the disk."""
         began = time.monotonic()
         prefix = f"{save_path}-{global_step}"

@@ -95,8 +95,8 @@ def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -
     line = target.first(evaluations.read(output_dir, up_to=up_to))
     if line is None:
         return {**asked, "step": None}
-    read = {clock["step"]: clock for clock in _read(Path(output_dir) / CLOCK_FILE, up_to=up_to)}
-    clock = read.get(line["step"], {})
+    read = {int(clock["step"]): clock for clock in _read(Path(output_dir) / CLOCK_FILE, up_to=up_to)}
+    clock = read.get(evaluations.step_of(line), {})
     times = {name: clock.get(name) for name in ("seconds", "training_seconds")}
     return {**asked, "step": line["step"], "value": line[target.metric], **times}
 

@@ -52,9 +52,10 @@ class StepTimingHook(tf1.train.SessionRunHook):
     def begin(self) -> None:
         """Finds the stamps."""
         (tokens, *_) = replicas.local_tensors(TOKENS)  # the same on all
-        self._fetched = {TOKENS: tokens, **stamps.fetched(gradients=self._watches_gradients)}
-        for name in {stamps.GRADIENTS, stamps.SUMS} & self._fetched.keys() if self._waits else ():
-            for moment, scope in zip(self._fetched[name], replicas.local_scopes()):
+        moments = stamps.fetched(gradients=self._watches_gradients)
+        self._fetched = {TOKENS: tokens, **moments}
+        for name in {stamps.GRADIENTS, stamps.SUMS} & moments.keys() if self._waits else ():
+            for moment, scope in zip(moments[name], replicas.local_scopes()):
                 stamps.wait_at_gate(name, moment, scope)
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:

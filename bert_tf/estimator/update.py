@@ -96,7 +96,9 @@ class Update:
     @property
     def lookup(self) -> Lookup:
         """How the encoder reads the table of words."""
-        return self._table.lookup if self._table else tf.gather
+        if self._table is None:
+            return tf.gather
+        return self._table.lookup
 
     def minimize(self, loss_of: LossOf, features: Features) -> tuple[tf.Tensor, tf.Operation]:
         """Builds a loss, and what updates the weights; the step counts up when that is done.
@@ -112,7 +114,9 @@ class Update:
         """
         loss = loss_of(features, 0)
         variables = [v for v in tf1.trainable_variables() if self._is_updated(v)]
-        sources = variables + ([self._table.gradient_source] if self._table else [])
+        sources: list[tf.Tensor | tf.Variable] = [*variables]
+        if self._table and self._table.gradient_source is not None:
+            sources.append(self._table.gradient_source)
 
         def differentiate(loss: tf.Tensor) -> list[tf.Tensor]:
             return [loss, *dense_gradients(loss if self._loss_scale is None else self._loss_scale.scale(loss), sources)]

@@ -14,7 +14,7 @@ import safetensors
 import safetensors.numpy
 
 from bert_tf import atomic, documents
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Array, Features
 from bert_tf.fields import Field
 from bert_tf.tasks.base import Example
 
@@ -104,7 +104,7 @@ def _load(path: Path, key_digest: str, fields: Sequence[Field]) -> Features | No
         return None
 
 
-def _content_digest(columns: Mapping[str, np.ndarray]) -> str:
+def _content_digest(columns: Mapping[str, Array]) -> str:
     digest = hashlib.sha256()
     for name in sorted(columns):
         digest.update(f"{name} {columns[name].dtype} {columns[name].shape}\n".encode())

@@ -11,11 +11,13 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Array, Features, IntArray
 from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose examples are sorted together
@@ -29,6 +31,7 @@ GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
 READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
 InputFn = Callable[..., tf.data.Dataset]
+Rows = npt.NDArray[np.int64]  # numbers of rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,12 +63,12 @@ class Schedule:
         return int(self.rows * self.epochs) - self.steps * self.batch_size
 
 
-def epoch_order(examples: int, *, seed: int, epoch: int) -> np.ndarray:
+def epoch_order(examples: int, *, seed: int, epoch: int) -> Rows:
     """Returns the [examples] numbers of all examples in the order of one epoch."""
     return np.random.default_rng([seed, epoch]).permutation(examples)
 
 
-def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[np.ndarray]:
+def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Rows]:
     """Yields the [batch_size] example numbers of each step from `start_step` on.
 
     Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
@@ -81,7 +84,7 @@ def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iter
         rows = rows[size:]
 
 
-def grouped_rows(schedule: Schedule, lengths: np.ndarray, *, seed: int, start_step: int = 0) -> Iterator[np.ndarray]:
+def grouped_rows(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Rows]:
     """As `training_rows`, but examples of similar length together, so that little padding and computation is left.
 
     Every window of steps has the examples that it would have without grouping, sorted by length and cut into batches; the
@@ -157,7 +160,7 @@ def eval_input_fn(features: Features, batch_size: int | None, *, batching: Batch
     return _input_fn(features, functools.partial(eval_batches, features.lengths, batch_size, batching), batching)
 
 
-def eval_order(lengths: np.ndarray) -> np.ndarray:
+def eval_order(lengths: IntArray) -> Rows:
     """Returns the numbers of all examples in the order of evaluation and prediction: by length, the longest first.
 
     Batches of equal lengths hold no padding, and what is too large for the memory fails at once.
@@ -166,8 +169,8 @@ def eval_order(lengths: np.ndarray) -> np.ndarray:
 
 
 def eval_batches(
-    lengths: np.ndarray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
-) -> Iterator[np.ndarray]:
+    lengths: IntArray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
+) -> Iterator[Rows]:
     """Yields the row numbers of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
@@ -177,20 +180,21 @@ def eval_batches(
         start += size
 
 
-def _input_fn(features: Features, rows: Callable[[int], Iterator[np.ndarray]], batching: Batching) -> InputFn:
+def _input_fn(features: Features, rows: Callable[[int], Iterator[Rows]], batching: Batching) -> InputFn:
     """Pads each batch; what lies in padding reaches no result.
 
     Several replicas deal a batch among themselves like cards, so that sorted examples leave each with as much to compute. One
     that gets none computes an example of another, under the same number.
     """
 
-    def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, np.ndarray]]:
+    def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
         for batch in rows(replicas):
-            whole = {GLOBAL_WEIGHT: np.int32(features.weight(batch)), GLOBAL_TOKENS: np.int32(features.lengths[batch].sum())}
+            weight, real = np.int32(features.weight(batch)), np.int32(features.lengths[batch].sum())
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
-                yield {**padded, ROWS: part.astype(np.int32), **whole, READY: np.float64(time.time())}
+                own_rows, ready = part.astype(np.int32), np.float64(time.time())
+                yield {**padded, ROWS: own_rows, GLOBAL_WEIGHT: weight, GLOBAL_TOKENS: real, READY: ready}
 
     def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         context = input_context or tf.distribute.InputContext()

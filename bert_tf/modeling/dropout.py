@@ -36,7 +36,7 @@ class Dropout:
     run would have dropped.
     """
 
-    def __init__(self, seed: int, step: tf.Tensor, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
+    def __init__(self, seed: int, step: tf.Tensor | tf.Variable, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
         """Begins a stream.
 
         Args:
@@ -54,7 +54,8 @@ class Dropout:
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
         """See `DropElements`."""
-        return x if rate == 0.0 else x * self.mask(tf.shape(x), rate, x.dtype)
+        kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
+        return x if kept is None else x * kept
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
         """See `DropElements`.

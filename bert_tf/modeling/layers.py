@@ -5,6 +5,8 @@ Shapes: N rows (tokens or sequences), D width of the input, E width of the outpu
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
@@ -28,7 +30,7 @@ def gelu_erf(x: tf.Tensor) -> tf.Tensor:
     return tf.nn.gelu(x, approximate=False)
 
 
-_ACTIVATIONS = {
+_ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "gelu_tanh": gelu_tanh,
     "gelu_erf": gelu_erf,
     "relu": tf.nn.relu,
@@ -90,7 +92,7 @@ def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
         return tf.cast(normalize(tf.cast(x, tf.float32), gamma, beta, config.layer_norm_eps), x.dtype)
 
 
-def _layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+def _layer_norm(x: tf.Tensor, gamma: lean.Weights, beta: lean.Weights, epsilon: float) -> tf.Tensor:
     """As `lean.layer_norm`, differentiated op by op."""
     centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)  # [N, D]
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)  # [N, 1]

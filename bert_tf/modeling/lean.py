@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Union
 
 import tensorflow as tf
 
 Gradient = Callable[[tf.Tensor], object]
+Weights = Union[tf.Tensor, tf.Variable]  # a variable is a tensor where a layer is recomputed
 
 _ROOT_HALF = math.sqrt(0.5)
 _DENSITY_AT_0 = 1.0 / math.sqrt(2.0 * math.pi)
@@ -43,11 +45,11 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     return x * (half_tanh + 0.5), gradient
 
 
-def layer_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float) -> tf.Tensor:
+def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
     """Normalizes each row: [N, D], [D] and [D] to [N, D]."""
 
     @tf.custom_gradient
-    def normalize(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+    def normalize(x: tf.Tensor, gamma: Weights, beta: Weights) -> tuple[tf.Tensor, Gradient]:
         centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
         scale = tf.math.rsqrt(tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True) + epsilon)  # [N, 1]
         normal = centered * scale

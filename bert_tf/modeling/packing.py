@@ -9,6 +9,8 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from bert_tf.modeling.lean import Gradient
+
 _HOST = "/device:CPU:0"  # finds rows: it has the mask already, and knows sizes without waiting for a GPU
 
 
@@ -108,7 +110,7 @@ class Packed:
         where, size = self._first_rows, tf.shape(rows)
 
         @tf.custom_gradient
-        def gather(rows: tf.Tensor) -> tf.Tensor:
+        def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
             # By itself the gradient of a gather is a set of slices, which adds up slowly with whole tensors.
             return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
 
@@ -120,7 +122,7 @@ class Packed:
         width = rows.shape[-1] // heads
 
         @tf.custom_gradient
-        def gather(rows: tf.Tensor) -> tf.Tensor:
+        def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [B, H, T, K], zero in padding: no query reads it
                 return tf.reshape(tf.gather(tf.reshape(upstream, [-1, width]), from_padded), [-1, heads * width])
 
@@ -134,7 +136,7 @@ class Packed:
         from_rows, from_padded = self._indices(heads)
 
         @tf.custom_gradient
-        def gather(context: tf.Tensor) -> tf.Tensor:
+        def gather(context: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
             def gradient(upstream: tf.Tensor) -> tf.Tensor:  # [N, D]
                 return tf.gather(tf.reshape(upstream, [-1, width]), from_rows) * tf.cast(self._real, upstream.dtype)
 

@@ -166,8 +166,8 @@ class AdamW:
         return tf.group(updates)
 
     def _plain(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
-        before = (variable.read_value() for variable in trained[:3])
-        updated = plain_update(*before, gradient, rate, self._step, self._config, decay=self._decay(trained))
+        weights, m, v = (variable.read_value() for variable in trained[:3])
+        updated = plain_update(weights, m, v, gradient, rate, self._step, self._config, decay=self._decay(trained))
         return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], updated)])
 
     def _fused(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:

@@ -108,7 +108,7 @@ class DeferredTable:
             tf1.add_to_collection(DEFERRED, variable)
         with tf.device(_HOST):  # has the ids, and tells how many there are without waiting for a GPU
             self._ids, inverse = tf.unique(ids)
-            self._places = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
+            self._places: tf.Tensor = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
         self._rows = self._made_current(self._ids)
         self.gradient_source = self._rows.weights
         return _rows_at(self.gradient_source, inverse)
@@ -192,7 +192,8 @@ class DeferredTable:
         ordinal = np.arange(1, count + 1)  # [S]
         step = since[:, None] + ordinal[None, :].astype(np.float32) - 1.0  # [U, S]
         happened = step < self._step
-        rate, epsilon = self._rate_at(step), config.epsilon
+        rate = self._rate_at(step)
+        epsilon: float | tf.Tensor = config.epsilon
         if config.bias_correction:
             number = step + 1.0
             correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))

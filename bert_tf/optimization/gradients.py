@@ -16,7 +16,7 @@ def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence
     return results
 
 
-def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Variable]) -> list[tf.Tensor]:
+def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Tensor | tf.Variable]) -> list[tf.Tensor]:
     """Returns d loss / d variable for each variable.
 
     Rows of an embedding that occur several times are summed, so that a norm taken of the result is the true one.

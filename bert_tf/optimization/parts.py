@@ -78,7 +78,6 @@ class LayerDecay(NamedTuple):
 
     def of(self, part: Part | None) -> float:
         """Returns what the rate of a part is multiplied by; None is the head."""
-        height = {EMBEDDINGS: 0, POOLER: self.layers + 1, None: self.layers + 1}.get(part)
-        if height is None:
-            height = int(part) + 1
+        heights: dict[Part | None, int] = {EMBEDDINGS: 0, POOLER: self.layers + 1, None: self.layers + 1}
+        height = part + 1 if isinstance(part, int) else heights[part]
         return self.factor ** (self.layers + 1 - height)

@@ -129,5 +129,7 @@ def _mean(timing: Mapping[str, Any], name: str) -> float:
 
 def _spreads(timing: Mapping[str, Any]) -> list[tuple[str, list[float]]]:
     rows = {"batch_cost": "batch", "reader_cost": "reader", "communication_cost": "communication"}
-    found = ((name, [mapping(timing, key).get(part) for part in ("mean", "p50", "p90", "p99")]) for name, key in rows.items())
-    return [(name, values) for name, values in found if all(map(is_number, values)) and any(values)]
+    parts = ("mean", "p50", "p90", "p99")
+    found = ((name, [mapping(timing, key).get(part) for part in parts]) for name, key in rows.items())
+    numbers = ((name, [value for value in values if is_number(value)]) for name, values in found)
+    return [(name, values) for name, values in numbers if len(values) == len(parts) and any(values)]

@@ -10,7 +10,7 @@ import numpy as np
 
 from bert_tf.report.charts import Spec
 from bert_tf.report.groups import Group
-from bert_tf.report.line_chart import Curve, Style, line_chart
+from bert_tf.report.line_chart import Curve, Floats, Style, line_chart
 from bert_tf.report.run_files import Line, Run, is_number, mapping
 from bert_tf.report.wording import metric, number
 
@@ -133,8 +133,8 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
         return None
     spec = line_chart(found, Style(measure.unit, measure.smooth, measure.from_zero))
     smoothing = "The line is smoothed, faint the values." if len(found) == 1 else "Smoothed."
-    only = found[0]
-    summary = ", ".join(_SAID[what](only.steps, only.values) for what in measure.says) if _is_single(groups) else ""
+    steps, values = np.asarray(found[0].steps), np.asarray(found[0].values)
+    summary = ", ".join(_SAID[what](steps, values) for what in measure.says) if _is_single(groups) else ""
     caption = measure.meaning + _thinned(spec)
     return Chart(measure.title, measure.unit, caption, smoothing if spec["usermeta"]["smooth"] else "", summary, spec)
 
@@ -175,15 +175,15 @@ def steps_an_epoch(run: Run) -> float | None:
     return examples / batch if is_number(examples) and is_number(batch) and examples > 0 and batch > 0 else None
 
 
-def points(lines: Sequence[Line], key: str) -> tuple[np.ndarray, np.ndarray]:
+def points(lines: Sequence[Line], key: str) -> tuple[Floats, Floats]:
     """Returns the steps that have a number, and the number."""
     found = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
     steps, values = zip(*found) if found else ((), ())
     return np.array(steps, np.float64), np.array(values, np.float64)
 
 
-_SAID: Mapping[str, Callable[[np.ndarray, np.ndarray], str]] = {
-    "median": lambda steps, values: f"median {number(np.median(values))}",  # noqa: ARG005  (of a row)
+_SAID: Mapping[str, Callable[[Floats, Floats], str]] = {
+    "median": lambda steps, values: f"median {number(float(np.median(values)))}",  # noqa: ARG005  (of a row)
     "lowest": lambda steps, values: f"lowest {number(values.min())} at step {steps[values.argmin()]:g}",
     "highest": lambda steps, values: f"highest {number(values.max())} at step {steps[values.argmax()]:g}",
     "last": lambda steps, values: f"last {number(values[-1])} at step {steps[-1]:g}",

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf.report.charts import COLOURS, DASHES, NOMINAL, Spec, following, sheet, short, told
+
+Floats = npt.NDArray[np.float64]
 
 SMOOTHED_FROM = 15  # points: fewer have no neighbours to be smoothed with
 
@@ -33,8 +36,8 @@ class Curve:
 
     name: str
     line: int
-    steps: Sequence[float]
-    values: Sequence[float]
+    steps: Sequence[float] | Floats
+    values: Sequence[float] | Floats
     steps_an_epoch: float | None = None
 
 
@@ -82,7 +85,7 @@ def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
     }
 
 
-def thinned(values: Sequence[float], group: int) -> list[float]:
+def thinned(values: Sequence[float] | Floats, group: int) -> list[float]:
     """Returns the means of `group` neighbours each; the last may have fewer."""
     starts = np.arange(0, len(values), group)
     sums = np.add.reduceat(np.asarray(values, np.float64), starts)
@@ -149,7 +152,7 @@ def _shown(way: _Way) -> list[Spec]:
         fit = {"loess": "value", "on": "step", "groupby": ["run", *kept], "bandwidth": _SMOOTHING, "as": ["step", "shown"]}
         own = [fit, *([{"calculate": "max(0, datum.shown)", "as": "shown"}] if way.style.from_zero else ())]
     sums = [{"op": op, "field": "shown", "as": name} for op, name in (("mean", "mean"), ("min", "lowest"), ("max", "highest"))]
-    mean = [
+    mean: list[Spec] = [
         {"aggregate": [*sums, {"op": "count", "as": "runs"}], "groupby": [*kept, "step"]},
         {"calculate": "datum.mean", "as": "shown"},
     ]

@@ -115,11 +115,13 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
     for metric, value in details.items():
         if metric in _NO_METRIC or not is_number(value):
             continue
-        ends = intervals.get(metric)
-        known = isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends))
-        scale = (0.0, 1.0) if value >= 0 and not (known and ends[0] < 0) else (-1.0, 1.0)
-        interval = (ends[0], ends[1]) if known else None
-        yield Score(run.name, task, split, metric, value, interval, examples if is_number(examples) else None, scale)
+        interval = _interval(intervals.get(metric))
+        scale = (0.0, 1.0) if value >= 0 and not (interval and interval[0] < 0) else (-1.0, 1.0)
+        yield Score(run.name, task, split, metric, value, interval, int(examples) if is_number(examples) else None, scale)
+
+
+def _interval(ends: object) -> tuple[float, float] | None:
+    return (ends[0], ends[1]) if isinstance(ends, list) and len(ends) == 2 and all(map(is_number, ends)) else None
 
 
 def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
@@ -141,9 +143,9 @@ def time_to_target(run: Run) -> str | None:
 def confusion(details: Mapping[str, Any]) -> Confusion | None:
     """Returns the confusion matrix of a split; None where it has none."""
     labels, counts = details.get("labels"), details.get("confusion")
-    size = len(labels) if isinstance(labels, list) else 0
-    if not size or not isinstance(counts, list):
+    if not isinstance(labels, list) or not labels or not isinstance(counts, list):
         return None
+    size = len(labels)
     try:
         table = np.array(counts, np.int64)  # [L, L]
     except (ValueError, TypeError, OverflowError):
@@ -166,9 +168,9 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     """Returns precision, recall, F1 and support of each label."""
     rows = details.get("per_class")
     needed = ("precision", "recall", "f1", "support")
-    whole = isinstance(rows, list) and all(
-        isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows
-    )
+    if not isinstance(rows, list):
+        return []
+    whole = all(isinstance(row, dict) and "label" in row and all(is_number(row.get(k)) for k in needed) for row in rows)
     return rows if whole else []
 
 

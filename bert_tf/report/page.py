@@ -8,7 +8,7 @@ import statistics
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import atomic
 from bert_tf.report import (
@@ -27,6 +27,9 @@ from bert_tf.report import (
 )
 from bert_tf.report.groups import Group, Sample
 from bert_tf.report.run_files import Run
+
+if TYPE_CHECKING:
+    import jinja2
 
 _EXAMPLES_SHOWN = 60  # of all runs and splits together
 _LEAST_SHOWN = 3
@@ -88,7 +91,7 @@ def render(runs: Sequence[Run]) -> str:
 
 
 @functools.cache
-def _template() -> Any:
+def _template() -> jinja2.Template:
     import jinja2  # with its imports only where a page is made
 
     environment = jinja2.Environment(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import documents, files
 from bert_tf.errors import OutputError
 from bert_tf.estimator.evaluations import EVALUATIONS_FILE
 from bert_tf.estimator.run_folder import DETERMINING, RECORD, WRONG_EXAMPLES
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s
 
 METRICS = "metrics.jsonl"  # `bert_tf.estimator.hooks` has the name too, and imports TensorFlow
 RESULTS = "eval_results.json"
@@ -208,7 +211,7 @@ def _numbers(path: Path, problems: list[str]) -> list[Line]:
     return [by_step[step] for step in sorted(by_step)]
 
 
-def is_number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
     """Returns whether a value of JSON is a number that a chart can show: no infinity, and nothing near it."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 

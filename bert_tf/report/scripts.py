@@ -29,7 +29,7 @@ def vega() -> str:
     """Returns the script that draws."""
     import vl_convert
 
-    path = _cache_folder() / f"vega-{vl_convert.__version__}.js"
+    path = _cache_folder() / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # not in its stubs
     kept = _read(path)
     if kept is not None:
         return kept

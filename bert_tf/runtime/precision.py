@@ -75,7 +75,8 @@ def computed(name: str) -> str:
 
 
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
-    return tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0))  # type: ignore[no-any-return]
+    capability: tuple[int, int] = tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0))
+    return capability
 
 
 def _has_instructions(*names: str) -> bool:

@@ -96,6 +96,11 @@ def losses_at(spec, *steps):
     return losses
 
 
+def test_training_needs_to_know_how_to_update():
+    with pytest.raises(ValueError, match="a model without `optimization` cannot be trained"):
+        build(TRAIN, optimization=None)
+
+
 def test_the_function_fits_on_a_screen():
     lines, _ = inspect.getsourcelines(make_model_fn(Model(toy.CONFIG, TWO_CLASSES)))
     assert lines[0].strip().startswith("def model_fn(")

@@ -8,9 +8,10 @@ no TensorFlow.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast import fitting
@@ -110,12 +111,13 @@ class _Search:
         off = [name for name in _LAYOUT if not getattr(step.options, name)]
         recomputes = [[], ["recompute"]] if not step.options.recompute else [[]]
         for layout, recompute in itertools.product([[], off] if off else [[]], recomputes):
+            chosen = _with(step, **dict.fromkeys([*layout, *recompute], True))
             options = fitting.fewest_parts(
                 self._config,
                 tokens=step.tokens,
                 batch_size=step.batch_size,
                 memory=self._memory,
-                options=dataclasses.replace(step.options, **dict.fromkeys([*layout, *recompute], True)),
+                options=chosen.options,
             )
             if options is not None:
                 parts = options.micro_batches
@@ -153,14 +155,16 @@ class _Search:
             def milder(place: int, number: int = number, places: list[int] = places) -> list[int]:
                 return [*places[:number], place, *places[number + 1 :]]
 
-            found = fitting.first(0, places[number], lambda place, milder=milder: self._can_fit(kinds, milder(place)))
-            places = milder(found or 0)
+            def fits(place: int, milder: Callable[[int], list[int]] = milder) -> bool:
+                return self._can_fit(kinds, milder(place))
+
+            places = milder(fitting.first(0, places[number], fits) or 0)
         return [kind.levels[place] for kind, place in zip(kinds, places)]
 
     def _can_fit(self, kinds: Sequence[_Change], places: Sequence[int]) -> bool:
         """Whether a step with some changes fits if all else is done: recomputed, and in one part or in as many as there are."""
         step = _apply(self._asked, [kind.levels[place] for kind, place in zip(kinds, places)])
-        options = dataclasses.replace(step.options, recompute=True, **dict.fromkeys(_LAYOUT, True))
+        options = _with(step, recompute=True, **dict.fromkeys(_LAYOUT, True)).options
         most = max(1, step.batch_size // options.replicas)
         tried = (dataclasses.replace(options, micro_batches=parts) for parts in {options.micro_batches, most})
         return any(self._fits(step._replace(options=one)) for one in tried)
@@ -190,7 +194,7 @@ def _precisions(asked: Step) -> Iterator[_Level]:
 def _batches(asked: Step) -> Iterator[_Level]:
     size = asked.batch_size // 2
     while size >= asked.options.replicas:
-        yield _Level(f"--train_batch_size={size}", lambda step, size=size: _smaller(step, size))
+        yield _Level(f"--train_batch_size={size}", functools.partial(_smaller, batch_size=size))
         size //= 2
 
 
@@ -199,16 +203,16 @@ def _frozen(config: BertConfig, asked: Step) -> Iterator[_Level]:
     for count in range(config.num_hidden_layers + 1):
         parts = given | {EMBEDDINGS, *range(count)}
         if parts != given:
-            yield _Level(f"--freeze={fitting.written(parts)}", lambda step, parts=parts: _with(step, frozen=parts))
+            yield _Level(f"--freeze={fitting.written(parts)}", functools.partial(_with, frozen=parts))
 
 
 def _lengths(asked: Step) -> Iterator[_Level]:
     for tokens in range((asked.tokens - 1) // _LENGTHS_APART * _LENGTHS_APART, 0, -_LENGTHS_APART):
-        yield _Level(f"--max_seq_length={tokens}", lambda step, tokens=tokens: _cut(step, tokens))
+        yield _Level(f"--max_seq_length={tokens}", functools.partial(_cut, tokens=tokens))
 
 
-def _with(step: Step, **changes: object) -> Step:
-    return step._replace(options=dataclasses.replace(step.options, **changes))  # type: ignore[arg-type]
+def _with(step: Step, **changes: Any) -> Step:
+    return step._replace(options=dataclasses.replace(step.options, **changes))
 
 
 def _smaller(step: Step, batch_size: int) -> Step:

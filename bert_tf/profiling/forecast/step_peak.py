@@ -226,7 +226,8 @@ class _Step:
                 # The forward pass lets go of a block's tensors as soon as the next has read them.
                 beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
                 # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
-                beside_gelu = (sum if options.lean_gradients else max)((feed_forward.forward, feed_forward.backward))
+                both = (feed_forward.forward, feed_forward.backward)
+                beside_gelu = sum(both) if options.lean_gradients else max(both)
                 again = (
                     (attention.total + feed_forward.total, beside_gelu),
                     (attention.total, attention.backward),

@@ -66,7 +66,8 @@ class LiveMemory:
     def seconds(self) -> npt.NDArray[np.float64]:
         """Returns [E] time of each change since the first."""
         micros = np.array([change.micros for change in self.changes], np.int64)
-        return (micros - micros[:1].sum()) / 1e6
+        seconds: npt.NDArray[np.float64] = (micros - micros[:1].sum()) / 1e6
+        return seconds
 
     def alive_at_peak(self) -> dict[str, int]:
         """Returns the bytes that each operation's memory took at the peak, the most first."""
@@ -125,7 +126,7 @@ def _main_allocator(device: Any) -> str | None:
     for node in device.node_stats:
         for memory in node.memory:
             taken[memory.allocator_name] += memory.total_bytes
-    return max(taken, key=lambda name: taken[name], default=None)
+    return max(taken, key=taken.__getitem__) if taken else None
 
 
 def whole_step(memories: Mapping[str, LiveMemory]) -> LiveMemory:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bert_tf import atomic
 from bert_tf.errors import BertError
@@ -15,6 +16,8 @@ from bert_tf.profiling.memory.peak_report import BEFORE, PARTS, Peak
 from bert_tf.profiling.memory.peak_text import phrase
 from bert_tf.profiling.memory.trace_report import Interval, Report
 from bert_tf.profiling.op_names import PHASES, layer_order
+
+Floats = npt.NDArray[np.float64]
 
 OVER_TIME = "memory_over_time.png"
 BY_LAYER = "memory_by_layer.png"
@@ -93,7 +96,7 @@ def _draw_over_time(figure: Any, report: Report, title: str) -> None:
     colors = [_COLORS[PHASES.index(phase)] for phase in phases]
     length = (report.duration_us + 1) / 1000 / len(starts)
     each, in_all = figure.subplots(2, 1, sharex=True)
-    scale, unit = _unit(max(sum(sums.values())))
+    scale, unit = _unit(max(sum(sums.values(), np.zeros(len(starts)))))
     bottom = np.zeros(len(starts))
     for phase, color in zip(phases, colors):
         values = sums[phase] / scale
@@ -139,7 +142,7 @@ def _draw_live(axes: Any, peak: Peak, title: str) -> None:
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _columns(timeline: Sequence[Interval]) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+def _columns(timeline: Sequence[Interval]) -> tuple[Floats, dict[str, Floats]]:
     starts = np.array([interval.start_us / 1000 for interval in timeline])
     return starts, {phase: np.array([row.requested_bytes[phase] for row in timeline], float) for phase in PHASES}
 

@@ -18,7 +18,7 @@ Sides = tuple[int, int]
 class Alone(NamedTuple):
     """Outputs that only one of the traces has."""
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of a tuple, which nobody calls
     requested_bytes: int
     largest: tuple[tuple[str, int], ...]  # name, requested bytes
 

@@ -158,7 +158,7 @@ def _calls_of_device(device: Any) -> Iterator[Call]:
 
 
 def _end(node: Any) -> int:
-    return node.all_start_nanos + node.op_end_rel_nanos
+    return int(node.all_start_nanos + node.op_end_rel_nanos)
 
 
 def _type_and_inputs(name: str, label: str) -> tuple[str, list[str]]:

@@ -12,6 +12,7 @@ import dataclasses
 from array import array
 
 import numpy as np
+import numpy.typing as npt
 
 WARM_UP_STEPS = 5  # tracing, the first allocations, the tuning of kernels
 
@@ -47,7 +48,7 @@ class Spread:
     p99: float
 
     @classmethod
-    def of(cls, values: np.ndarray) -> Spread:
+    def of(cls, values: npt.NDArray[np.float64]) -> Spread:
         """Returns the spread of [S] values; of none, zeros."""
         if not len(values):
             return cls(0.0, 0.0, 0.0, 0.0)
@@ -147,11 +148,11 @@ class StepTimer:
             **spreads,
         )
 
-    def _values(self, name: str, start: int = 0) -> np.ndarray:
+    def _values(self, name: str, start: int = 0) -> npt.NDArray[np.float64]:
         return np.array(self._kept[name][start:])
 
 
-def covered(starts: np.ndarray, ends: np.ndarray) -> float:
+def covered(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> float:
     """Returns how much of the time line some intervals cover, what lies in several of them once.
 
     Args:

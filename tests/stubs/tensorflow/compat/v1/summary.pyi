@@ -1,0 +1,9 @@
+from tensorflow.compat.v1 import Summary
+
+class FileWriter:
+    def add_summary(self, summary: Summary, global_step: int) -> None: ...
+    def flush(self) -> None: ...
+
+class FileWriterCache:
+    @staticmethod
+    def get(logdir: str) -> FileWriter: ...

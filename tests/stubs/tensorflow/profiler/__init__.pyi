@@ -1,0 +1,1 @@
+from tensorflow.profiler import experimental as experimental

@@ -1,0 +1,3 @@
+from tensorflow.data import Dataset
+
+def _create_device_dataset(*arguments: object) -> Dataset: ...

@@ -1,0 +1,3 @@
+from typing import Any
+
+def get_build_info() -> dict[str, Any]: ...
