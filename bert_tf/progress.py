@@ -10,7 +10,7 @@ from tqdm.auto import tqdm
 
 
 def bar(
-    iterable: Iterable[Any] = (),
+    iterable: Iterable[Any] | None = None,
     *,
     desc: str | None = None,
     total: float | None = None,

@@ -17,3 +17,7 @@ def test_a_bar_shows_itself_where_somebody_looks(monkeypatch, terminal, notebook
         monkeypatch.setitem(sys.modules, "ipykernel", SimpleNamespace())
     with progress.bar(total=3) as bar:
         assert bar.disable is not shown
+
+
+def test_how_many_there_are_may_be_unknown():
+    assert progress.bar().total is None
