@@ -90,6 +90,8 @@ def violations(path: Path, tree: ast.AST) -> Iterator[str]:
                 yield f"{where}: {own} touches {text}"
             if text in ("json.dumps", "json.dump") and own != "documents":
                 yield f"{where}: {own} writes JSON, which `documents` keeps free of NaN"
+            if own == "jobs" and text in ("os.environ", "sys.argv", "sys.exit", "sys.stdout", "sys.stderr"):
+                yield f"{where}: {own} touches {text}, which a job is given or leaves to a command"
             if text == "tf.estimator" and own != "estimator":
                 yield f"{where}: {own} uses {text}"
 
@@ -113,6 +115,8 @@ def test_every_room_has_a_rank():
         ("inputs/x.py", "from absl import flags", "inputs reads flags"),
         ("features/x.py", "from bert_tf.tasks import base", "features imports tasks"),
         ("batch/x.py", "json.dumps({})", "batch writes JSON"),
+        ("jobs/x.py", "os.environ", "jobs touches os.environ"),
+        ("jobs/x.py", "from bert_tf.commands import flags", "jobs imports commands"),
         ("commands/x.py", "from benchmarks import plot", "commands imports the benchmark"),
     ],
 )

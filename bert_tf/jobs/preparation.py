@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from bert_tf.jobs import goals, recipes, trained
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.jobs.settings import TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
+from bert_tf.jobs.trained import Found
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
@@ -33,7 +34,7 @@ CUSTOM_FILES = ("train_file", "dev_file", "test_file")
 # What an evaluation of one's own data takes from the run.
 CUSTOM_COLUMNS = tuple(f.name for f in dataclasses.fields(CustomSettings) if f.name not in (*CUSTOM_FILES, "labels"))
 
-_OF_TEXTS = {"max_seq_length", "do_lower_case", "long_text"}
+_OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
 
@@ -150,16 +151,41 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     record = run_folder.trained(found.folder) if found else {}
     if found:
         settings = _as_trained(settings, found.checkpoint, record)
-    if task is None:
-        task = get_task(settings.data.task_name or "", settings.custom, record.get("labels"))
-        data = find_data(task, settings.data.data_dir, environment=environment)
-    else:
-        folder = settings.data.data_dir
-        data = DataSource(Path(folder or ""), "the task", has_folder=folder is not None)
+    task, data = _task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
     examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
     source = find_model(settings.model, environment=environment)
     settings, chosen = recipes.apply(settings, default_checkpoint=source.is_default, sample_data=data.is_sample)
+    _log_origins(settings, task, data, source, chosen)
+    weights = _weights(settings, source, found, chosen)
+    read = (weights.max_seq_length, weights.lower_case, weights.long_text)
+    job = Job(settings.replaced(dict(zip(_OF_TEXTS, read))), task, data, source, weights, splits, examples, machine)
+    if job.results_dir != job.output_dir:
+        logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
+    return job
+
+
+def _task(
+    settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
+) -> tuple[Task, DataSource]:
+    if given is None:
+        task = get_task(settings.data.task_name or "", settings.custom, record.get("labels"))
+        return task, find_data(task, settings.data.data_dir, environment=environment)
+    folder = settings.data.data_dir
+    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None)
+
+
+def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None, chosen: Collection[str]) -> Trained:
+    """Returns the weights; where nothing is trained, texts are read as in their training unless something else is said."""
+    said = settings.given | set(chosen) if found else set(_OF_TEXTS)
+    of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
+    given = Given(str(source.config), str(source.vocabulary), **of_texts)
+    return described(found.checkpoint, given, found.folder) if found else described(source.checkpoint, given)
+
+
+def _log_origins(
+    settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
+) -> None:
     logging.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         logging.warning("this is the %s", SAMPLE_NOTE)
@@ -169,16 +195,6 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         logging.info("recipe for the default checkpoint: %s", values)
     named = "--output_dir" if "output_dir" in settings.given else "default"
     logging.info("output to %s (%s)", settings.output.output_dir, named)
-    decided = settings.given | chosen.keys() if found else _OF_TEXTS
-    said = {name: getattr(settings.data, name) for name in _OF_TEXTS & decided}
-    given = Given(str(source.config), str(source.vocabulary), **said)
-    weights = described(found.checkpoint if found else source.checkpoint, given, found.folder if found else None)
-    of_texts = (weights.max_seq_length, weights.lower_case, weights.long_text)
-    settings = settings.replaced(dict(zip(("max_seq_length", "do_lower_case", "long_text"), of_texts)))
-    job = Job(settings, task, data, source, weights, splits, examples, machine)
-    if job.results_dir != job.output_dir:
-        logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
-    return job
 
 
 def _purposes(settings: FineTuneConfig) -> list[str]:
