@@ -17,7 +17,8 @@ from bert_tf.estimator import run, run_folder, time_to_target
 from bert_tf.jobs import memory_preflight, report, results, speed, submission, training
 from bert_tf.jobs.checks import check
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
-from bert_tf.jobs.preparation import Job, prepare
+from bert_tf.jobs.job import Job
+from bert_tf.jobs.preparation import prepare
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.jobs.split_features import features
 from bert_tf.profiling.timing import timing_file
@@ -73,14 +74,14 @@ def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: T
       BertError: something that the user can fix.
     """
     with WALL.span(DEVICES):
-        config = dataclasses.replace(config, speed=speed.continued(config.speed, config.output.output_dir or ""))
+        config = dataclasses.replace(config, speed=speed.continued(config.speed, config.output.folder))
         speed.set_up(config.speed)
         machine = set_up(config.devices, environment=environment, xla=config.speed.xla)
         describe_machine(machine, config.devices, environment)
         speed.warn(config.speed)
         if config.actions.do_train:
             config = _deferring(config, machine)
-    with run_folder.writing(config.output.output_dir or "") if machine.is_chief else contextlib.nullcontext():
+    with run_folder.writing(config.output.folder) if machine.is_chief else contextlib.nullcontext():
         done = _run(prepare(config, machine, environment=environment, task=task))
         _end(done.job)
     return done
