@@ -33,6 +33,7 @@ class ComputeOptions:
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
       on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
         before the second of any; a thread of the CPU updates one variable after the other.
+      head: shapes of the head's variables; none for a classifier of two labels.
       growth: the memory of a GPU is taken as it is needed, in pieces, not all at once.
     """
 
@@ -52,6 +53,7 @@ class ComputeOptions:
     evaluates: bool = False
     on_gpu: bool = True
     growth: bool = False
+    head: tuple[tuple[int, ...], ...] = ()
 
     @property
     def defers(self) -> bool:
@@ -63,6 +65,11 @@ class ComputeOptions:
     def whole_table(self) -> bool:
         """Whether each step has a gradient of the whole table of words."""
         return not (self.defers or self.host_embeddings or EMBEDDINGS in self.frozen)
+
+
+def classifier(labels: int, hidden_size: int) -> tuple[tuple[int, ...], ...]:
+    """Returns the shapes of the published classifier's variables."""
+    return (labels, hidden_size), (labels,)
 
 
 # The published script (google-research/bert) on one GPU, which has none of these options.

@@ -11,16 +11,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast import gaps
 from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
-from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part
+from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part, classifier
 
 _ROW_HISTORY = 198  # missed steps that the update of a word is made up from, see `optimization.deferred`
-_LABELS = 2
 _FULLEST = 3.0  # standard deviations that one of many batches lies above the mean
 
 
@@ -118,7 +117,7 @@ class _Variables:
         return self.kernels + self.vectors
 
 
-def _variables(config: BertConfig) -> dict[Part | None, _Variables]:
+def _variables(config: BertConfig, head: Sequence[tuple[int, ...]]) -> dict[Part | None, _Variables]:
     d, i = config.hidden_size, config.intermediate_size
     tables = (config.type_vocab_size + config.max_position_embeddings) * d
     layer = _Variables(4 * d * d + 2 * d * i, 9 * d + i, max(d, i) * d)
@@ -126,8 +125,13 @@ def _variables(config: BertConfig) -> dict[Part | None, _Variables]:
         EMBEDDINGS: _Variables(tables, 2 * d, config.max_position_embeddings * d),  # the table of words stands apart
         **{number: layer for number in range(config.num_hidden_layers)},
         POOLER: _Variables(d * d, d, d * d),
-        None: _Variables(_LABELS * d, _LABELS, _LABELS * d),
+        None: _of_head(head),
     }
+
+
+def _of_head(shapes: Sequence[tuple[int, ...]]) -> _Variables:
+    kernels = [math.prod(shape) for shape in shapes if len(shape) > 1]
+    return _Variables(sum(kernels), sum(shape[0] for shape in shapes if len(shape) == 1), max(kernels, default=0))
 
 
 class _Step:
@@ -144,7 +148,7 @@ class _Step:
         # As if words were drawn evenly from all: text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
-        held = _variables(config)
+        held = _variables(config, options.head or classifier(2, config.hidden_size))
         self._held = {part: numbers for part, numbers in held.items() if not (options.host_embeddings and part == EMBEDDINGS)}
         self._has_words = not options.host_embeddings
         self._trained = {part: numbers for part, numbers in self._held.items() if part not in options.frozen}

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bert_tf.config import BertConfig
-from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
+from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
 from tests.profiling.forecast_table import GRID, WIDER, Cell
@@ -178,3 +178,11 @@ def test_forecasts_words_that_are_made_current():
     model = steps.config(cell.hidden, cell.layers, **sizes)
     assert forecast(model, tokens=cell.tokens, batch_size=cell.batch_size).moment == "words made current"
     check(cell, **sizes)
+
+
+def test_the_head_is_that_of_the_options():
+    """Counted by hand: 5 labels of 768 numbers and a bias each, in the place of 2; weights, and two moments."""
+    more = 3 * (768 + 1)
+    two, five = (forecast(BASE, tokens=128, batch_size=1, options=ComputeOptions(head=classifier(n, 768))) for n in (2, 5))
+    assert forecast(BASE, tokens=128, batch_size=1) == two
+    assert (five.weights - two.weights, five.slots - two.slots) == (4 * more, 8 * more)
