@@ -11,6 +11,7 @@ from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.jobs.settings import ActionSettings
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
+from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import settings_of
 from bert_tf.tasks.base import DEV, Task
 
@@ -40,6 +41,7 @@ def fine_tune(task: str | Task, *, output_dir: str | os.PathLike[str] | None = N
     if own is not None and not _ACTIONS & given.keys():
         given.update(do_train=True, do_eval=_has_dev(own))
     named = {"task_name": task} if own is None else {}
+    WALL.restart()
     done = job.fine_tune(configured(own, **named, **given), environment=os.environ, task=own)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")

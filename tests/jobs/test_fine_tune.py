@@ -73,6 +73,7 @@ def trained(tmp_path_factory) -> Trained:
     folder = tmp_path_factory.mktemp("job") / "a project"
     project = write_project(folder, layers=1)
     tasks = {"do_train": True, "do_eval": True, "do_predict": True}
+    WALL.restart()  # other tests of this process took steps
     with contextlib.redirect_stderr(io.StringIO()) as log:
         assert run(*project.flags(folder / "out", num_train_epochs=1, **tasks)) == 0
     return Trained(project, folder / "out", log.getvalue())

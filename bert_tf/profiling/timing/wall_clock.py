@@ -122,6 +122,10 @@ class WallClock:
         finally:
             self._begin(elapsed=0.0)
 
+    def restart(self) -> None:
+        """Forgets what was before: in a program that does other things too, a run begins with its call."""
+        self._begin(elapsed=0.0)
+
     def elapsed(self) -> float:
         """Returns the seconds since the process started, or since the run before in the same process."""
         return time.perf_counter() - self._began

@@ -93,6 +93,17 @@ def test_the_next_run_of_a_process_has_an_account_of_its_own(clock):
         assert wall.account().seconds == 1
 
 
+def test_a_restart_forgets_what_was_before(clock):
+    wall = WallClock(elapsed=50.0)
+    wall.enter(DATA)
+    clock.passes(7)
+    wall.restart()
+    with wall.run():
+        wall.enter(FEATURES)
+        clock.passes(2)
+        assert (wall.account().parts, wall.elapsed()) == ({START: 0, FEATURES: 2, UNACCOUNTED: 0}, 2)
+
+
 def test_the_line_for_people_leaves_out_what_took_no_time(clock):
     wall = WallClock(elapsed=3)
     with wall.run(), wall.span(EVALUATIONS):
