@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import flags
 
@@ -14,8 +14,6 @@ from bert_tf.errors import FlagError
 from bert_tf.jobs.machine_settings import OF_TRAINING, MachineSettings
 from bert_tf.jobs.settings import LONG_TEXTS, PRECISIONS
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
-
-T = TypeVar("T")
 
 # Keys of a job that are flags too.
 MODEL = (
@@ -48,7 +46,7 @@ def given(parsed: flags.FlagValues, rows: Sequence[Flag]) -> dict[str, Any]:
     return {row.name: parsed[row.name].value for row in rows if parsed[row.name].present}
 
 
-def make_job(kind: type[T], file: str | None, values: Mapping[str, Any]) -> T:
+def make_job(kind: type[jobs.T], file: str | None, values: Mapping[str, Any]) -> jobs.T:
     """Returns a job.
 
     Args:

@@ -61,7 +61,8 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read(environment) is not None:
         raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
-    seeds, results, first = config.train.seed_numbers, [], None
+    seeds, first = config.train.seed_numbers, None
+    results: list[SeedResult] = []
     for number, seed in enumerate(seeds, start=1):
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(config, seed)

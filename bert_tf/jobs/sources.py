@@ -93,7 +93,8 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
       CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
       FlagError: a configuration or vocabulary is named without a checkpoint.
     """
-    from bert_tf.checkpoints import default, huggingface  # they import TensorFlow
+    from bert_tf.checkpoints import default, huggingface  # as the next, they import TensorFlow
+    from bert_tf.checkpoints.reader import CHECKPOINT_NAME
 
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
@@ -102,9 +103,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
         folder = default.ensure((project or home.folder(environment)) / "checkpoints")
-        return _model(
-            folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
-        )
+        return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
     path = Path(named or base or "")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # what else is refused is its own reason

@@ -52,7 +52,7 @@ def continued(speed: SpeedSettings, output_dir: str) -> SpeedSettings:
         return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"
-    return dataclasses.replace(speed, precision=before) if strict else speed
+    return dataclasses.replace(speed, precision="float32") if strict else speed
 
 
 def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> SpeedSettings:

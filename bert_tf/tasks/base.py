@@ -7,7 +7,7 @@ words another. A `Task` knows where the examples of one data set are, and names 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -56,6 +56,18 @@ class Layout(Protocol):
 
     def rows(self, examples: Sequence[Any], predictions: Any) -> str:
         """Returns the lines of some examples, in their order."""
+
+
+class Submission(NamedTuple):
+    """What GLUE's server takes of a split of test.
+
+    Attributes:
+      name: of the file, MNLI-mm.
+      lines: returns its lines, of predictions in the order of the examples.
+    """
+
+    name: str
+    lines: Callable[[Any], Iterable[str]]
 
 
 class Family(Protocol):
@@ -178,5 +190,5 @@ class Task(Protocol):
     def published_name(self, split: str) -> str:
         """Returns what the published script calls a split: test for test_matched of MNLI."""
 
-    def submission(self, split: str) -> str | None:
-        """Returns the name that GLUE's server knows a split of test by, MNLI-mm; None where it takes none."""
+    def submission(self, split: str) -> Submission | None:
+        """Returns how predictions of a split are sent to GLUE's server; None where it takes none."""
