@@ -69,6 +69,10 @@ def settings_of(*groups: type) -> Iterator[Setting]:
 def check(row: Setting, value: object) -> None:
     """Refuses an empty text, a text that is none of the choices, and a number before something of that size is made.
 
+    Args:
+      row: the setting.
+      value: of the setting.
+
     Raises:
       FlagError: it is one of these.
     """
@@ -87,6 +91,10 @@ def left_empty(name: str) -> FlagError:
 
 def checked(row: Setting, value: object) -> Any:
     """Returns a value that a program gives, as the type of its setting: a path becomes a text, 3 becomes 3.0.
+
+    Args:
+      row: the setting.
+      value: of the setting.
 
     Raises:
       FlagError: it has another type, or is out of bounds.

@@ -37,6 +37,10 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
 
+    Args:
+      path: of the file.
+      config: of the model that it holds.
+
     Returns:
       float32 arrays by published name, kernels [in, out].
 

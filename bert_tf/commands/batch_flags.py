@@ -42,7 +42,12 @@ def machine_settings(parsed: flags.FlagValues) -> tuple[MachineSettings, int]:
 
 
 def given(parsed: flags.FlagValues, rows: Sequence[Flag]) -> dict[str, Any]:
-    """Returns the flags that stand on the command line, by name."""
+    """Returns the flags that stand on the command line, by name.
+
+    Args:
+      parsed: the command line.
+      rows: flags to look for.
+    """
     return {row.name: parsed[row.name].value for row in rows if parsed[row.name].present}
 
 

@@ -34,6 +34,10 @@ def help_line(row: Flag) -> str:
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags.
 
+    Args:
+      argv: the arguments.
+      rows: the table.
+
     Raises:
       FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
       HelpAsked: --help is among the flags.
@@ -91,6 +95,10 @@ def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
     """Returns the action that the first word of a command line names.
+
+    Args:
+      argv: the arguments.
+      actions: names that are known.
 
     Raises:
       FlagError: there is none of this name.

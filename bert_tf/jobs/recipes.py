@@ -29,6 +29,11 @@ def apply(
 ) -> tuple[FineTuneConfig, dict[str, float | str]]:
     """Fills in what the command line leaves open.
 
+    Args:
+      settings: of the command line.
+      default_checkpoint: whether it starts from that.
+      sample_data: whether it trains on the bundled sample.
+
     Returns:
       The settings, and the values that came from the recipe.
     """

@@ -133,7 +133,12 @@ def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, envir
 
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
-    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed."""
+    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed.
+
+    Args:
+      published: the run that is reproduced.
+      results: of each seed.
+    """
     found = {}
     for metric, value in (("eval_accuracy", published.accuracy), ("eval_loss", published.loss)):
         values = [result.metrics[metric] for result in results]

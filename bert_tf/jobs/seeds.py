@@ -56,6 +56,11 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
     """Does the job with each seed, and writes seeds.json and seeds.tsv after each; raises as `fine_tune_seeds`.
 
     A seed that is finished is evaluated again, not trained: its folder is that of a run which has no step left.
+
+    Args:
+      config: of the job, with its seeds.
+      environment: of the process.
+      task: in the place of the task of the configuration.
     """
     if not config.actions.do_eval:
         raise FlagError("--seeds compares evaluations: add --do_eval")

@@ -114,12 +114,26 @@ def examples_per_second(folder: Path) -> float:
 
 
 def features_of(task: Task, examples: Sequence[Example], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:
-    """Returns the features of examples, made as for a run."""
+    """Returns the features of examples, made as for a run.
+
+    Args:
+      task: what is learned.
+      examples: of a split.
+      vocabulary: of the tokenizer, which lower-cases.
+      max_seq_length: longest input in word pieces.
+    """
     return task.family.features(examples, WordPieceTokenizer(vocabulary, lower_case=True), Limits(max_seq_length))
 
 
 def shown(examples: Sequence[Example], features: Features, vocabulary: Vocabulary, *, max_seq_length: int) -> dict[str, Shown]:
-    """Returns what the log shows of examples, by guid."""
+    """Returns what the log shows of examples, by guid.
+
+    Args:
+      examples: of a split.
+      features: of these examples, a row for each.
+      vocabulary: of the tokenizer.
+      max_seq_length: to which rows are padded.
+    """
     batch = features.batch(np.arange(len(examples)), max_seq_length)
     found = {}
     for row, example in enumerate(examples):
