@@ -52,7 +52,15 @@ def setting(
     highest: float = LARGEST_SETTING,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`."""
+    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`.
+
+    Args:
+      default: where nothing is given.
+      help: what --help says.
+      lowest: bound of a number.
+      highest: bound of a number.
+      choices: of a text; empty for any.
+    """
     declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
 

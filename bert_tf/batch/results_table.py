@@ -45,7 +45,12 @@ class ResultsTable:
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
     def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
-        """Claims a row among the jobs that write to the folder, see `lock.claiming`."""
+        """Claims a row among the jobs that write to the folder, see `lock.claiming`.
+
+        Args:
+          key: of the row.
+          wait: whether to wait for another job that has it.
+        """
         name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
         return lock.claiming(self._folder / f"row-{name}", wait=wait)
 

@@ -115,6 +115,10 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, see `unchanged`.
 
+    Args:
+      folder: in Hugging Face's layout.
+      checkpoints_dir: folder that keeps what was converted.
+
     Raises:
       As `convert`.
     """

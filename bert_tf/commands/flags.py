@@ -35,7 +35,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags.
 
     Args:
-      argv: the arguments.
+      argv: name of the command, then its arguments.
       rows: the table.
 
     Raises:
@@ -86,7 +86,12 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
-    """Reads a command line of words, such as files, and flags in any order; see `read`."""
+    """Reads a command line of words, such as files, and flags in any order; see `read`.
+
+    Args:
+      argv: name of the command, then its arguments.
+      rows: the table of flags.
+    """
     words = [word for word in argv[1:] if not word.startswith("-")]
     if "" in words:
         raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
@@ -97,7 +102,7 @@ def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
     """Returns the action that the first word of a command line names.
 
     Args:
-      argv: the arguments.
+      argv: name of the command, then its arguments.
       actions: names that are known.
 
     Raises:

@@ -61,7 +61,12 @@ class EvaluationPlan:
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        """Returns why a run ended early at a step, see `stopped_at`."""
+        """Returns why a run ended early at a step, see `stopped_at`.
+
+        Args:
+          output_dir: folder of the run.
+          step: at which it ended.
+        """
         if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"

@@ -41,6 +41,11 @@ class Series:
 def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
     """Does the job of a configuration with each of its seeds, see `fine_tune`; writes the page of all.
 
+    Args:
+      config: of the job, with its seeds.
+      environment: of the process.
+      task: in the place of the task of the configuration.
+
     Raises:
       BertError: something that the user can fix; seeds that are finished are kept.
     """
