@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from absl import flags
 
@@ -14,8 +14,6 @@ from bert_tf.errors import FlagError
 from bert_tf.jobs.machine_settings import OF_TRAINING, MachineSettings
 from bert_tf.jobs.settings import LONG_TEXTS, PRECISIONS
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
-
-T = TypeVar("T")
 
 # Keys of a job that are flags too.
 MODEL = (
@@ -44,11 +42,16 @@ def machine_settings(parsed: flags.FlagValues) -> tuple[MachineSettings, int]:
 
 
 def given(parsed: flags.FlagValues, rows: Sequence[Flag]) -> dict[str, Any]:
-    """Returns the flags that stand on the command line, by name."""
+    """Returns the flags that stand on the command line, by name.
+
+    Args:
+      parsed: the command line.
+      rows: flags to look for.
+    """
     return {row.name: parsed[row.name].value for row in rows if parsed[row.name].present}
 
 
-def make_job(kind: type[T], file: str | None, values: Mapping[str, Any]) -> T:
+def make_job(kind: type[jobs.T], file: str | None, values: Mapping[str, Any]) -> jobs.T:
     """Returns a job.
 
     Args:

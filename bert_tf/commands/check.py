@@ -40,6 +40,10 @@ class Ruler(NamedTuple):
 def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
     """Returns word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words where it was not yet fetched.
 
+    Args:
+      vocab_file: the flag.
+      environment: names a folder of a model.
+
     Raises:
       VocabularyError: the file cannot be read.
     """

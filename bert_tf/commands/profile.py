@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -114,7 +114,7 @@ def _read(folder: Path) -> Record:
 def _text(settings: Settings, tables: Tables) -> Iterator[str]:
     asked = (MODEL, GROUPS, OPS) if settings.table == ALL else (settings.table,)
     top = _TOP if settings.top is None else settings.top
-    write = {
+    write: dict[str, Callable[[], Iterable[str]]] = {
         MODEL: lambda: time_text.describe_model(tables.model),
         GROUPS: lambda: time_text.describe_groups("scope", tables.groups, tables.model.total),
         OPS: lambda: time_text.describe_ops(tables.ops, top),
@@ -126,7 +126,11 @@ def _text(settings: Settings, tables: Tables) -> Iterator[str]:
 
 
 def _tsv(settings: Settings, tables: Tables) -> Iterator[str]:
-    rows = {MODEL: (tables.model,), GROUPS: tables.groups, OPS: tables.ops[: settings.top]}
+    rows: dict[str, Sequence[time_tables.ModelTable | time_tables.GroupRow | time_tables.OpRow]] = {
+        MODEL: (tables.model,),
+        GROUPS: tables.groups,
+        OPS: tables.ops[: settings.top],
+    }
     return time_text.tsv(rows[settings.table])
 
 
