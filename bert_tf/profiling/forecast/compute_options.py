@@ -68,7 +68,12 @@ class ComputeOptions:
 
 
 def classifier(labels: int, hidden_size: int) -> tuple[tuple[int, ...], ...]:
-    """Returns the shapes of the published classifier's variables."""
+    """Returns the shapes of the published classifier's variables.
+
+    Args:
+      labels: how many.
+      hidden_size: of the encoder.
+    """
     return (labels, hidden_size), (labels,)
 
 
