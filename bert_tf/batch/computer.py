@@ -20,7 +20,7 @@ from bert_tf.tasks.base import Outputs
 
 
 @dataclasses.dataclass(frozen=True)
-class Ways:
+class InferenceOptions:
     """How to compute.
 
     Attributes:
@@ -41,9 +41,9 @@ class Ways:
 class Computer:
     """Holds the graph of one architecture, and the weights of one checkpoint; to be closed."""
 
-    def __init__(self, ways: Ways) -> None:
+    def __init__(self, inference: InferenceOptions) -> None:
         """Builds nothing yet."""
-        self._ways = ways
+        self._inference = inference
         self._forward: Forward | None = None
         self._architecture: tuple[object, ...] = ()
         self._trained: Trained | None = None
@@ -74,11 +74,11 @@ class Computer:
           TrainingError: memory is out.
           ValueError: no weights are loaded.
         """
-        trained, ways = self._trained, self._ways
+        trained, inference = self._trained, self._inference
         if self._forward is None or trained is None:
             raise ValueError("no weights are loaded")
-        batching = ways.batching(trained.config, trained.max_seq_length)
-        outputs = self._forward.outputs(features, batch_size=ways.batch_size, batching=batching)
+        batching = inference.batching(trained.config, trained.max_seq_length)
+        outputs = self._forward.outputs(features, batch_size=inference.batch_size, batching=batching)
         refuse_what_is_no_number(outputs, trained.prefix)
         return outputs
 
@@ -86,8 +86,8 @@ class Computer:
         """Returns the graph of an architecture: the one there is, or another in its place."""
         if self._forward is None or self._architecture != trained.architecture:
             self.close()
-            model = Model(trained.config, trained.head, execution=self._ways.execution)
-            self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
+            model = Model(trained.config, trained.head, execution=self._inference.execution)
+            self._forward, self._architecture = Forward(model, self._inference.machine), trained.architecture
         return self._forward
 
     def close(self) -> None:

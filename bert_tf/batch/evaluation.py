@@ -14,7 +14,7 @@ from absl import logging
 
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
-from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.division import divided
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
@@ -73,7 +73,7 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequenc
 
 
 def evaluate(
-    checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, ways: Ways
+    checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, inference: InferenceOptions
 ) -> list[Row]:
     """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
 
@@ -85,7 +85,7 @@ def evaluate(
       datasets: what to measure them by.
       table: gets every row as soon as it is known.
       given: what goes before that which the folders of the checkpoints say.
-      ways: how to compute.
+      inference: how to compute.
 
     Returns:
       The errors; one is not in the table where numbers stay that are still true.
@@ -105,10 +105,10 @@ def evaluate(
             unusable.append((checkpoint, error))
     before = {row.key: row for row in table.rows}
     done = [_put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
-    left = [due for due in _due(usable, datasets, ways) if not _is_there(due, before)]
+    left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]
     features = _Features()
     ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
-    with contextlib.closing(Computer(ways)) as computes, contextlib.closing(ours):
+    with contextlib.closing(Computer(inference)) as computes, contextlib.closing(ours):
         for due in ours:
             found = table.stored(due.key)
             if found is not None and _is_settled(due, found, before):
@@ -136,10 +136,10 @@ class _Due:
         return self.checkpoint.prefix, self.dataset.task.name, self.dataset.split
 
 
-def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], ways: Ways) -> Iterator[_Due]:
+def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], inference: InferenceOptions) -> Iterator[_Due]:
     """Yields the rows; checkpoints of one architecture follow each other."""
     first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
-    decided = {"eval_batch_size": ways.batch_size, "precision": ways.precision}
+    decided = {"eval_batch_size": inference.batch_size, "precision": inference.precision}
     for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
         for dataset in datasets:
             yield _Due(checkpoint, model, dataset, {**model.settings, **decided, "data_sha256": dataset.digest})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.trained import Trained
 from bert_tf.features.columns import Features
@@ -15,19 +15,19 @@ from bert_tf.tasks.base import Family
 class Predictor:
     """A model that is loaded; to be closed."""
 
-    def __init__(self, trained: Trained, family: Family, ways: Ways) -> None:
+    def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
         """Loads the model.
 
         Args:
           trained: the model.
           family: what it has learned.
-          ways: how to compute.
+          inference: how to compute.
 
         Raises:
           CheckpointError: the weights are damaged.
         """
         self._trained, self._family = trained, family
-        self._computer = Computer(ways)
+        self._computer = Computer(inference)
         self._computer.load(trained)
 
     def read(self, examples: Sequence[Any]) -> Features:

@@ -126,8 +126,8 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
         share = rows / counts.rows
         yield f"  {f'{least}-{most}':<12} {rows:>8} {share:>6.1%}  {'#' * round(_BAR * share)}".rstrip()
     yield "truncated at   " + ", ".join(f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS)
-    if counts.doubles:
-        yield f"doubles        {_share(counts.doubles, counts.rows)}"
+    if counts.duplicates:
+        yield f"duplicates     {_share(counts.duplicates, counts.rows)}"
     if compared:
         yield f"in train too   {_share(counts.in_train, counts.rows)}"
 

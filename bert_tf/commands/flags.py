@@ -14,6 +14,9 @@ from bert_tf.errors import FlagError, unknown_name
 from bert_tf.settings import Setting, check, left_empty
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
+# Names of the version before, which are read until the next one.
+_RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
+_EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 
 
@@ -46,7 +49,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     _check_flags_of_absl(argv)
     values = _define(rows)
     try:
-        rest = values(list(argv))[1:]
+        rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         empty = _EMPTY.match(str(error))
         raise left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error

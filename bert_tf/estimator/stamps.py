@@ -1,4 +1,4 @@
-"""Moments of a training step, written down by the graph itself.
+"""Timestamps of a training step, taken by the graph itself.
 
 A stamp is an operation without cost that runs on the host after others. What else follows these may run before it, all of it
 where the session has a single thread: at a gate, what follows waits for the stamp where a hook wants that. That an operation

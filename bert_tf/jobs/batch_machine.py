@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bert_tf.batch.computer import Ways
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.config import BertConfig
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs import speed
@@ -15,7 +15,7 @@ from bert_tf.runtime.machine import describe, set_up
 from bert_tf.runtime.precision import computed
 
 
-def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> Ways:
+def inference(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> InferenceOptions:
     """Sets the machine up, and returns how to compute on it; once a process.
 
     Args:
@@ -36,4 +36,4 @@ def ways(settings: MachineSettings, batch_size: int | None, *, environment: Mapp
     def batching(config: BertConfig, max_seq_length: int) -> Batching:
         return speed.eval_batching(chosen, max_seq_length, config, machine)
 
-    return Ways(machine, speed.execution(chosen), batching, computed(settings.precision), batch_size)
+    return InferenceOptions(machine, speed.execution(chosen), batching, computed(settings.precision), batch_size)

@@ -59,9 +59,9 @@ def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(job.output_dir, order)
         evaluation.leave_out_outdated(table, job.checkpoints, named)
-        ways = batch_machine.ways(machine, job.eval_batch_size, environment=environment)
+        inference = batch_machine.inference(machine, job.eval_batch_size, environment=environment)
         logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
-        failed = evaluation.evaluate(named, datasets, table, job.model, ways)
+        failed = evaluation.evaluate(named, datasets, table, job.model, inference)
         table.write()
     return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
 

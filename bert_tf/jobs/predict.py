@@ -123,8 +123,8 @@ def _inputs(job: PredictJob, model: Trained) -> Inputs:
 def _predictor(
     job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
 ) -> Predictor:
-    ways = batch_machine.ways(machine, job.predict_batch_size, environment=environment)
-    return Predictor(model, reads.family, ways)
+    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
+    return Predictor(model, reads.family, inference)
 
 
 def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:

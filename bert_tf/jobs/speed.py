@@ -35,9 +35,9 @@ def warn(speed: SpeedSettings) -> None:
     remark = precision.remark(speed.precision)
     if remark:
         logging.info("%s", remark)
-    misgiving = precision.misgiving(speed.precision)
-    if misgiving:
-        logging.warning("--precision=%s: %s", speed.precision, misgiving)
+    slow_reason = precision.slow_reason(speed.precision)
+    if slow_reason:
+        logging.warning("--precision=%s: %s", speed.precision, slow_reason)
 
 
 def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
@@ -82,8 +82,8 @@ def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
     """
     return Execution(
         pack_tokens=speed.pack_tokens,
-        skip_unread=speed.skip_unread,
-        lean_gradients=speed.lean_gradients,
+        last_layer_cls_only=speed.last_layer_cls_only,
+        custom_gradients=speed.custom_gradients,
         recompute=recompute,
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )

@@ -28,7 +28,7 @@ from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
-from bert_tf.runtime.precision import PRECISIONS, computed, misgiving
+from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
 
@@ -127,7 +127,7 @@ def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
 
 
 def _optimization(job: Job, steps: int) -> Optimization:
-    train, ways = job.settings.train, job.settings.speed
+    train, computing = job.settings.train, job.settings.speed
     return Optimization(
         learning_rate=train.learning_rate,
         warmup_steps=int(steps * train.warmup_proportion),
@@ -137,9 +137,9 @@ def _optimization(job: Job, steps: int) -> Optimization:
         layer_decay=parts.LayerDecay(train.layer_decay, job.config.num_hidden_layers),
         frozen=train.frozen,
         micro_batches=train.gradient_accumulation_steps,
-        defer_embeddings=ways.defer_embeddings,
-        loss_scaling=PRECISIONS[ways.precision].loss_scaling,
-        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=ways.fused_adam),
+        defer_embeddings=computing.defer_embeddings,
+        loss_scaling=PRECISIONS[computing.precision].loss_scaling,
+        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam),
     )
 
 
@@ -153,16 +153,16 @@ def _parts(batch_size: int, replicas: int) -> str:
 
 def _setting(job: Job) -> diagnosis.Setting:
     """Returns what a diagnosis of the run's speed goes by."""
-    plan, train, ways, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
+    plan, train, computing, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
     return diagnosis.Setting(
         gpu=job.machine.sees_gpu,
         replicas=job.machine.replicas,
         machines=len(plan.cluster.workers) if plan.cluster else 1,
         strategy=plan.strategy,
-        precision=computed(ways.precision),
-        half_precision=next((name for name in ("bfloat16", "float16") if misgiving(name) is None), None),
-        xla=ways.xla,
-        group_by_length=ways.group_by_length,
+        precision=computed(computing.precision),
+        half_precision=next((name for name in ("bfloat16", "float16") if slow_reason(name) is None), None),
+        xla=computing.xla,
+        group_by_length=computing.group_by_length,
         accumulation_steps=train.gradient_accumulation_steps,
         cross_device_ops=devices.cross_device_ops,
         all_reduce_alg=devices.all_reduce_alg,

@@ -49,8 +49,8 @@ def load(
     learned = _task(found, task)
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    ways = batch_machine.ways(machine_settings.configured(**settings), batch_size, environment=os.environ)
-    return Model(found, learned, ways, find_data=_finder(folder))
+    inference = batch_machine.inference(machine_settings.configured(**settings), batch_size, environment=os.environ)
+    return Model(found, learned, inference, find_data=_finder(folder))
 
 
 def _task(model: Trained, given: str | Task | None) -> Task:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import TracebackType
 from typing import Any
 
-from bert_tf.batch.computer import Computer, Ways
+from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.library.result import Result
@@ -31,16 +31,16 @@ class Model:
             model.predict([("He left.", "He went away.")])[0].label
     """
 
-    def __init__(self, trained: Trained, task: Task, ways: Ways, *, find_data: Callable[[Task], str]) -> None:
+    def __init__(self, trained: Trained, task: Task, inference: InferenceOptions, *, find_data: Callable[[Task], str]) -> None:
         """Reads nothing yet; `load` and `fine_tune` make models.
 
         Args:
           trained: weights, and what belongs to them.
           task: what was learned.
-          ways: where and how to compute.
+          inference: where and how to compute.
           find_data: returns the folder of the task's files, when a split is asked for.
         """
-        self._trained, self._task, self._ways, self._find_data = trained, task, ways, find_data
+        self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
         self._turn = threading.Lock()
         self._computer: Computer | None = None
         self._closed = False
@@ -142,7 +142,7 @@ class Model:
         if self._closed:
             raise ClosedError(f"{self!r} was closed; load it again")
         if self._computer is None:
-            self._computer = Computer(self._ways)
+            self._computer = Computer(self._inference)
         with contextlib.ExitStack() as undo:
             undo.callback(self._forget)
             self._computer.load(self._trained)

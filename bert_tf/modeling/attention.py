@@ -9,7 +9,7 @@ from __future__ import annotations
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling import layers, lean
+from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout
 
@@ -46,17 +46,17 @@ def attention(
     Returns:
       [M, D]: [N, D], or [B, D] for the first token of each sequence.
     """
-    asking = layout.first(rows) if first_only else rows  # [M, D]
+    queries = layout.first(rows) if first_only else rows  # [M, D]
     with tf1.variable_scope("attention"):
-        context = _self_attention(asking, rows, bias, layout, config, execution, first_only=first_only)
+        context = _self_attention(queries, rows, bias, layout, config, execution, first_only=first_only)
         with tf1.variable_scope("output"):
             projected = layers.dense(context, config.hidden_size, config, scope="dense")
             projected = execution.dropout(projected, config.hidden_dropout_prob)
-            return layers.layer_norm(projected + asking, config, execution)
+            return layers.layer_norm(projected + queries, config, execution)
 
 
 def _self_attention(
-    asking: tf.Tensor,
+    queries: tf.Tensor,
     rows: tf.Tensor,
     bias: tf.Tensor,
     layout: Layout,
@@ -68,19 +68,19 @@ def _self_attention(
     """Attends within each sequence; owns the variable scope `self`; [M, D] and [N, D] to [M, D], heads side by side."""
     heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
-        query = layers.dense(asking, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
+        query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
         query = tf.reshape(query, [-1, heads, 1, width]) if first_only else layout.split_heads(query, heads)  # [B, H, Q, K]
         key, value = (
             layout.split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), heads) for scope in ("key", "value")
         )  # [B, H, T, K] each
         shape = tf.concat([tf.shape(query)[:3], tf.shape(key)[2:3]], axis=0)
         kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
-        attend = lean.attend if execution.lean_gradients else _attend
+        attend = custom_gradients.attend if execution.custom_gradients else _attend
         context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
         return tf.reshape(context, [-1, config.hidden_size]) if first_only else layout.join_heads(context)
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
-    """As `lean.attend`, differentiated op by op."""
-    weights = lean.softmax(tf.matmul(query, key, transpose_b=True), bias)
+    """As `custom_gradients.attend`, differentiated op by op."""
+    weights = custom_gradients.softmax(tf.matmul(query, key, transpose_b=True), bias)
     return tf.matmul(weights if kept is None else weights * kept, value)

@@ -48,7 +48,7 @@ class Dropout:
           seed: of the run.
           step: scalar int64, the training step.
           replica: number of the replica, so that replicas drop different elements.
-          micro_batch: number of the micro-batch, likewise.
+          micro_batch: number of the micro-batch, so that each drops different elements.
         """
         with tf.device(_HOST):
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)

@@ -56,7 +56,7 @@ def bert(
     # Where all of a sequence is masked, nothing is: each score loses the same, which softmax does not see.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
     layout: Packed | Padded = Packed(input_mask) if execution.pack_tokens else Padded(input_mask)
-    skip = first_only and execution.skip_unread
+    skip = first_only and execution.last_layer_cls_only
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]

@@ -16,16 +16,16 @@ class Execution:
     Attributes:
       dropout: `dropout.Dropout` in training.
       pack_tokens: computes real tokens only; padding exists around attention alone.
-      skip_unread: computes of the last layer only what is read of it.
+      last_layer_cls_only: computes of the last layer only what is read of it.
       dtype: of activations and matrix products; variables, LayerNorm and softmax stay float32. The numbers differ if it
         is not float32.
-      lean_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
+      custom_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
       recompute: keeps of each layer its input alone, and computes the rest again for the gradient.
     """
 
     dropout: DropElements = no_dropout
     pack_tokens: bool = True
-    skip_unread: bool = True
-    lean_gradients: bool = True
+    last_layer_cls_only: bool = True
+    custom_gradients: bool = True
     recompute: bool = False
     dtype: tf.DType = tf.float32

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling import lean
+from bert_tf.modeling import custom_gradients
 from bert_tf.modeling.execution import Execution
 
 tf1 = tf.compat.v1
@@ -37,7 +37,7 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
     "tanh": tf.tanh,
     "linear": tf.identity,
 }
-_LEAN_ACTIVATIONS = {**_ACTIVATIONS, "gelu_tanh": lean.gelu_tanh, "gelu_erf": lean.gelu_erf}
+_CUSTOM_ACTIVATIONS = {**_ACTIVATIONS, "gelu_tanh": custom_gradients.gelu_tanh, "gelu_erf": custom_gradients.gelu_erf}
 
 
 def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
@@ -48,7 +48,7 @@ def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
       config: names the function.
       execution: how the encoder is computed.
     """
-    table = _LEAN_ACTIVATIONS if execution.lean_gradients else _ACTIVATIONS
+    table = _CUSTOM_ACTIVATIONS if execution.custom_gradients else _ACTIVATIONS
     return table[config.hidden_act](x)
 
 
@@ -94,12 +94,12 @@ def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
     with tf1.variable_scope("LayerNorm"):
         beta = tf1.get_variable("beta", [x.shape[-1]], initializer=tf1.zeros_initializer())
         gamma = tf1.get_variable("gamma", [x.shape[-1]], initializer=tf1.ones_initializer())
-        normalize = lean.layer_norm if execution.lean_gradients else _layer_norm
+        normalize = custom_gradients.layer_norm if execution.custom_gradients else _layer_norm
         return tf.cast(normalize(tf.cast(x, tf.float32), gamma, beta, config.layer_norm_eps), x.dtype)
 
 
-def _layer_norm(x: tf.Tensor, gamma: lean.Weights, beta: lean.Weights, epsilon: float) -> tf.Tensor:
-    """As `lean.layer_norm`, differentiated op by op."""
+def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_gradients.Weights, epsilon: float) -> tf.Tensor:
+    """As `custom_gradients.layer_norm`, differentiated op by op."""
     centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)  # [N, D]
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)  # [N, 1]
     return centered * tf.math.rsqrt(variance + epsilon) * gamma + beta

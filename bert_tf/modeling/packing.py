@@ -9,7 +9,7 @@ from typing import Protocol
 
 import tensorflow as tf
 
-from bert_tf.modeling.lean import Gradient
+from bert_tf.modeling.custom_gradients import Gradient
 
 _HOST = "/device:CPU:0"  # finds rows: it has the mask already, and knows sizes without waiting for a GPU
 

@@ -45,7 +45,7 @@ class Costs:
       diagnosis: what held the run up; empty where nothing says so.
       wall: of the wall time of the command that trained, in their order; none where it did not come to its end.
       live: memory of a step over time; None where none was traced.
-      put_out: memory of all outputs of a step; None likewise.
+      put_out: memory of all outputs of a step; None where none was traced.
     """
 
     parts: Sequence[Part]

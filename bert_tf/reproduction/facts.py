@@ -93,14 +93,14 @@ class Published:
       accuracy: on dev, to as many digits as published.
       right: dev examples predicted rightly.
       accuracy_range: what the model's authors publish for this task over several runs.
-      loss: mean over dev, likewise.
+      loss: mean over dev, to as many digits as published.
       examples_per_second: of training, as the log shows it, and the slowest line after the first.
-      steps_per_second: likewise.
+      steps_per_second: the same for steps.
       gpu: its model.
       gpu_total_mb: most memory of a GPU of this model, MiB.
       gpu_limit_mb: memory that TensorFlow took of it, MiB.
       token_lines: of dev examples.
-      label_lines: likewise.
+      label_lines: of the same examples.
       features: shapes by name; None is a size left open.
       variables: by name; the others are not legible.
     """

@@ -30,9 +30,9 @@ class Outcome:
 
     Attributes:
       accuracy: on dev.
-      loss: likewise.
+      loss: mean over dev.
       examples_per_second: of training, the median of what was logged.
-      steps_per_second: likewise.
+      steps_per_second: the same for steps.
       collapsed: why nothing was learned; None where something was.
     """
 

@@ -36,7 +36,7 @@ class Row:
     Attributes:
       what: its name.
       published: number or text.
-      measured: likewise.
+      measured: the same of the run here.
       verdict: EQUAL, WITHIN, OUTSIDE or NOT_COMPARABLE.
       reason: for it, where it needs one.
     """

@@ -19,7 +19,7 @@ class Build:
       version: of TensorFlow.
       is_cuda_build: whether it can compute on NVIDIA's GPUs.
       cuda_version: of the libraries that it loads; None where it loads none.
-      cudnn_version: likewise.
+      cudnn_version: of cuDNN; None where it loads none.
       cuda_compute_capabilities: of GPUs, as sm_50 (compiled for) or compute_80 (with PTX, for newer ones, too).
       folder: of the package.
     """

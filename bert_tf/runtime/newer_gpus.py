@@ -31,12 +31,12 @@ def warn(environment: Mapping[str, str]) -> None:
     installed = build.installed()
     for gpu in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(gpu)
-        said = misgiving(details.get("compute_capability"), installed, environment)
+        said = compile_warning(details.get("compute_capability"), installed, environment)
         if said:
             logging.warning("%s: %s", details.get("device_name", gpu.name), said)
 
 
-def misgiving(capability: Capability | None, installed: Build, environment: Mapping[str, str]) -> str | None:
+def compile_warning(capability: Capability | None, installed: Build, environment: Mapping[str, str]) -> str | None:
     """Returns what speaks against a GPU, in one line; None where TensorFlow has code for it.
 
     Args:

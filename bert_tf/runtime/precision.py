@@ -38,7 +38,7 @@ def use(name: str) -> Precision:
     return precision
 
 
-def misgiving(name: str) -> str | None:
+def slow_reason(name: str) -> str | None:
     """Returns why a format will not be fast here, or None; in one line, for the log."""
     if name in (DEFAULT, "float32"):
         return None

@@ -29,7 +29,7 @@ class Survey:
       numbers: the labels of a regression.
       texts: a hash of the texts of each.
       in_train: ids of the examples whose texts stand in the training split too.
-      doubles: ids of the examples whose texts an earlier one has.
+      duplicates: ids of the examples whose texts an earlier one has.
       contradictions: ids of those among them whose label is not that of the first one.
       repeated_ids: the ids of the examples whose id an earlier one has.
     """
@@ -40,7 +40,7 @@ class Survey:
     numbers: np.ndarray[tuple[int], np.dtype[np.float64]]
     texts: Set[int]
     in_train: tuple[str, ...]
-    doubles: tuple[str, ...]
+    duplicates: tuple[str, ...]
     contradictions: tuple[str, ...]
     repeated_ids: tuple[str, ...]
 
@@ -67,7 +67,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
-    in_train, doubles, contradictions, repeated_ids = [], [], [], []
+    in_train, duplicates, contradictions, repeated_ids = [], [], [], []
     for example in examples:
         first, *others = map(size, example.texts)
         lengths.append(_CLS + first + _SEP + sum(other + _SEP for other in others if other))
@@ -79,7 +79,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         if text in train:
             in_train.append(example.guid)
         if text in first_labels:
-            doubles.append(example.guid)
+            duplicates.append(example.guid)
             if not _same(first_labels[text], example.label):
                 contradictions.append(example.guid)
         first_labels.setdefault(text, example.label)
@@ -93,7 +93,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         numbers=np.array(numbers),
         texts=first_labels.keys(),
         in_train=tuple(in_train),
-        doubles=tuple(doubles),
+        duplicates=tuple(duplicates),
         contradictions=tuple(contradictions),
         repeated_ids=tuple(repeated_ids),
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf.batch.computer import Ways
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING, RECORD
@@ -23,10 +23,10 @@ LENGTH = 24
 MRPC = {"task_name": "MRPC", "kind": "classification", "labels": ["0", "1"]}
 
 
-def ways(**changed) -> Ways:
+def inference(**changed) -> InferenceOptions:
     """How the tests compute."""
     usual = {"precision": "float32", "batch_size": 4}
-    return Ways(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, **{**usual, **changed})
+    return InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, **{**usual, **changed})
 
 
 def write_run(

@@ -11,7 +11,7 @@ from bert_tf.batch import beam, inputs, stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import BertError, FlagError
-from tests.batch.runs import ways
+from tests.batch.runs import inference
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
 ROWS = {"long.csv.gz": 2 * inputs.CHUNK + 5, "short.tsv": 3, "empty.jsonl": 0}  # by output
@@ -21,7 +21,7 @@ def load(prefix: str) -> Predictor:
     """Makes the predictor of a worker."""
     model = trained.load(prefix, Given())
     reads = reader(model)
-    return Predictor(model, reads.family, ways(batch_size=None))
+    return Predictor(model, reads.family, inference(batch_size=None))
 
 
 def reader(model):

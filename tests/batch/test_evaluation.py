@@ -24,7 +24,7 @@ from bert_tf.estimator.model_fn import Model
 from bert_tf.head_spec import HeadSpec
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
-from tests.batch.runs import changed, torn, ways, write_run
+from tests.batch.runs import changed, inference, torn, write_run
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
 
@@ -64,7 +64,7 @@ def built(monkeypatch):
 def evaluate(folder, checkpoints, datasets, **given):
     found = named(checkpoints)
     table = ResultsTable(folder, [(c.prefix, d.task.name, d.split) for c in found for d in datasets])
-    return len(evaluation.evaluate(found, datasets, table, Given(**given), ways()))
+    return len(evaluation.evaluate(found, datasets, table, Given(**given), inference()))
 
 
 def metrics(folder):
@@ -78,7 +78,7 @@ def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
     model = trained.load(str(run / "model.ckpt-100"), Given())
     folder = shutil.copytree(run, tmp_path / "alone")
     (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-100"\n')
-    estimator = estimator_run.make_estimator(Model(model.config, HeadSpec(2)), folder, ways().machine)
+    estimator = estimator_run.make_estimator(Model(model.config, HeadSpec(2)), folder, inference().machine)
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
     outputs, step = estimator_run.forward(estimator, HeadSpec(2), features)
     logits = outputs["logits"]
@@ -218,7 +218,7 @@ def test_two_jobs_on_one_folder_measure_each_row_once_and_both_know_all(tmp_path
     found, datasets = named([f"{run}:all"]), [dev, train]
     tables = [ResultsTable(tmp_path, []) for _ in range(2)]
     with ThreadPoolExecutor() as jobs:
-        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, Given(), ways()) for table in tables]
+        ends = [jobs.submit(evaluation.evaluate, found, datasets, table, Given(), inference()) for table in tables]
     assert sorted(at_once) == sorted((checkpoint.prefix, "MRPC", data.split) for checkpoint in found for data in datasets)
     assert [{row.key for row in table.rows} for table in tables] == [set(at_once)] * 2
     assert [sorted(row.split for row in end.result()) for end in ends] == [["dev", "train"]] * 2  # what failed is known to both
@@ -276,7 +276,7 @@ def test_rows_that_are_true_no_longer_leave_the_table(tmp_path, run, dev):
 
 def test_a_name_that_stands_for_nothing_computes_nothing(tmp_path, dev, built):
     found = [Named("x", "x: no checkpoint matches")]
-    assert len(evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), ways())) == 1
+    assert len(evaluation.evaluate(found, [dev], ResultsTable(tmp_path, []), Given(), inference())) == 1
     assert built == {"graphs": 0, "features": 0, "logits": 0}
 
 
@@ -285,7 +285,7 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
     model = trained.load(str(run / "model.ckpt-40"), Given())
-    computes = computer.Computer(ways())
+    computes = computer.Computer(inference())
     assert [computes.load(model), computes.load(model)] == [40, 40]
     assert len(loads) == 1
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])

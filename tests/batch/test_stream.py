@@ -22,7 +22,7 @@ from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import CheckpointError, DataError, OutputError
-from tests.batch.runs import torn, ways
+from tests.batch.runs import inference, torn
 from tests.tiny import FILLERS, HALVES
 
 ROWS = 11
@@ -46,7 +46,7 @@ def reads(model):
 
 @pytest.fixture(scope="module")
 def predictor(model, reads):
-    made = Predictor(model, reads.family, ways())
+    made = Predictor(model, reads.family, inference())
     yield made
     made.close()
 
@@ -279,4 +279,4 @@ def test_a_missing_file(tmp_path, reads, predictor):
 def test_damaged_weights_are_told_at_once(run, tmp_path, reads):
     folder = torn(tmp_path / "torn", run, 100)
     with pytest.raises(CheckpointError, match=r"model\.ckpt-100: damaged at "):
-        Predictor(trained.load(str(folder / "model.ckpt-100"), Given()), reads.family, ways())
+        Predictor(trained.load(str(folder / "model.ckpt-100"), Given()), reads.family, inference())

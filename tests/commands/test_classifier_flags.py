@@ -54,7 +54,7 @@ def test_published_defaults(name, default):
     assert type(found) is type(default)
 
 
-EXACT = ("pack_tokens", "skip_unread", "lean_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
+EXACT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
 
 
 def levers(found) -> set[str]:
@@ -401,3 +401,15 @@ def test_switches_are_spelled_as_absl_spells_them(argument):
 @pytest.mark.parametrize("arguments", [("--train_batch_size=12",), ("--train_batch_size", "12"), ("-train_batch_size", "12")])
 def test_values_follow_with_or_without_an_equals_sign(arguments):
     assert parse(*arguments).train.train_batch_size == 12
+
+
+@pytest.mark.parametrize(
+    ("argument", "name", "value"),
+    [
+        ("--nolean_gradients", "custom_gradients", False),
+        ("--lean_gradients=true", "custom_gradients", True),
+        ("-skip_unread=false", "last_layer_cls_only", False),
+    ],
+)
+def test_names_of_the_version_before_are_read(argument, name, value):
+    assert getattr(classifier_flags.parse(["x", "--task_name=MRPC", argument]).speed, name) is value

@@ -396,7 +396,7 @@ def test_texts_that_repeat_and_contradict_each_other_are_counted(run, tmp_path):
     train = table(tmp_path / "a.csv", "text,label", *rows)
     status, out, _ = run("check", "--task_name=custom", f"--train_file={train}")
     assert status == 0
-    assert "  doubles        19 rows (95.0%): train-3, train-4, train-5, ...\n" in out
+    assert "  duplicates     19 rows (95.0%): train-3, train-4, train-5, ...\n" in out
     warning = "another label than an earlier row of the same text: 10 rows (50.0%): train-3, train-5, train-7, ..."
     assert out.endswith(f"  warning        {warning}\n\nevery row can be used; warnings: 1\n")
 

@@ -84,7 +84,7 @@ def test_flags_of_training_reach_the_forecast(capsys, config_file):
 
 def test_the_published_layout_is_all_off_but_what_is_given(capsys, config_file):
     options = plan(capsys, config_file, published_layout=True, fused_adam=True)[1]["options"]
-    assert not any(options[name] for name in ("pack_tokens", "skip_unread", "lean_gradients", "defer_embeddings"))
+    assert not any(options[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients", "defer_embeddings"))
     assert options["fused_adam"]
 
 

@@ -50,7 +50,7 @@ class MasksByToken:
         if call == 3 * layers + 1:  # the head: one row a sequence
             return x * self._draw([batch, x.shape[-1]], rate)
         drawn = self._draw([batch, self.longest, x.shape[-1]], rate)
-        if call > 3 * layers - 2 and self.execution.skip_unread:
+        if call > 3 * layers - 2 and self.execution.last_layer_cls_only:
             return x * drawn[:, 0]
         drawn = drawn[:, :tokens]
         return x * (
@@ -82,7 +82,7 @@ class Case:
 
 def losses(case: Case, *, published: bool) -> list[float]:
     """The loss of every step: in the published layout, or with all that is faster."""
-    execution = Execution(pack_tokens=not published, skip_unread=not published, lean_gradients=not published)
+    execution = Execution(pack_tokens=not published, last_layer_cls_only=not published, custom_gradients=not published)
     optimization = Optimization(
         learning_rate=case.learning_rate,
         warmup_steps=4,

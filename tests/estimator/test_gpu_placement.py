@@ -31,7 +31,7 @@ tf1 = tf.compat.v1
 
 MOST = 16
 DEFAULT, PLAIN = Execution(), LossOptions()
-PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+PUBLISHED = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
 HEADS = {
     CLASSIFICATION: (HeadSpec(2), lambda labels: labels),
     REGRESSION: (HeadSpec(1, REGRESSION), lambda labels: labels.astype(np.float32)),
@@ -83,9 +83,9 @@ HALF = Execution(dtype=tf.float16)
 FLAGS = {
     "default": {},
     "nopack_tokens": {"execution": Execution(pack_tokens=False)},
-    "nolean_gradients": {"execution": Execution(lean_gradients=False)},
-    "noskip_unread nofused_adam nodefer_embeddings": {
-        "execution": Execution(skip_unread=False), "adamw": AdamWConfig(fused=False), "defer_embeddings": False
+    "nocustom_gradients": {"execution": Execution(custom_gradients=False)},
+    "nolast_layer_cls_only nofused_adam nodefer_embeddings": {
+        "execution": Execution(last_layer_cls_only=False), "adamw": AdamWConfig(fused=False), "defer_embeddings": False
     },
     "published_layout": {"execution": PUBLISHED, "defer_embeddings": False, "adamw": AdamWConfig(fused=False)},
     "recompute": {"execution": Execution(recompute=True)},

@@ -20,13 +20,13 @@ from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 
-LEVERS = ("pack_tokens", "skip_unread", "lean_gradients", "fused", "defer_embeddings", "pad_to_longest")
+LEVERS = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused", "defer_embeddings", "pad_to_longest")
 
 
 def losses(*, off=(), bias_correction=False):
     """The loss of every step from the same weights, without dropout, with some levers off."""
     on = {name: name not in off for name in LEVERS}
-    execution = Execution(**{name: on[name] for name in ("pack_tokens", "skip_unread", "lean_gradients")})
+    execution = Execution(**{name: on[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients")})
     adamw = AdamWConfig(bias_correction=bias_correction, fused=on["fused"])
     optimization = Optimization(
         learning_rate=0.003,
@@ -65,7 +65,7 @@ def _head_without_dropout():
 
 
 # What an encoder computes in each of its ways is compared in tests/modeling/test_encoder.py.
-OFF = [(), ("fused",), ("defer_embeddings",), ("pack_tokens", "pad_to_longest"), ("skip_unread", "lean_gradients")]
+OFF = [(), ("fused",), ("defer_embeddings",), ("pack_tokens", "pad_to_longest"), ("last_layer_cls_only", "custom_gradients")]
 CASES = [*((off, False) for off in OFF), *((off, True) for off in OFF[:3])]
 
 

@@ -174,7 +174,7 @@ def products_of_encoder(rows, phase):
 @pytest.fixture(scope="module", params=[1, 2])
 def in_full(request, tmp_path_factory):
     """Number of micro-batches, and the record of a run that leaves nothing out."""
-    plain = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+    plain = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
     ways = {"execution": plain, "micro_batches": request.param, "data": texts_of_one_length()}
     return request.param, record(tmp_path_factory.mktemp("in_full"), (3, 5), **ways)
 

@@ -31,7 +31,7 @@ VARIABLES = {*encoder_shapes(CONFIG), *HEAD_VARIABLES}
 STEPS, BATCH = 6, 10
 START = {**random_weights(CONFIG), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8)).astype(np.float32)}
 DEFAULT = Execution()
-IN_FULL = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+IN_FULL = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
 
 
 class Trained(NamedTuple):

@@ -57,5 +57,5 @@ def test_batch_jobs_do_the_same(monkeypatch, machine, tokens):
     monkeypatch.setattr(batch_machine, "set_up", lambda *_, **__: machine)
     monkeypatch.setattr(batch_machine, "describe", lambda *_: None)
     settings = MachineSettings(DeviceSettings(strategy="one_device"), "float32")
-    ways = batch_machine.ways(settings, None, environment={})
-    assert ways.batching(BASE, 128).eval_tokens == tokens
+    inference = batch_machine.inference(settings, None, environment={})
+    assert inference.batching(BASE, 128).eval_tokens == tokens

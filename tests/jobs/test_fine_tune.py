@@ -162,7 +162,7 @@ def test_the_recorded_command_has_the_same_settings(trained, tmp_path, monkeypat
     assert (found.train, found.speed) == (asked.train, asked.speed)
 
 
-@pytest.mark.parametrize("ways", ["--published_layout", "--noskip_unread", "--nodefer_embeddings", "--xla"])
+@pytest.mark.parametrize("ways", ["--published_layout", "--nolast_layer_cls_only", "--nodefer_embeddings", "--xla"])
 def test_another_way_to_the_same_numbers_continues_the_run(copied, monkeypatch, ways):
     monkeypatch.setattr(fine_tune.speed, "set_up", lambda _: None)
     before = sorted(path.name for path in copied.folder.glob("model.ckpt-*"))

@@ -24,9 +24,9 @@ def settings(*arguments: str) -> SpeedSettings:
     [
         ((), Execution()),
         (("--nopack_tokens",), Execution(pack_tokens=False)),
-        (("--noskip_unread",), Execution(skip_unread=False)),
-        (("--nolean_gradients",), Execution(lean_gradients=False)),
-        (("--published_layout",), Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)),
+        (("--nolast_layer_cls_only",), Execution(last_layer_cls_only=False)),
+        (("--nocustom_gradients",), Execution(custom_gradients=False)),
+        (("--published_layout",), Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)),
         (("--precision=tf32",), Execution()),
         (("--precision=bfloat16",), Execution(dtype=tf.bfloat16)),
         (("--precision=float16", "--xla"), Execution(pack_tokens=False, dtype=tf.float16)),
@@ -56,13 +56,13 @@ def test_examples_become_batches_as_the_flags_say(arguments, expected):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """Notes what is done to the machine; `said` is its misgiving."""
+    """Notes what is done to the machine; `said` is its slow_reason."""
     done = []
 
     def arrange(said):
         monkeypatch.setattr(speed.devices, "allow_xla_on_cpu", lambda: done.append("xla"))
         monkeypatch.setattr(speed.precision, "use", done.append)
-        monkeypatch.setattr(speed.precision, "misgiving", lambda _: said)
+        monkeypatch.setattr(speed.precision, "slow_reason", lambda _: said)
         return done
 
     return arrange

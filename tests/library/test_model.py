@@ -13,13 +13,13 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.library.model import ClosedError, Model
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.in_memory import SentenceTask
-from tests.batch.runs import ways, write_run
+from tests.batch.runs import inference, write_run
 
 PAIRS = [("rain came", "storm came over"), ("soup", "the wind"), ("a red pear", "bread and salt")]
 
 
 def made(folder, task=TASKS["MRPC"], data_dir=""):
-    return Model(trained.load(str(folder / "model.ckpt-20"), Given()), task, ways(), find_data=lambda _: str(data_dir))
+    return Model(trained.load(str(folder / "model.ckpt-20"), Given()), task, inference(), find_data=lambda _: str(data_dir))
 
 
 @pytest.fixture(scope="module")

@@ -28,7 +28,7 @@ WEIGHTS = {
 
 @pytest.fixture(params=[True, False], ids=["lean", "plain"], autouse=True)
 def execution(request):
-    return Execution(lean_gradients=request.param)
+    return Execution(custom_gradients=request.param)
 
 
 def attend(rows, mask, execution, *, config=CONFIG, layout=Padded, first_only=False, fetch=lambda out: out):

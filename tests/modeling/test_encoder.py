@@ -24,8 +24,8 @@ from tests.tiny import random_weights
 tf1 = tf.compat.v1
 CONFIG = BertConfig.tiny()
 GOLDEN = Path(__file__).with_name("golden_base_variables.txt")
-PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
-SWITCHES = ("pack_tokens", "skip_unread", "lean_gradients")
+PUBLISHED = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
+SWITCHES = ("pack_tokens", "last_layer_cls_only", "custom_gradients")
 WAYS = [Execution(**dict(zip(SWITCHES, on))) for on in itertools.product([False, True], repeat=len(SWITCHES))]
 NO_DROPOUT = dataclasses.replace(CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
 
@@ -159,11 +159,11 @@ def test_gradients_are_the_slopes_of_the_numpy_reference(name, execution):
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
-def test_lean_gradients_are_the_same_in_training(packed):
+def test_custom_gradients_are_the_same_in_training(packed):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     inputs, way = batch(7, 4, 1, tokens=7), Execution(pack_tokens=packed)
     (expected, gradients), (pooled, found) = (
-        learn(inputs, dataclasses.replace(way, lean_gradients=lean), config, seed=1) for lean in (False, True)
+        learn(inputs, dataclasses.replace(way, custom_gradients=lean), config, seed=1) for lean in (False, True)
     )
     assert np.abs(learn_of_lengths(way, (7, 4, 1), 7)[0] - expected).max() > 0.01  # it dropped
     np.testing.assert_allclose(pooled, expected, atol=1e-6)
@@ -190,7 +190,7 @@ def test_computes_as_many_rows_as_it_needs(execution):
     shapes = [tuple(shape) for shape in evaluate(build)]
     rows, width = 5 + 2 + 1 if execution.pack_tokens else 3 * 6, CONFIG.hidden_size
     layer = [(3, 2, 6, 6), (rows, width), (rows, width)]  # attention weights, attention output, output
-    last = [(3, 2, 1, 6), (3, width), (3, width)] if execution.skip_unread else layer
+    last = [(3, 2, 1, 6), (3, width), (3, width)] if execution.last_layer_cls_only else layer
     assert shapes == [(rows, width), *layer, *last]
 
 

@@ -18,7 +18,7 @@ from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 ORACLE = dict(np.load(Path(__file__).with_name("encoder_oracle.npz")))
-PUBLISHED = Execution(pack_tokens=False, skip_unread=False, lean_gradients=False)
+PUBLISHED = Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)
 
 
 def entries(prefix: str) -> dict[str, np.ndarray]:

@@ -18,7 +18,7 @@ CONFIG = BertConfig.tiny()
 
 @pytest.fixture(params=[True, False], ids=["lean", "plain"])
 def execution(request):
-    return Execution(lean_gradients=request.param)
+    return Execution(custom_gradients=request.param)
 
 
 def test_dense_multiplies_rows_with_the_kernel_and_adds_the_bias():

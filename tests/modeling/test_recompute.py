@@ -25,7 +25,7 @@ CONFIG = dataclasses.replace(
 )
 WAYS = {
     "default": Execution(),
-    "published": Execution(pack_tokens=False, skip_unread=False, lean_gradients=False),
+    "published": Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False),
     "bfloat16": Execution(dtype=tf.bfloat16),
 }
 

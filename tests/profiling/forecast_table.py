@@ -56,14 +56,14 @@ WIDER = (
     Cell(256, 4, 32, 2, {"fused_adam": False}),
     Cell(256, 4, 32, 4, {"micro_batches": 4}),
     Cell(128, 4, 128, 16, {"precision": "float16"}),
-    Cell(128, 4, 128, 16, {"precision": "bfloat16", "lean_gradients": False}),
+    Cell(128, 4, 128, 16, {"precision": "bfloat16", "custom_gradients": False}),
     Cell(128, 4, 128, 16, {"precision": "bfloat16", "recompute": True}),
-    Cell(128, 6, 128, 16, {"recompute": True, "lean_gradients": False}),
+    Cell(128, 6, 128, 16, {"recompute": True, "custom_gradients": False}),
     Cell(128, 6, 128, 32, {"recompute": True, "micro_batches": 4}),
     Cell(128, 4, 512, 4, {"recompute": True}),
     Cell(128, 4, 128, 16, {"frozen": frozenset({1, 2})}),
     Cell(128, 4, 128, 16, {"frozen": frozenset({"embeddings"})}),
-    Cell(128, 4, 128, 16, {"skip_unread": False}),
+    Cell(128, 4, 128, 16, {"last_layer_cls_only": False}),
     Cell(128, 4, 128, 16, {"pack_tokens": False, "padding": 0.5}),
 )
 

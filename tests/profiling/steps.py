@@ -63,8 +63,8 @@ def training(
     """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
         pack_tokens=options.pack_tokens,
-        skip_unread=options.skip_unread,
-        lean_gradients=options.lean_gradients,
+        last_layer_cls_only=options.last_layer_cls_only,
+        custom_gradients=options.custom_gradients,
         recompute=options.recompute,
         dtype=PRECISIONS[options.precision].dtype,
     )

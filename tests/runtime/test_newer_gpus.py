@@ -18,12 +18,12 @@ SLOW, DOUBTFUL = "compiles the kernels, once for each user and driver", "and may
 @pytest.mark.parametrize("capability", [(5, 0), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), None, (3, 7)])
 def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(capability):
     """Nor of one that is too old, which TensorFlow does not list."""
-    assert newer_gpus.misgiving(capability, WHEEL, {}) is None
+    assert newer_gpus.compile_warning(capability, WHEEL, {}) is None
 
 
 @pytest.mark.parametrize(("capability", "doubtful"), [((9, 0), False), ((10, 0), True), ((12, 0), True)])
 def test_a_newer_gpu_compiles_at_its_first_start(capability, doubtful):
-    said = newer_gpus.misgiving(capability, WHEEL, {})
+    said = newer_gpus.compile_warning(capability, WHEEL, {})
     assert said.startswith("its compute capability {}.{} is newer than this TensorFlow 2.15.1".format(*capability))
     assert SLOW in said
     assert (DOUBTFUL in said) == doubtful
@@ -31,23 +31,23 @@ def test_a_newer_gpu_compiles_at_its_first_start(capability, doubtful):
 
 def test_without_source_nothing_can_be_compiled():
     built = Build("2.15.1", True, "12.2", "8", ("sm_50", "sm_80"))
-    assert "no code for it: expect errors" in newer_gpus.misgiving((9, 0), built, {})
+    assert "no code for it: expect errors" in newer_gpus.compile_warning((9, 0), built, {})
 
 
 @pytest.mark.parametrize(("cuda", "doubtful"), [("12.2", True), ("12.8", False), ("11.2", True), (None, True)])
 def test_the_libraries_may_be_newer_than_the_wheel(cuda, doubtful):
-    said = newer_gpus.misgiving((12, 0), Build("2.15.1", True, cuda, "8", ("compute_80",)), {})
+    said = newer_gpus.compile_warning((12, 0), Build("2.15.1", True, cuda, "8", ("compute_80",)), {})
     assert ("may fail" in said) == doubtful
 
 
 def test_a_wheel_that_is_built_for_a_gpu_decides():
-    assert newer_gpus.misgiving((9, 0), Build("2.15.1", True, "12.2", "8", ("sm_80", "compute_90")), {}) is None
+    assert newer_gpus.compile_warning((9, 0), Build("2.15.1", True, "12.2", "8", ("sm_80", "compute_90")), {}) is None
 
 
 def test_without_a_cache_every_start_compiles():
-    said = newer_gpus.misgiving((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "1"})
+    said = newer_gpus.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "1"})
     assert "at each start, since CUDA_CACHE_DISABLE is set" in said
-    assert SLOW in newer_gpus.misgiving((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "0"})
+    assert SLOW in newer_gpus.compile_warning((9, 0), WHEEL, {"CUDA_CACHE_DISABLE": "0"})
 
 
 def test_the_wheel_that_is_installed_has_code_for_the_cards_of_its_time():

@@ -51,13 +51,15 @@ def gpu(monkeypatch, tmp_path):
 )
 def test_no_cpu_computes_in_formats_of_gpus(cpu, name, wanted, said):
     cpu(name)
-    assert precision.misgiving(wanted) == said
+    assert precision.slow_reason(wanted) == said
 
 
 @pytest.mark.parametrize(("name", "fast"), [("old", False), ("none", False), ("avx512_bf16", True), ("amx_bf16", True)])
 def test_some_cpus_compute_in_bfloat16(cpu, name, fast):
     cpu(name)
-    assert precision.misgiving("bfloat16") == (None if fast else "this CPU has no instructions for bfloat16; float32 is faster")
+    assert precision.slow_reason("bfloat16") == (
+        None if fast else "this CPU has no instructions for bfloat16; float32 is faster"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,18 +75,18 @@ def test_some_cpus_compute_in_bfloat16(cpu, name, fast):
 )
 def test_the_capability_of_a_gpu_decides(gpu, capability, slow):
     gpu(capability)
-    assert {name for name in precision.PRECISIONS if precision.misgiving(name)} == slow
+    assert {name for name in precision.PRECISIONS if precision.slow_reason(name)} == slow
 
 
 def test_a_misgiving_names_what_the_gpu_is_and_what_it_should_be(gpu):
     gpu((6, 1))
-    assert precision.misgiving("float16") == "GPU of compute capability 6.1 has no matrix units for float16 (from 7.0)"
+    assert precision.slow_reason("float16") == "GPU of compute capability 6.1 has no matrix units for float16 (from 7.0)"
 
 
 @pytest.mark.parametrize("name", ["default", "float32"])
 def test_nothing_is_said_of_float32(cpu, name):
     cpu("old")
-    assert precision.misgiving(name) is None
+    assert precision.slow_reason(name) is None
     assert precision.remark(name) is None
 
 

@@ -43,13 +43,13 @@ def test_labels_are_counted_by_name_and_numbers_kept():
 def test_examples_that_repeat_texts_are_named_and_those_that_contradict_the_first():
     rows = (("1", "a", "x"), ("2", "a", "x"), ("3", "a", "y"), ("4", "b", "y"), ("5", "a", "x"))
     found = survey([SentenceExample(guid, text, None, label) for guid, text, label in rows], words)
-    assert (found.doubles, found.contradictions) == (("2", "3", "5"), ("3",))
+    assert (found.duplicates, found.contradictions) == (("2", "3", "5"), ("3",))
 
 
 def test_the_order_of_several_labels_is_no_contradiction():
     labels = (("x", "y"), ("y", "x"), ("x",))
     found = survey([SentenceExample(str(n), "a", None, label) for n, label in enumerate(labels)], words)
-    assert (found.doubles, found.contradictions) == (("1", "2"), ("2",))
+    assert (found.duplicates, found.contradictions) == (("1", "2"), ("2",))
 
 
 def test_ids_that_stand_there_again_are_named():

@@ -56,8 +56,8 @@ _END = (  # of both blocks: projection, dropout, residual, LayerNorm
 )
 _QKV = (Kept("query", QUERIES), Kept("key", PADDED), Kept("value", PADDED))
 _JOINED = Kept("joined", ASKED, for_weights=True)
-# Gradients by hand, see `modeling.lean`.
-_LEAN_ATTENTION = (
+# Gradients by hand, see `modeling.custom_gradients`.
+_CUSTOM_ATTENTION = (
     *_QKV,
     Kept("context", QUERIES),
     Kept("weights", SCORES),
@@ -77,8 +77,8 @@ _PLAIN_ATTENTION = (
     *_END,
 )
 _ACTIVATED = Kept("activated", WIDE)
-_LEAN_GELU = (Kept("derivative", WIDE), _ACTIVATED._replace(for_weights=True))
-_LEAN_ACTIVATIONS = {"gelu_tanh": _LEAN_GELU, "gelu_erf": _LEAN_GELU}
+_CUSTOM_GELU = (Kept("derivative", WIDE), _ACTIVATED._replace(for_weights=True))
+_CUSTOM_ACTIVATIONS = {"gelu_tanh": _CUSTOM_GELU, "gelu_erf": _CUSTOM_GELU}
 _PLAIN_ACTIVATIONS = {
     "gelu_tanh": (
         Kept("input", WIDE),
@@ -108,7 +108,7 @@ class Need(NamedTuple):
 
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place but for two tensors.
 _ATTENTION_NEED = Need({SCORES: 0.75, ASKED: 1}, {SCORES: 2, ASKED: 3})
-_LEAN_NEED = Need({WIDE: 3, ASKED: -3}, {WIDE: 1, ASKED: 2})  # LayerNorm's are not there yet while GELU is computed
+_CUSTOM_NEED = Need({WIDE: 3, ASKED: -3}, {WIDE: 1, ASKED: 2})  # LayerNorm's are not there yet while GELU is computed
 _PLAIN_NEED = Need({WIDE: 2, ASKED: -3}, {WIDE: 1.5, ASKED: 2})
 
 
@@ -139,14 +139,14 @@ def elements(shape: Shape, config: BertConfig, *, first_only: bool) -> dict[str,
     """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
     asked = shape.examples if first_only else shape.rows
-    asking = shape.examples if first_only else tokens
+    query_rows = shape.examples if first_only else tokens
     return {
         ROWS: shape.rows * d,
         ASKED: asked * d,
         PADDED: tokens * d,
-        QUERIES: asking * d,
+        QUERIES: query_rows * d,
         WIDE: asked * config.intermediate_size,
-        SCORES: asking * heads * shape.tokens,
+        SCORES: query_rows * heads * shape.tokens,
         ROW: asked,
     }
 
@@ -171,24 +171,24 @@ class Block(NamedTuple):
 
 
 def layer_blocks(
-    shape: Shape, config: BertConfig, *, lean: bool, first_only: bool, trained: bool = True
+    shape: Shape, config: BertConfig, *, custom_gradients: bool, first_only: bool, trained: bool = True
 ) -> tuple[Block, Block]:
     """Returns the attention and the feed-forward block of a layer.
 
     Args:
       shape: sizes of the pass.
       config: sizes of the model, and rates of dropout.
-      lean: gradients by hand, in the place of those derived op by op.
+      custom_gradients: gradients by hand, in the place of those derived op by op.
       first_only: whether the first token of each sequence alone is asked for, in the last layer.
       trained: whether the layer's own weights have gradients.
     """
     counts = elements(shape, config, first_only=first_only)
-    attention = _LEAN_ATTENTION if lean else _PLAIN_ATTENTION
-    activations = {**_PLAIN_ACTIVATIONS, **_LEAN_ACTIVATIONS} if lean else _PLAIN_ACTIVATIONS
-    feed_forward = (*activations[config.hidden_act], *(() if lean else (_CENTERED,)), *_END)
+    attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
+    activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
+    feed_forward = (*activations[config.hidden_act], *(() if custom_gradients else (_CENTERED,)), *_END)
     return (
         _block(attention, _ATTENTION_NEED, counts, shape, config, trained=trained),
-        _block(feed_forward, _LEAN_NEED if lean else _PLAIN_NEED, counts, shape, config, trained=trained),
+        _block(feed_forward, _CUSTOM_NEED if custom_gradients else _PLAIN_NEED, counts, shape, config, trained=trained),
     )
 
 

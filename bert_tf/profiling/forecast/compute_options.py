@@ -25,8 +25,8 @@ class ComputeOptions:
       pack_tokens: whether padding is left out of all but attention.
       padding: share of all positions that are padding, 0 to 1; of use with `pack_tokens`.
       spread: standard deviation of that share from one sequence to the next; 0 where all batches are alike.
-      skip_unread: computes of the last layer only what the classifier reads.
-      lean_gradients: gradients by hand.
+      last_layer_cls_only: computes of the last layer only what the classifier reads.
+      custom_gradients: gradients by hand.
       fused_adam: one kernel a variable for the update.
       defer_embeddings: updates of unused words are put off.
       replicas: devices that share a batch, each with all weights.
@@ -45,8 +45,8 @@ class ComputeOptions:
     pack_tokens: bool = True
     padding: float = 0.0
     spread: float = 0.0
-    skip_unread: bool = True
-    lean_gradients: bool = True
+    last_layer_cls_only: bool = True
+    custom_gradients: bool = True
     fused_adam: bool = True
     defer_embeddings: bool = True
     replicas: int = 1
@@ -78,4 +78,6 @@ def classifier(labels: int, hidden_size: int) -> tuple[tuple[int, ...], ...]:
 
 
 # The published script (google-research/bert) on one GPU, which has none of these options.
-PUBLISHED = ComputeOptions(pack_tokens=False, skip_unread=False, lean_gradients=False, fused_adam=False, defer_embeddings=False)
+PUBLISHED = ComputeOptions(
+    pack_tokens=False, last_layer_cls_only=False, custom_gradients=False, fused_adam=False, defer_embeddings=False
+)

@@ -121,8 +121,8 @@ def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
         (f"--freeze={written(half_frozen)}", {"frozen": half_frozen}),
         (HOSTED, {"host_embeddings": True}),
         ("--pack_tokens", {"pack_tokens": True}),
-        ("--lean_gradients", {"lean_gradients": True}),
-        ("--skip_unread", {"skip_unread": True}),
+        ("--custom_gradients", {"custom_gradients": True}),
+        ("--last_layer_cls_only", {"last_layer_cls_only": True}),
         ("--fused_adam", {"fused_adam": True}),
     )
     changed = (Lever(flag, dataclasses.replace(options, **change)) for flag, change in changes)

@@ -222,8 +222,10 @@ class _Step:
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
-            first_only, trained = last and options.skip_unread, number not in options.frozen
-            attention, feed_forward = blocks(shape, config, lean=options.lean_gradients, first_only=first_only, trained=trained)
+            first_only, trained = last and options.last_layer_cls_only, number not in options.frozen
+            attention, feed_forward = blocks(
+                shape, config, custom_gradients=options.custom_gradients, first_only=first_only, trained=trained
+            )
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
             if options.recompute and not last:
@@ -231,7 +233,7 @@ class _Step:
                 beside = max(attention.total + attention.forward, feed_forward.total + feed_forward.forward)
                 # By hand, what the forward pass computes GELU's derivative from is there while the gradient arrives.
                 both = (feed_forward.forward, feed_forward.backward)
-                beside_gelu = sum(both) if options.lean_gradients else max(both)
+                beside_gelu = sum(both) if options.custom_gradients else max(both)
                 again = (
                     (attention.total + feed_forward.total, beside_gelu),
                     (attention.total, attention.backward),

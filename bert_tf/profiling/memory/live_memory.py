@@ -44,7 +44,8 @@ class LiveMemory:
       changes: [E] every allocation and release.
       live: [E] bytes of the step that are in use after each change.
       before: bytes that the allocator had in use before the step, such as variables; None where it does not count.
-      allocator_peak: the most bytes that the allocator itself counted, those from before among them; None likewise.
+      allocator_peak: the most bytes that the allocator itself counted, those from before among them; None where it does
+        not count.
     """
 
     changes: tuple[Change, ...]

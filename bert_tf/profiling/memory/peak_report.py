@@ -44,7 +44,8 @@ class Agreement(NamedTuple):
     Attributes:
       before: bytes in use before the step; None where the allocator does not count.
       step_peak: the most bytes of the step at a time.
-      allocator_peak: the most bytes that the allocator counted, those from before among them; None likewise.
+      allocator_peak: the most bytes that the allocator counted, those from before among them; None where it
+        does not count.
     """
 
     before: int | None

@@ -100,7 +100,7 @@ class Record:
 
     Attributes:
       steps: whose operations were traced.
-      step_us: mean time of a recorded step by the clock on the wall, in microseconds.
+      step_us: mean time of a recorded step in microseconds of wall time.
       operations: each once a device.
       gpus: by device, where there is a trace of it.
       matmul_peak_gflops: what the same session reaches on large matrix products, by dtype.

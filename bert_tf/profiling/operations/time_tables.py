@@ -44,7 +44,7 @@ class OpRow:
       host_us: of the host in a step.
       sizes: of what it multiplied for the longest time, as [M, K] [K, N].
       gflop: in a step; None where it is not known.
-      gflops_per_s: while it ran; None likewise.
+      gflops_per_s: while it ran; None where that is not known.
       of_peak: share of the measured peak of matrix products; None where one of both is not known.
       eligible: share of its time in calls that Tensor Cores could compute; None where it is no matrix product.
       uses: whether a kernel of it used Tensor Cores; None where there is no trace of a GPU.
@@ -113,7 +113,7 @@ class ModelTable:
     Attributes:
       clock: whose time is counted: `GPU`, `HOST` or `LAUNCHES`.
       steps: whose operations were traced.
-      step_us: mean time of a step by the clock on the wall.
+      step_us: mean wall time of a step.
       total: sums over all operations.
       waiting_us: time of a step in operations that wait.
       products: how many matrix products there are.

@@ -33,7 +33,7 @@ def model_rows(model: ModelTable) -> list[tuple[str, str]]:
     """Returns the table of the model: what a row is about, and the row."""
     return [
         ("steps traced", str(model.steps)),
-        ("step", f"{_ms(model.step_us)} ms by the clock on the wall"),
+        ("step", f"{_ms(model.step_us)} ms wall time"),
         ("operations", _operations(model)),
         (
             "waiting",

@@ -69,7 +69,7 @@ class Summary:
       communication: with several replicas.
       lead: of the host before the device.
       examples_per_second: ips, the examples of a step by its mean batch_cost.
-      tokens_per_second: real tokens, likewise.
+      tokens_per_second: the real tokens of a step, by the same mean.
     """
 
     steps: int
@@ -162,7 +162,7 @@ def covered(starts: npt.NDArray[np.float64], ends: npt.NDArray[np.float64]) -> f
 
     Args:
       starts: [N] of the intervals.
-      ends: [N] likewise.
+      ends: [N] of the same.
     """
     if not len(starts):
         return 0.0

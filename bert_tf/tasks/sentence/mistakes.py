@@ -27,7 +27,7 @@ class Mistake:
       text_a: its text.
       text_b: the second one of a pair.
       label: what it is: a name, a number, or names.
-      predicted: what the model takes it for, likewise.
+      predicted: what the model takes it for, in the same form.
       confidence: probability that the model gives its decision, of several labels the surest wrong one; None of a number.
       error: predicted number less the right one; None where there are classes.
     """

@@ -14,7 +14,7 @@ ROWS, PADDED, WIDE, SCORES = 7 * 8 * 4, 10 * 8 * 4, 7 * 16 * 4, 2 * 2 * 5 * 5 * 
 
 
 def blocks(config=CONFIG, shape=SHAPE, **options):
-    return layer_blocks(shape, config, **{"lean": True, "first_only": False, **options})
+    return layer_blocks(shape, config, **{"custom_gradients": True, "first_only": False, **options})
 
 
 def test_attention_keeps_padded_tensors_and_rows():
@@ -37,7 +37,7 @@ def test_feed_forward_keeps_a_derivative_in_the_place_of_what_it_is_made_of():
 
 
 def test_gradients_op_by_op_keep_more():
-    attention, feed_forward = blocks(lean=False)
+    attention, feed_forward = blocks(custom_gradients=False)
     assert attention.total == 3 * PADDED + 3 * SCORES + 5 * ROWS + 7 * 4
     assert feed_forward.total == 5 * WIDE + 4 * ROWS + 7 * 4
 
@@ -71,6 +71,8 @@ def test_a_frozen_layer_keeps_no_inputs_of_its_matrices():
 
 
 def test_the_activation_decides_what_is_kept_of_it():
-    plain = {act: blocks(dataclasses.replace(CONFIG, hidden_act=act), lean=False)[1] for act in ("relu", "gelu_erf")}
+    plain = {
+        act: blocks(dataclasses.replace(CONFIG, hidden_act=act), custom_gradients=False)[1] for act in ("relu", "gelu_erf")
+    }
     assert plain["relu"].total == WIDE + 4 * ROWS + 7 * 4
     assert plain["gelu_erf"].total == 4 * WIDE + 4 * ROWS + 7 * 4

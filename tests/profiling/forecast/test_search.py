@@ -63,7 +63,7 @@ def test_no_combination_has_a_flag_that_it_could_do_without():
     found = search.cheapest(LARGE, Step(512, 32, PUBLISHED), memory=memory)
     kinds = [flag.partition("=")[0] for flag in flags(found)]
     assert kinds == [
-        "--lean_gradients --fused_adam --gradient_accumulation_steps",
+        "--custom_gradients --fused_adam --gradient_accumulation_steps",
         "--fused_adam --recompute",
         "--recompute --gradient_accumulation_steps",
     ]

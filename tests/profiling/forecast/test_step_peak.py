@@ -116,8 +116,8 @@ def grows(**change):
         ({"host_embeddings": True}, 0.8, 0.98),
         ({"padding": 0.5}, 0.55, 0.8),
         ({"pack_tokens": False}, 0.99, 1.01),  # without padding there is nothing to leave out
-        ({"lean_gradients": False}, 1.2, 1.6),
-        ({"skip_unread": False}, 1.02, 1.2),
+        ({"custom_gradients": False}, 1.2, 1.6),
+        ({"last_layer_cls_only": False}, 1.02, 1.2),
         ({"fused_adam": False}, 1.15, 1.4),
     ],
     ids=lambda value: "-".join(value) if isinstance(value, dict) else None,
@@ -166,9 +166,11 @@ def test_forecasts_the_live_peak_of_more_steps(cell):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("activation", "lean"), [("gelu_erf", True), ("gelu_erf", False), ("relu", True), ("tanh", False)])
-def test_forecasts_with_any_activation(activation, lean):
-    check(Cell(128, 4, 128, 16, {"lean_gradients": lean}), hidden_act=activation)
+@pytest.mark.parametrize(
+    ("activation", "custom_gradients"), [("gelu_erf", True), ("gelu_erf", False), ("relu", True), ("tanh", False)]
+)
+def test_forecasts_with_any_activation(activation, custom_gradients):
+    check(Cell(128, 4, 128, 16, {"custom_gradients": custom_gradients}), hidden_act=activation)
 
 
 @pytest.mark.slow

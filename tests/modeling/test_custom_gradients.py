@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.modeling import layers, lean
+from bert_tf.modeling import custom_gradients, layers
 from tests import reference
 from tests.graphs import evaluate
 
@@ -51,14 +51,14 @@ def attention_of(bias, kept):
 def lean_attention(bias, kept):
     def function(query, key, value):
         mask = None if kept is None else tf.constant(kept, query.dtype)
-        return lean.attend(query, key, value, tf.constant(bias, tf.float32), mask)
+        return custom_gradients.attend(query, key, value, tf.constant(bias, tf.float32), mask)
 
     return function
 
 
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_agrees_with_numpy(name):
-    value, _ = with_gradients(getattr(lean, name), POINTS)
+    value, _ = with_gradients(getattr(custom_gradients, name), POINTS)
     np.testing.assert_allclose(value, getattr(reference, name)(POINTS), atol=1e-12)
 
 
@@ -66,14 +66,14 @@ def test_gelu_agrees_with_numpy(name):
 def test_the_slope_of_gelu_is_that_of_a_small_step(name):
     function, step = getattr(reference, name), 1e-5
     slope = (function(POINTS + step) - function(POINTS - step)) / (2 * step)
-    _, gradient = with_gradients(getattr(lean, name), POINTS)
+    _, gradient = with_gradients(getattr(custom_gradients, name), POINTS)
     np.testing.assert_allclose(gradient, slope * np.cos(np.arange(len(POINTS))), atol=1e-9)
 
 
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_in_float32_is_as_exact_as_the_plain_one(name):
-    exact = with_gradients(getattr(lean, name), POINTS)
-    found, plain = (with_gradients(getattr(room, name), POINTS, dtype=tf.float32) for room in (lean, layers))
+    exact = with_gradients(getattr(custom_gradients, name), POINTS)
+    found, plain = (with_gradients(getattr(room, name), POINTS, dtype=tf.float32) for room in (custom_gradients, layers))
     for ours, theirs, expected in zip(found, plain, exact):
         assert np.abs(ours - expected).max() <= max(1.5 * np.abs(theirs - expected).max(), 5e-7)
 
@@ -81,7 +81,7 @@ def test_gelu_in_float32_is_as_exact_as_the_plain_one(name):
 @pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16, tf.float16])
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_of_extreme_inputs_is_zero_or_the_input(name, dtype):
-    value, gradient = evaluate_at_extremes(getattr(lean, name), dtype)
+    value, gradient = evaluate_at_extremes(getattr(custom_gradients, name), dtype)
     far = np.abs(EXTREMES) >= 10
     np.testing.assert_allclose(value[far], np.maximum(EXTREMES, 0)[far], atol=1e-6)
     np.testing.assert_allclose(gradient[far], np.greater(EXTREMES, 0)[far], atol=1e-6)
@@ -91,18 +91,18 @@ def test_gelu_of_extreme_inputs_is_zero_or_the_input(name, dtype):
 
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_in_float16_has_a_slope_as_far_as_the_plain_one(name):
-    value, gradient = evaluate_at_extremes(getattr(lean, name), tf.float16, [-250.0, -100.0, 100.0, 250.0])
+    value, gradient = evaluate_at_extremes(getattr(custom_gradients, name), tf.float16, [-250.0, -100.0, 100.0, 250.0])
     np.testing.assert_array_equal(value, [0, 0, 100, 250])
     np.testing.assert_array_equal(gradient, [0, 0, 1, 1])
 
 
 @pytest.mark.parametrize(("dtype", "epsilon"), [(tf.float16, 2**-10), (tf.bfloat16, 2**-7)])
-@pytest.mark.parametrize("room", [lean, layers], ids=["lean", "plain"])
+@pytest.mark.parametrize("room", [custom_gradients, layers], ids=["lean", "plain"])
 @pytest.mark.parametrize("name", GELUS)
 def test_gelu_in_half_precision_is_that_in_float64_over_the_whole_range(name, room, dtype, epsilon):
     powers = np.geomspace(1e-4, 65504, 400)
     points = np.concatenate([-powers, [0], powers]).astype(dtype.as_numpy_dtype).astype(np.float64)
-    exact = evaluate_at_extremes(getattr(lean, name), tf.float64, points)
+    exact = evaluate_at_extremes(getattr(custom_gradients, name), tf.float64, points)
     for found, expected in zip(evaluate_at_extremes(getattr(room, name), dtype, points), exact):
         np.testing.assert_allclose(found, expected, rtol=4 * epsilon, atol=4 * epsilon)
 
@@ -119,14 +119,16 @@ def evaluate_at_extremes(function, dtype, points=EXTREMES):
 @pytest.mark.parametrize(("dtype", "tolerance"), [(tf.float64, 1e-12), (tf.float32, 2e-6)])
 def test_layer_norm_and_its_gradients_agree_with_autodiff(dtype, tolerance):
     inputs = RANDOM.normal(1, 2, [7, 5]), RANDOM.normal(size=5), RANDOM.normal(size=5)
-    found = with_gradients(lambda *x: lean.layer_norm(*x, EPSILON), *inputs, dtype=dtype)
+    found = with_gradients(lambda *x: custom_gradients.layer_norm(*x, EPSILON), *inputs, dtype=dtype)
     for value, expected in zip(found, with_gradients(normal_rows, *inputs)):
         np.testing.assert_allclose(value, expected, rtol=tolerance, atol=tolerance)
 
 
 @pytest.mark.parametrize("row", [[0.0, 0, 0], [20.0, 20, 20], [-20.0, 0, 20], [1e15, 0, -1e15]], ids=str)
 def test_layer_norm_of_extreme_rows_is_finite(row):
-    for value in with_gradients(lambda *x: lean.layer_norm(*x, 1e-12), [row], np.ones(3), np.ones(3), dtype=tf.float32):
+    for value in with_gradients(
+        lambda *x: custom_gradients.layer_norm(*x, 1e-12), [row], np.ones(3), np.ones(3), dtype=tf.float32
+    ):
         assert np.isfinite(value).all()
 
 
@@ -165,7 +167,7 @@ def test_nothing_flows_back_into_the_mask(kind):
     def build():
         bias, kept = tf.zeros([1, 1, 1, 2]), tf.ones([1, 1, 2, 2])
         x = tf.ones([1, 1, 2, 3])
-        gradient = tf.gradients(lean.attend(x, x, x, bias, kept), {"bias": bias, "kept": kept}[kind])
+        gradient = tf.gradients(custom_gradients.attend(x, x, x, bias, kept), {"bias": bias, "kept": kept}[kind])
         return tf.constant(gradient == [None])
 
     assert evaluate(build)
