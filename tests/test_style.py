@@ -14,7 +14,7 @@ TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(
 
 # Methods that TensorFlow calls, whose arguments it documents.
 TENSORFLOWS = {"after_create_session", "after_run", "after_save"}
-ELSEWHERE = re.compile(r"^See `|[Aa]rguments as for `")  # where another docstring has them
+ELSEWHERE = re.compile(r"^See `|[Aa]rguments (as for|are those of) `")  # where another docstring has them
 
 
 def names_of(function: ast.FunctionDef, *, is_method: bool) -> tuple[str, ...]:
