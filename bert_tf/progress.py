@@ -19,17 +19,7 @@ def bar(
     smoothing: float = 0.3,
     dynamic_ncols: bool = False,
 ) -> tqdm[Any]:
-    """Returns a bar of tqdm that shows itself where somebody looks; arguments are those of `tqdm.tqdm`.
-
-    Args:
-      iterable: what to go through; None where `update` is called.
-      desc: what stands before the bar.
-      total: how much there is; None where that is unknown.
-      initial: where to begin.
-      unit: of what is counted.
-      smoothing: of the speed, from 0 for the mean to 1 for the present.
-      dynamic_ncols: whether the width follows the window.
-    """
+    """Returns a bar of tqdm that shows itself where somebody looks; arguments are those of `tqdm.tqdm`."""
     shown = sys.stderr.isatty() or "ipykernel" in sys.modules
     return tqdm(
         iterable,

@@ -14,7 +14,7 @@ TREES = {path.relative_to(ROOT): ast.parse(path.read_text()) for path in sorted(
 
 # Methods that TensorFlow calls, whose arguments it documents.
 TENSORFLOWS = {"after_create_session", "after_run", "after_save"}
-ELSEWHERE = re.compile(r"^See `|[Aa]rguments as for `")  # where another docstring has them
+ELSEWHERE = re.compile(r"^See `|[Aa]rguments (as for|are those of) `")  # where another docstring has them
 
 
 def names_of(function: ast.FunctionDef, *, is_method: bool) -> tuple[str, ...]:
@@ -25,12 +25,16 @@ def names_of(function: ast.FunctionDef, *, is_method: bool) -> tuple[str, ...]:
     return tuple(names[1:] if is_method and not static else names)
 
 
+def is_public(function: ast.FunctionDef) -> bool:
+    return function.name == "__init__" or not function.name.startswith("_")
+
+
 def functions(body: list[ast.stmt], owner: str = "") -> Iterator[tuple[str, ast.FunctionDef, tuple[str, ...]]]:
-    """Yields public functions and methods: the dotted name, the function, and the names of its arguments."""
+    """Yields public functions and methods, not their overloads: the dotted name, the function, the names of its arguments."""
     for node in body:
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             yield from functions(node.body, f"{owner}{node.name}.")
-        elif isinstance(node, ast.FunctionDef) and (node.name == "__init__" or not node.name.startswith("_")):
+        elif isinstance(node, ast.FunctionDef) and is_public(node) and "overload" not in map(ast.unparse, node.decorator_list):
             yield owner + node.name, node, names_of(node, is_method=bool(owner))
 
 
@@ -68,6 +72,7 @@ def test_two_arguments_or_more_are_described(path):
         ('class Pair:\n  def put(self, a, b):\n    """Puts."""\n  def one(self, a):\n    """One."""', ["Pair.put"]),
         ('class Pair:\n  def called(self, a, b):\n    """Puts."""', []),
         ('class Hook:\n  def after_run(self, run_context, run_values):\n    """Ends."""', []),
+        ("@overload\ndef pair(a, b): ...", []),
         ('def _pair(a, b):\n  """Pairs."""', []),
     ],
 )

@@ -94,4 +94,4 @@ class Computer:
         """Frees session and memory."""
         if self._forward is not None:
             self._forward.close()
-        self._forward, self._architecture = None, ()
+        self._forward, self._architecture, self._trained = None, (), None
