@@ -108,7 +108,7 @@ ACTIONS: Mapping[str, Action] = {
     ),
     "check": Action(
         "DIR",
-        "counts rows, labels, lengths, duplicates and contradictions, and names every row that cannot be used",
+        "counts rows, labels, lengths, duplicates, contradictions, and names each row that cannot be used",
         (
             Flag("task_name", str, None, "whose files they are; else that of the name of the folder"),
             Flag("vocab_file", str, None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's"),
