@@ -302,7 +302,7 @@ def test_what_was_closed_has_no_weights(run, monkeypatch):
     monkeypatch.setattr(Forward, "not_finite", lambda _: [])
     monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
     model = trained.load(str(run / "model.ckpt-40"), Given())
-    computes = computer.Computer(ways())
+    computes = computer.Computer(inference())
     computes.load(model)
     computes.close()
     with pytest.raises(ValueError, match="no weights are loaded"):
