@@ -15,7 +15,7 @@ from bert_tf.settings import Setting, check, left_empty
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 # Names of the version before, which are read until the next one.
-_RENAMED = {"custom_gradients": "custom_gradients", "last_layer_cls_only": "last_layer_cls_only"}
+_RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 

@@ -406,9 +406,9 @@ def test_values_follow_with_or_without_an_equals_sign(arguments):
 @pytest.mark.parametrize(
     ("argument", "name", "value"),
     [
-        ("--nocustom_gradients", "custom_gradients", False),
-        ("--custom_gradients=true", "custom_gradients", True),
-        ("-last_layer_cls_only=false", "last_layer_cls_only", False),
+        ("--nolean_gradients", "custom_gradients", False),
+        ("--lean_gradients=true", "custom_gradients", True),
+        ("-skip_unread=false", "last_layer_cls_only", False),
     ],
 )
 def test_names_of_the_version_before_are_read(argument, name, value):
