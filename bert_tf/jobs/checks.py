@@ -9,8 +9,7 @@ from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import best, preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
-from bert_tf.jobs import loss_settings
-from bert_tf.jobs.preparation import Job
+from bert_tf.jobs.job import Job
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization import parts
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
@@ -32,8 +31,7 @@ def check(job: Job) -> RestorePlan:
     _ = job.target  # as `best_by`, it refuses what it cannot understand before the folder is claimed
     problems = job.weights.problems(trains=TRAIN in job.splits)
     if TRAIN in job.splits:
-        _ = job.best_by
-        loss_settings.check(job.settings.train, job.task)
+        _ = job.best_by, job.loss_options
         problems += _of_training(job)
     try:
         reader = CheckpointReader(job.weights.prefix)

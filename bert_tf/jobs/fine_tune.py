@@ -17,7 +17,8 @@ from bert_tf.estimator import run, run_folder, time_to_target
 from bert_tf.jobs import memory_preflight, report, results, speed, submission, training
 from bert_tf.jobs.checks import check
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
-from bert_tf.jobs.preparation import Job, prepare
+from bert_tf.jobs.job import Job
+from bert_tf.jobs.preparation import prepare
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.jobs.split_features import features
 from bert_tf.profiling.timing import timing_file

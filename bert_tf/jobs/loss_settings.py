@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from bert_tf.errors import FlagError
 from bert_tf.features.columns import Features
 from bert_tf.jobs.settings import TrainSettings
@@ -9,14 +11,20 @@ from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.tasks.base import Task
 
+MakeLossOptions = Callable[[Features], LossOptions]  # from the features of the training split, to balance its classes
+
 _BALANCED = "balanced"
 
 
-def check(train: TrainSettings, task: Task) -> None:
-    """Checks the flags, before a file is written.
+def loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
+    """Returns what says how the loss of training is computed, once the features are there.
+
+    Args:
+      train: settings.
+      task: what is learned.
 
     Raises:
-      FlagError: one does not fit the task, or is no list of positive numbers, one for each label.
+      FlagError: a setting does not fit the task, or is no list of positive numbers, one for each label.
     """
     taken = heads.of(task.family.head).loss_options
     for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
@@ -24,21 +32,10 @@ def check(train: TrainSettings, task: Task) -> None:
             raise FlagError(f"--{flag}={given}: {task.name} has no classes, its kind is {task.family.kind}")
     if train.label_smoothing >= 1.0:
         raise FlagError(f"--label_smoothing={train.label_smoothing}: must be below 1")
-    if train.class_weights != _BALANCED:
-        _listed(train.class_weights, task)
-
-
-def loss_options(train: TrainSettings, task: Task, features: Features) -> LossOptions:
-    """Returns how the loss of training is computed.
-
-    Args:
-      train: settings that `check` let pass.
-      task: what is learned.
-      features: of the training split, to balance.
-    """
     if train.class_weights == _BALANCED:
-        return LossOptions(task.family.class_weights(features), train.label_smoothing)
-    return LossOptions(_listed(train.class_weights, task), train.label_smoothing)
+        return lambda features: LossOptions(task.family.class_weights(features), train.label_smoothing)
+    options = LossOptions(_listed(train.class_weights, task), train.label_smoothing)
+    return lambda _: options
 
 
 def _listed(text: str | None, task: Task) -> tuple[float, ...]:

@@ -13,7 +13,7 @@ from absl import logging
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
 from bert_tf.jobs import speed
-from bert_tf.jobs.preparation import Job
+from bert_tf.jobs.job import Job
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.forecast.effort import Step

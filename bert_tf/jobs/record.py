@@ -15,12 +15,12 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import files
 from bert_tf.estimator import run_folder
-from bert_tf.jobs.preparation import CUSTOM_COLUMNS, CUSTOM_FILES, Job
+from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV
+from bert_tf.tasks.custom import COLUMNS, FILES, CustomSettings
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.custom import CustomSettings
 
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
@@ -30,7 +30,7 @@ def make_record(job: Job) -> dict[str, Any]:
     plan = job.machine.plan
     return {
         run_folder.DETERMINING: _determining(job),
-        run_folder.COLUMNS: _custom(job, CUSTOM_COLUMNS),
+        run_folder.COLUMNS: _custom(job, COLUMNS),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job),
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
@@ -113,7 +113,7 @@ def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:
     if job.task.name != CUSTOM:
         return {}
     values = {name: getattr(job.settings.custom, name) for name in names}
-    return {name: str(Path(v).resolve()) if v and name in CUSTOM_FILES else v for name, v in values.items()}
+    return {name: str(Path(v).resolve()) if v and name in FILES else v for name, v in values.items()}
 
 
 def _checkpoint_digest(prefix: str) -> str:

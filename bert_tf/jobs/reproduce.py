@@ -16,7 +16,7 @@ from bert_tf.errors import OutputError
 from bert_tf.estimator.run import require_checkpoint
 from bert_tf.estimator.run_folder import writing
 from bert_tf.jobs.fine_tune_config import FineTuneConfig, configured
-from bert_tf.jobs.preparation import Job
+from bert_tf.jobs.job import Job
 from bert_tf.jobs.record import command
 from bert_tf.jobs.reproduce_config import ReproduceConfig
 from bert_tf.jobs.seeds import train_each

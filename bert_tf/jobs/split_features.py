@@ -8,7 +8,7 @@ from bert_tf.estimator import describe
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
-from bert_tf.jobs.preparation import Job
+from bert_tf.jobs.job import Job
 from bert_tf.log_form import published
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
 from bert_tf.tasks.base import TRAIN, Limits

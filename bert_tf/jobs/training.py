@@ -20,8 +20,8 @@ from bert_tf.estimator.profile_hook import ProfileHook
 from bert_tf.estimator.rates_hook import RatesHook
 from bert_tf.estimator.update import Optimization
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.jobs import loss_settings, speed
-from bert_tf.jobs.preparation import Job
+from bert_tf.jobs import speed
+from bert_tf.jobs.job import Job
 from bert_tf.jobs.record import make_record
 from bert_tf.jobs.split_features import features
 from bert_tf.optimization import parts
@@ -63,7 +63,7 @@ def train(job: Job, plan: RestorePlan) -> run.Outcome:
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
         forward_model(job),
-        loss=loss_settings.loss_options(settings, job.task, columns),
+        loss=job.loss_options(columns),
         seed=settings.seed,
         optimization=_optimization(job, schedule.steps),
         check_replicas=check_every > 0,

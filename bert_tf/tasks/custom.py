@@ -52,6 +52,11 @@ class CustomSettings:
     label_separator: str = setting(",", "what stands between the labels of a cell with multi_label; JSON may have a list")
 
 
+FILES = ("train_file", "dev_file", "test_file")
+# What says where texts and labels are: a model is used with those of its training.
+COLUMNS = tuple(field.name for field in dataclasses.fields(CustomSettings) if field.name not in (*FILES, "labels"))
+
+
 class CustomTask:
     """A task over one's own files, which the settings name; `data_dir` counts for nothing."""
 

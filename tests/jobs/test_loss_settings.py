@@ -10,7 +10,7 @@ import pytest
 from bert_tf.commands import classifier_flags
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
-from bert_tf.jobs.loss_settings import check, loss_options
+from bert_tf.jobs.loss_settings import loss_options
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.family import SentenceFamily
 from tests.labelled import labelled
@@ -25,9 +25,8 @@ def thing(labels: tuple[str, ...], kind: str) -> SimpleNamespace:
 
 def options(*arguments, task=TASKS["MRPC"], label_ids=CLASSES):
     train = classifier_flags.parse(["x", "--task_name=MRPC", *arguments]).train
-    check(train, task)
     ones = np.ones(len(label_ids), np.int32)
-    return loss_options(train, task, labelled(ones, ones, ones, label_ids))
+    return loss_options(train, task)(labelled(ones, ones, ones, label_ids))
 
 
 def test_is_plain_where_nothing_is_asked():
