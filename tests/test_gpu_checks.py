@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from bert_tf.__main__ import COMMANDS
-from bert_tf.commands import classifier_flags, devices, memory_plan, recipes, reproduce
+from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
 from bert_tf.commands.flags import read
+from bert_tf.jobs import recipes
 from bert_tf.optimization import parts
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
