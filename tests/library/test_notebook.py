@@ -31,7 +31,7 @@ def test_the_quickstart_ends_in_a_model_and_its_report(tmp_path, monkeypatch):
     for variable in ("GLUE_DIR", "BERT_BASE_DIR"):
         monkeypatch.delenv(variable, raising=False)
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    notebook.cells.append(nbformat.v4.new_code_cell("assert result.metrics['accuracy'] > %r, result.metrics" % MAJORITY))
+    notebook.cells.append(nbformat.v4.new_code_cell(f"assert result.metrics['accuracy'] > {MAJORITY}, result.metrics"))
     start = time.monotonic()
     NotebookClient(notebook, timeout=600, resources={"metadata": {"path": str(tmp_path)}}).execute()
     print(f"{time.monotonic() - start:.0f} s")  # noqa: T201
