@@ -14,13 +14,41 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bert_tf.errors import BertError
+    from bert_tf.library.data import check_data, fetch_data
+    from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
     from bert_tf.library.loading import load
+    from bert_tf.library.machine import devices, memory_plan
     from bert_tf.library.model import Model
+    from bert_tf.library.page import Page, write_report
+    from bert_tf.library.prediction import predict_files
+    from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.result import Result
+    from bert_tf.library.seed_runs import SeedRuns
     from bert_tf.tasks.in_memory import SentenceTask
 
-__all__ = ["BertError", "Model", "Result", "SentenceTask", "fine_tune", "load"]
+__all__ = [
+    "BertError",
+    "Model",
+    "Page",
+    "Result",
+    "SeedRuns",
+    "SentenceTask",
+    "Table",
+    "check_data",
+    "devices",
+    "evaluate",
+    "fetch_data",
+    "fine_tune",
+    "load",
+    "memory_diff",
+    "memory_peak",
+    "memory_plan",
+    "memory_report",
+    "predict_files",
+    "profile",
+    "write_report",
+]
 
 __version__ = "0.1.0"
 
@@ -62,10 +90,24 @@ if _problem:
 _MODULES = {
     "BertError": "errors",
     "Model": "library.model",
+    "Page": "library.page",
     "Result": "library.result",
+    "SeedRuns": "library.seed_runs",
     "SentenceTask": "tasks.in_memory",
+    "Table": "library.evaluation",
+    "check_data": "library.data",
+    "devices": "library.machine",
+    "evaluate": "library.evaluation",
+    "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
     "load": "library.loading",
+    "memory_diff": "library.records",
+    "memory_peak": "library.records",
+    "memory_plan": "library.machine",
+    "memory_report": "library.records",
+    "predict_files": "library.prediction",
+    "profile": "library.records",
+    "write_report": "library.page",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import operator
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from bert_tf.documents import LARGEST_SETTING
@@ -118,6 +118,23 @@ def checked(row: Setting, value: object) -> Any:
         raise FlagError(f"--{row.name}={value}: expected at least {row.lowest}")
     check(row, found)
     return found
+
+
+def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the values that a program gives by the names of settings, each as the type of its setting.
+
+    Args:
+      rows: the settings that there are.
+      values: those that are given.
+
+    Raises:
+      FlagError: a setting is unknown or has an unusable value; names it as a flag.
+    """
+    known = {row.name: row for row in rows}
+    for name in values:
+        if name not in known:
+            raise FlagError(unknown_name("setting", name, known))
+    return {name: checked(known[name], value) for name, value in values.items()}
 
 
 def _bool(value: Any) -> bool:

@@ -34,14 +34,25 @@ def for_screen(rows: Sequence[Row]) -> str:
     return "\n".join(filter(None, [*blocks, *ends]))
 
 
+def cells_for_screen(rows: Sequence[Row]) -> list[list[list[str]]]:
+    """Returns of each task and split a head and the rows, the best first and marked; rows without numbers are left out."""
+    return [_lines(group, best(group))[1] for group in groups(rows)]
+
+
 def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
-    """Returns rows of one task with the columns one under the other, numbers to the right, intervals beside the metrics."""
+    """Returns rows of one task with the columns one under the other, numbers to the right."""
+    names, (head, *cells) = _lines(rows, marked)
+    texts = [place for place, name in enumerate(names) if name in _TEXTS]
+    return "".join(f"{line}\n" for line in table(head, cells, left=texts))
+
+
+def _lines(rows: Sequence[Row], marked: Collection[Key]) -> tuple[list[str], list[list[str]]]:
+    """Returns the names of the columns, intervals beside the metrics, and a head and the rows as cells."""
     metrics = [name for metric in _metrics(rows) for name in (metric, metric + _INTERVAL)]
     names = ["best", *_FIRST, *metrics, *_AFTER_METRICS]
     _, *cells = _cells(names, [_values(row, marked) for row in rows], _short)
     head = [_INTERVAL.strip() if name.endswith(_INTERVAL) else _SHORT.get(name, name) for name in names]
-    texts = [place for place, name in enumerate(names) if name in _TEXTS]
-    return "".join(f"{line}\n" for line in table(head, cells, left=texts))
+    return names, [head, *cells]
 
 
 def _metrics(rows: Iterable[Row]) -> list[str]:

@@ -9,15 +9,12 @@ from typing import NamedTuple
 
 from absl import flags as absl_flags
 
-from bert_tf import files, home
-from bert_tf.commands.classifier_flags import CUSTOM
+from bert_tf import log_form
+from bert_tf.commands.batch_flags import given
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, action_of, help_line, read
-from bert_tf.errors import DataError, FlagError
-from bert_tf.jobs.fine_tune_config import check_custom
-from bert_tf.tasks.custom import NAME as CUSTOM_NAME
-from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.errors import FlagError, PreflightError
+from bert_tf.jobs import check_data, fetch
 
 
 class Action(NamedTuple):
@@ -52,47 +49,24 @@ def _run(argv: Sequence[str]) -> int:
 
 
 def _fetch(task: str | None, values: absl_flags.FlagValues) -> None:
-    from bert_tf.commands import fetch
-
     if task is None:
         raise FlagError("data fetch: name a task, as in data fetch MRPC")
+    log_form.set_up(log_form.SHORT, 0)
     fetch.fetch(
         task,
-        Path(values["data_dir"].value or home.folder(os.environ) / "data"),
+        Path(values["data_dir"].value or fetch.default_folder(os.environ)),
         source_dir=Path(values["from"].value) if values["from"].value else None,
-        sums=[part.strip().lower() for part in (values["sha256"].value or "").split(",") if part.strip()],
+        sums=fetch.sums_of(values["sha256"].value),
+        say=print,
     )
 
 
 def _check(data_dir: str | None, values: absl_flags.FlagValues) -> None:
-    from bert_tf.commands import check
-
-    if not values["task_name"].value and data_dir is None:
-        raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
-    name = values["task_name"].value or _task_of(Path(data_dir or ""))
-    custom = CustomSettings(**{row.name: values[row.name].value for row in CUSTOM})
-    check_custom(canonical_name(name), [row.name for row in CUSTOM if values[row.name].present])
-    task = get_task(name, custom)
-    if task.name != CUSTOM_NAME and data_dir is None:
-        raise FlagError(f"data check: name the folder of {task.name}")
-    if task.name == CUSTOM_NAME and (data_dir or not (custom.train_file or custom.dev_file or custom.test_file)):
-        raise FlagError(f"data check: --task_name={CUSTOM_NAME} takes --train_file, --dev_file, --test_file and no folder")
-    why = data_dir and files.missing_folder(data_dir)
-    if why:
-        raise DataError(why, data_dir)
-    check.check(task, data_dir, check.find_ruler(values["vocab_file"].value, os.environ))
-
-
-def _task_of(folder: Path) -> str:
-    """Returns the task that a folder is called after."""
-    why = files.missing_folder(folder)
-    if why:
-        raise DataError(why, folder)
-    try:
-        return canonical_name(folder.absolute().name)
-    except FlagError as error:
-        problem = str(error).removeprefix("--task_name: ")
-        raise DataError(f"the name of the folder is that of no task, add --task_name: {problem}", folder) from error
+    config = check_data.configured(data_dir, **given(values, check_data.SETTINGS))
+    found = check_data.check(config.task, config.data_dir, check_data.find_ruler(config.vocab_file, os.environ))
+    print(found)
+    if found.problems:
+        raise PreflightError(list(found.problems))
 
 
 ACTIONS: Mapping[str, Action] = {
@@ -109,11 +83,7 @@ ACTIONS: Mapping[str, Action] = {
     "check": Action(
         "DIR",
         "counts rows, labels, lengths, duplicates, contradictions, and names each row that cannot be used",
-        (
-            Flag("task_name", str, None, "whose files they are; else that of the name of the folder"),
-            Flag("vocab_file", str, None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's"),
-            *CUSTOM,
-        ),
+        check_data.SETTINGS,
         _check,
     ),
 }

@@ -7,38 +7,15 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert_tf.batch.job import PredictJob
-from bert_tf.commands import batch_flags
-from bert_tf.commands.batch_flags import COLUMNS, JOB, MACHINE, MODEL
+from bert_tf.commands.batch_flags import VERBOSITY, given
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.tasks.tables import FORMATS
+from bert_tf.jobs.predict_config import SETTINGS, PredictConfig, configured
 
-KEYS = (
-    Flag("checkpoint", str, None, "a checkpoint, or the folder of a run for its best, else its newest"),
-    Flag("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
-    Flag("predict_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1),
-    Flag("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
-    Flag("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
-    *COLUMNS,
-    *MODEL,
-)
-FLAGS = (
-    Flag(
-        "input",
-        str,
-        None,
-        "file to predict, as the task's test split or with the columns named below; - is a pipe",
-    ),
-    Flag("output", str, None, "file of predictions: .tsv, .csv or .jsonl, each also with .gz, else TSV; - is a pipe"),
-    JOB,
-    Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner"),
-    *KEYS,
-    *MACHINE,
-)
+BEAM = Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner")
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 _REST = "--"
 
@@ -47,14 +24,12 @@ class Settings(NamedTuple):
     """The flags.
 
     Attributes:
-      job: what to predict.
-      machine: on what.
+      config: what to predict, and on what.
       verbosity: see `begin`.
       beam: arguments of Apache Beam; None without it.
     """
 
-    job: PredictJob
-    machine: MachineSettings
+    config: PredictConfig
     verbosity: int
     beam: tuple[str, ...] | None
 
@@ -80,18 +55,10 @@ def parse(argv: Sequence[str]) -> Settings:
     """
     end = argv.index(_REST) if _REST in argv else len(argv)
     parsed, rest = read(argv[:end], FLAGS), tuple(argv[end + 1 :])
-    if rest and not parsed["beam"].value:
+    if rest and not parsed[BEAM.name].value:
         raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
-    values = batch_flags.given(parsed, KEYS)
-    ends = batch_flags.given(parsed, FLAGS[:2])
-    if len(ends) == 1:
-        raise FlagError(f"--{next(iter(ends))} needs the other of --input and --output")
-    if ends:
-        values["files"] = [ends]
-    elif not parsed["job"].value:
-        raise FlagError("--input and --output are required, or --job=FILE")
-    job = batch_flags.make_job(PredictJob, parsed["job"].value, values)
-    return Settings(job, *batch_flags.machine_settings(parsed), rest if parsed["beam"].value else None)
+    config = configured(**given(parsed, SETTINGS))
+    return Settings(config, parsed[VERBOSITY.name].value, rest if parsed[BEAM.name].value else None)
 
 
 def help_text() -> str:
@@ -106,7 +73,7 @@ def _run(settings: Settings) -> int:
     from bert_tf.jobs.predict import Beam, predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
     beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
-    predict(settings.job, settings.machine, environment=os.environ, beam=beam)
+    predict(*settings.config, environment=os.environ, beam=beam)
     return 0
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 from bert_tf import atomic
 from bert_tf.commands.ending import ended
 from bert_tf.commands.flags import Flag, help_line, read_with_words
-from bert_tf.errors import FlagError
 from bert_tf.jobs import report
 
 FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
@@ -35,10 +34,8 @@ def parse(argv: Sequence[str]) -> Settings:
       HelpAsked: instead of settings.
     """
     folders, values = read_with_words(argv, FLAGS)
-    if not folders:
-        raise FlagError("report: name the output folder of a run, or of several to compare")
-    default = Path(folders[0]) / report.NAME if len(folders) == 1 else Path(report.NAME)
-    return Settings(tuple(map(Path, folders)), Path(values["output"].value or default))
+    paths = tuple(map(Path, folders))
+    return Settings(paths, report.target(paths, values["output"].value))
 
 
 def help_text() -> str:

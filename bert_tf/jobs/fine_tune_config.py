@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import FlagError
 from bert_tf.jobs.settings import (
     EXACT,
     POLYNOMIAL,
@@ -20,7 +20,7 @@ from bert_tf.jobs.settings import (
     TrainSettings,
 )
 from bert_tf.runtime.settings import DeviceSettings
-from bert_tf.settings import checked, settings_of
+from bert_tf.settings import named, settings_of
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
@@ -66,7 +66,7 @@ GROUPS: Mapping[str, type] = {
     "devices": DeviceSettings,
     "output": OutputSettings,
 }
-_SETTINGS = {row.name: row for row in settings_of(*GROUPS.values())}
+SETTINGS = tuple(settings_of(*GROUPS.values()))
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
@@ -79,10 +79,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     Raises:
       FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
     """
-    for name in values:
-        if name not in _SETTINGS:
-            raise FlagError(unknown_name("setting", name, _SETTINGS))
-    given = {name: checked(_SETTINGS[name], value) for name, value in values.items()}
+    given = named(SETTINGS, values)
     if task is not None:
         given["task_name"] = task.name
     if not given.get("task_name"):

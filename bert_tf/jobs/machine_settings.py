@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from bert_tf.errors import FlagError, unknown_name
 from bert_tf.jobs.settings import SpeedSettings
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
-from bert_tf.settings import checked, settings_of
+from bert_tf.settings import named, settings_of
 
 
 class MachineSettings(NamedTuple):
@@ -26,21 +25,18 @@ class MachineSettings(NamedTuple):
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 DEVICES = tuple(row for row in settings_of(DeviceSettings) if row.name not in OF_TRAINING)
 (PRECISION,) = (row for row in settings_of(SpeedSettings) if row.name == "precision")
+SETTINGS = (PRECISION, *DEVICES)
 
 
 def configured(**values: Any) -> MachineSettings:
     """Returns settings by name; one device computes.
 
     Args:
-      **values: those of `DEVICES`, and `precision`.
+      **values: those of `SETTINGS`.
 
     Raises:
       FlagError: one is unknown, or has an unusable value.
     """
-    rows = {row.name: row for row in (*DEVICES, PRECISION)}
-    for name in values:
-        if name not in rows:
-            raise FlagError(unknown_name("setting", name, rows))
-    given = {name: checked(rows[name], value) for name, value in values.items()}
+    given = named(SETTINGS, values)
     precision = given.pop(PRECISION.name, PRECISION.default)
     return MachineSettings(DeviceSettings(**given, strategy=ONE_DEVICE), precision)

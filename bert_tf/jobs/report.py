@@ -9,7 +9,7 @@ from pathlib import Path
 from absl import logging
 
 from bert_tf import lock
-from bert_tf.errors import BertError, OutputError
+from bert_tf.errors import BertError, FlagError, OutputError
 
 NAME = "report.html"
 
@@ -26,6 +26,21 @@ def at_end(folder: Path) -> None:
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
         logging.warning("no %s: %s", NAME, reason)
+
+
+def target(folders: Sequence[Path], output: str | None) -> Path:
+    """Returns the file to write: DIR/report.html, of several runs ./report.html, unless one is named.
+
+    Args:
+      folders: of runs.
+      output: the file that is named.
+
+    Raises:
+      FlagError: no folder is named.
+    """
+    if not folders:
+        raise FlagError("report: name the output folder of a run, or of several to compare")
+    return Path(output or (folders[0] / NAME if len(folders) == 1 else NAME))
 
 
 def write(folders: Sequence[Path], output: Path) -> None:

@@ -89,15 +89,16 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
 
 
 def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
-    folder = str(config.output.folder / _name(seed))
+    folder = str(config.output.folder / folder_name(seed))
     return config.replaced({"seed": seed, "seeds": None, "output_dir": folder})
 
 
-def _name(seed: int) -> str:
+def folder_name(seed: int) -> str:
+    """Returns the folder of the run of a seed, below that of the series."""
     return f"seed-{seed}"
 
 
 def _result(done: FineTuned, seed: int) -> SeedResult:
     metrics = {f"eval_{name}": value for name, value in sorted(done.metrics.items()) if math.isfinite(value)}
     collapsed = [f"{split}: {found.collapsed}" for split, found in sorted(done.evaluations.items()) if found.collapsed]
-    return SeedResult(seed, _name(seed), done.step, metrics, "; ".join(collapsed) or None)
+    return SeedResult(seed, folder_name(seed), done.step, metrics, "; ".join(collapsed) or None)

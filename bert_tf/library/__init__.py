@@ -2,5 +2,4 @@
 
 from bert_tf.runtime import noise
 
-noise.quiet_before_import()
-noise.quiet_python()
+noise.quiet_for_programs()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from pathlib import Path
+from typing import Any, overload
 
+from bert_tf import progress
 from bert_tf.errors import DataError
 from bert_tf.jobs import fine_tune as job
-from bert_tf.jobs.fine_tune_config import configured
+from bert_tf.jobs import report
+from bert_tf.jobs import seeds as seeds_job
+from bert_tf.jobs.fine_tune_config import SETTINGS, FineTuneConfig, configured
 from bert_tf.jobs.settings import ActionSettings
+from bert_tf.library.keywords import takes
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
+from bert_tf.library.seed_runs import SeedRuns
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import settings_of
 from bert_tf.tasks.base import DEV, Task
@@ -18,7 +24,26 @@ from bert_tf.tasks.base import DEV, Task
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
 
 
-def fine_tune(task: str | Task, *, output_dir: str | os.PathLike[str] | None = None, **settings: Any) -> Model:
+@overload
+def fine_tune(
+    task: str | Task | None = None, *, output_dir: str | os.PathLike[str] | None = None, seeds: None = None, **settings: Any
+) -> Model: ...
+
+
+@overload
+def fine_tune(
+    task: str | Task | None = None, *, output_dir: str | os.PathLike[str] | None = None, seeds: str, **settings: Any
+) -> SeedRuns: ...
+
+
+@takes(row for row in SETTINGS if row.name != "task_name")
+def fine_tune(
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: str | None = None,
+    **settings: Any,
+) -> Model | SeedRuns:
     """Trains a model, and evaluates it where there is data for that; does what `run_classifier.py` does.
 
     The folder holds what the command leaves, `report.html` included. The same call again goes on where training was stopped.
@@ -26,26 +51,41 @@ def fine_tune(task: str | Task, *, output_dir: str | os.PathLike[str] | None = N
     Args:
       task: a name, as MRPC; or an object, as `SentenceTask`.
       output_dir: where checkpoints and results go; out/TASK where it is not given.
+      seeds: several, as "1-3": a run for each, one after the other.
       **settings: those of the command, by the names of its flags: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 
     Returns:
-      The trained model; of a run that was evaluated while it trained, the best.
+      The trained model; of a run that was evaluated while it trained, the best. With `seeds`, the runs of all.
 
     Raises:
       BertError: something that the caller can fix, as a setting that is unknown; one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    own = None if isinstance(task, str) else task
-    given = {**settings, **({} if output_dir is None else {"output_dir": os.fspath(output_dir)})}
+    own = None if task is None or isinstance(task, str) else task
+    given = {**settings, **{name: value for name, value in (("output_dir", output_dir), ("seeds", seeds)) if value is not None}}
     if own is not None and not _ACTIONS & given.keys():
         given.update(do_train=True, do_eval=_has_dev(own))
-    named = {"task_name": task} if own is None else {}
+    if isinstance(task, str):
+        given["task_name"] = task
+    config = configured(own, **given)
     WALL.restart()
-    done = job.fine_tune(configured(own, **named, **given), environment=os.environ, task=own)
+    if config.train.seed_numbers:
+        return _seed_runs(config, own)
+    done = job.fine_tune(config, environment=os.environ, task=own)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
+    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / report.NAME}")
     return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
+
+
+def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
+    series = seeds_job.fine_tune_seeds(config, environment=os.environ, task=own)
+    if series.stopped_by is not None:
+        raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
+    folder = Path(config.output.output_dir or "")
+    progress.say(f"the runs are in {folder}, their page in {folder / report.NAME}")
+    return SeedRuns(folder, series.results, own)
 
 
 def _has_dev(task: Task) -> bool:

@@ -7,8 +7,11 @@ import os
 import re
 import warnings
 
+from bert_tf import home
+
 # Of each variable, where the list of variables says it; and numbers that are a mean over batches, not over examples.
 _SAID_BETTER = re.compile(r"Initialize variable |Saving dict for global step ")
+_OURS = re.compile(rf"[/\\](tensorflow|tensorflow_estimator|keras)[/\\]|{re.escape(str(home.PACKAGE) + os.sep)}")
 _DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator is, at each of its calls
 
 
@@ -19,21 +22,28 @@ def quiet_before_import() -> None:
 
 def quiet_python() -> None:
     """Silences the Python side, but for warnings that a user can act on, and errors."""
-    _hear_tensorflow(logging.WARNING, without=_DEPRECATED)
+    _hear_tensorflow(logging.WARNING, _Without(_DEPRECATED))
+
+
+def quiet_for_programs() -> None:
+    """Silences what TensorFlow says of this package's calls and of its own; what a program calls or logs itself is heard."""
+    quiet_before_import()
+    _hear_tensorflow(None, _OfOthers())
 
 
 def hear_python() -> None:
     """Lets the log of the Estimator through, deprecations included, as it is in the log of the published script."""
-    _hear_tensorflow(logging.NOTSET, without=_SAID_BETTER)
+    _hear_tensorflow(logging.NOTSET, _Without(_SAID_BETTER))
 
 
-def _hear_tensorflow(level: int, *, without: re.Pattern[str]) -> None:
+def _hear_tensorflow(level: int | None, heard: logging.Filter) -> None:
     logging.getLogger("h5py").setLevel(logging.ERROR)
     logger = logging.getLogger("tensorflow")
-    logger.setLevel(level)
-    for earlier in [found for found in logger.filters if isinstance(found, _Without)]:
+    if level is not None:
+        logger.setLevel(level)
+    for earlier in [found for found in logger.filters if isinstance(found, (_Without, _OfOthers))]:
         logger.removeFilter(earlier)
-    logger.addFilter(_Without(without))
+    logger.addFilter(heard)
     warnings.filterwarnings("ignore", module=r"(tensorflow|tensorflow_estimator|keras|absl)(\.|$)")
 
 
@@ -44,3 +54,11 @@ class _Without(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         return not self._pattern.match(record.getMessage())
+
+
+class _OfOthers(logging.Filter):
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if _DEPRECATED.match(message):
+            return not _OURS.search(message.partition(" is deprecated")[0])
+        return record.levelno >= logging.WARNING or not _OURS.search(record.pathname)

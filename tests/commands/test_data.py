@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.commands import check, data, fetch
+from bert_tf.commands import data
+from bert_tf.jobs import check_data, fetch
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.glue import TASKS
 from tests.tasks.test_mrpc import HEADER, TEST, TRAIN
@@ -286,7 +287,7 @@ def test_every_task_that_is_published_can_be_fetched():
 def _words(monkeypatch):
     """No vocabulary is to be found."""
     monkeypatch.delenv("BERT_BASE_DIR", raising=False)
-    monkeypatch.setattr(check, "DEFAULT_VOCABULARY", Path("/no/such/vocab.txt"))
+    monkeypatch.setattr(check_data, "default_vocabulary", lambda _: Path("/no/such/vocab.txt"))
 
 
 @pytest.fixture
@@ -477,17 +478,17 @@ def test_help_explains_both_actions(capsys, arguments):
 
 def test_the_vocabulary_is_that_of_the_flag_the_variable_or_the_default_checkpoint(vocab_file, monkeypatch, tmp_path):
     base = {"BERT_BASE_DIR": str(tmp_path)}
-    assert check.find_ruler(str(vocab_file), {}).unit == f"word pieces of {vocab_file}"
-    assert check.find_ruler(None, base).unit == f"word pieces of {vocab_file}"
-    monkeypatch.setattr(check, "DEFAULT_VOCABULARY", vocab_file)
-    ruler = check.find_ruler(None, {})
+    assert check_data.find_ruler(str(vocab_file), {}).unit == f"word pieces of {vocab_file}"
+    assert check_data.find_ruler(None, base).unit == f"word pieces of {vocab_file}"
+    monkeypatch.setattr(check_data, "default_vocabulary", lambda _: vocab_file)
+    ruler = check_data.find_ruler(None, {})
     assert (ruler.unit, ruler.size("AB a c")) == (f"word pieces of {vocab_file}", 4)
 
 
 def test_the_default_vocabulary_is_that_of_the_default_checkpoint():
     from bert_tf.checkpoints import default, huggingface
 
-    assert check.DEFAULT_VOCABULARY == ROOT / "checkpoints" / default.NAME / huggingface.VOCABULARY_NAME
+    assert check_data.default_vocabulary({}) == ROOT / "checkpoints" / default.NAME / huggingface.VOCABULARY_NAME
 
 
 def test_tensorflow_is_left_out(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 from bert_tf.commands import devices
 from bert_tf.errors import DeviceError, FlagError
+from bert_tf.jobs import devices as job
 from bert_tf.runtime import machine
 from bert_tf.runtime.build import Build
 from bert_tf.runtime.diagnosis import Cause
@@ -19,7 +20,7 @@ from bert_tf.runtime.inventory import Inventory, LogicalDevice, PhysicalDevice, 
 from bert_tf.runtime.settings import DeviceSettings
 from tests import processes
 
-LAPTOP = devices.Report(
+LAPTOP = job.Report(
     Inventory(
         tensorflow=Build("2.15.1", True, "12.2", "8", ("sm_50",), "/site/tensorflow"),
         driver_version="535.183.01",
@@ -38,7 +39,7 @@ LAPTOP = devices.Report(
         ),
     ),
     environment={"CUDA_VISIBLE_DEVICES": "0"},
-    choice=devices.Choice("one_device", ("/device:GPU:0",), 1),
+    choice=job.Choice("one_device", ("/device:GPU:0",), 1),
 )
 PRINTED = """\
 TensorFlow 2.15.1, built for CUDA 12.2 and cuDNN 8, NVIDIA driver 535.183.01
@@ -65,13 +66,13 @@ with these flags: strategy one_device, 1 replica on /device:GPU:0
 
 
 def test_the_report_for_people():
-    assert devices.describe(LAPTOP) == PRINTED
+    assert job.describe(LAPTOP) == PRINTED
 
 
 def test_what_there_is_not_is_not_printed():
     bare = Inventory(Build("2.15.1", False), None, 1, 1, (), (LogicalDevice("/device:CPU:0"),), ())
-    choice = devices.Choice("mirrored", ("/device:CPU:0", "/device:CPU:1"), 2)
-    printed = devices.describe(devices.Report(bare, {}, choice))
+    choice = job.Choice("mirrored", ("/device:CPU:0", "/device:CPU:1"), 2)
+    printed = job.describe(job.Report(bare, {}, choice))
     assert printed.startswith("TensorFlow 2.15.1, built without CUDA\nCPU cores  1 granted, 1 present\n")
     assert "GPU" not in printed
     assert "environment" not in printed
@@ -81,9 +82,9 @@ def test_what_there_is_not_is_not_printed():
 def test_a_machine_without_gpu_says_why():
     causes = (Cause("no_driver", "no NVIDIA driver", "install it"), Cause("hidden_by_flags", "left out", "name it"))
     bare = Inventory(Build("2.15.1", False), None, 1, 1, (), (), (), causes)
-    report = devices.Report(bare, {}, devices.Choice("one_device", ("/device:CPU:0",), 1))
-    assert "no GPU is used\n  no NVIDIA driver\n    -> install it\n  left out\n    -> name it\n" in devices.describe(report)
-    assert [cause["code"] for cause in json.loads(devices.as_json(report))["no_gpu"]] == ["no_driver", "hidden_by_flags"]
+    report = job.Report(bare, {}, job.Choice("one_device", ("/device:CPU:0",), 1))
+    assert "no GPU is used\n  no NVIDIA driver\n    -> install it\n  left out\n    -> name it\n" in job.describe(report)
+    assert [cause["code"] for cause in json.loads(job.as_json(report))["no_gpu"]] == ["no_driver", "hidden_by_flags"]
 
 
 @pytest.mark.parametrize(
@@ -105,7 +106,7 @@ def test_flags_that_leave_every_gpu_out(flags, none):
 
 
 def test_json_says_the_same():
-    found = json.loads(devices.as_json(LAPTOP))
+    found = json.loads(job.as_json(LAPTOP))
     assert found.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
     assert found.pop("choice") == {"strategy": "one_device", "devices": ["/device:GPU:0"], "replicas": 1}
     assert found.keys() == {field.name for field in dataclasses.fields(Inventory)}

@@ -28,22 +28,22 @@ def test_flags_become_a_job():
     settings = parse(
         *NEEDED, "--data_dir=d", "--checkpoints=a:all,b", "--nodo_lower_case", "--max_seq_length=64", "--num_gpus=1"
     )
-    assert settings.job.checkpoints == ("a:all", "b")
-    assert settings.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
-    assert settings.job.model == Given(max_seq_length=64, do_lower_case=False)
-    assert settings.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
-    assert settings.machine.precision == "default"
+    assert settings.config.job.checkpoints == ("a:all", "b")
+    assert settings.config.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
+    assert settings.config.job.model == Given(max_seq_length=64, do_lower_case=False)
+    assert settings.config.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
+    assert settings.config.machine.precision == "default"
 
 
 def test_several_tasks_by_flag():
-    assert [task.name for task in parse(*NEEDED, "--task_name=MRPC,rte").job.tasks] == ["MRPC", "rte"]
+    assert [task.name for task in parse(*NEEDED, "--task_name=MRPC,rte").config.job.tasks] == ["MRPC", "rte"]
 
 
 def test_flags_go_before_the_file(tmp_path):
     (tmp_path / "job.json").write_text(
         json.dumps({"checkpoints": "a", "tasks": ["RTE"], "output_dir": "b", "eval_batch_size": 8})
     )
-    job = parse(f"--job={tmp_path / 'job.json'}", "--checkpoints=c", "--eval_batch_size=9").job
+    job = parse(f"--job={tmp_path / 'job.json'}", "--checkpoints=c", "--eval_batch_size=9").config.job
     assert (job.checkpoints, job.tasks[0].name, job.output_dir, job.eval_batch_size) == (("c",), "RTE", "b", 9)
 
 

@@ -27,10 +27,10 @@ def parse(*arguments):
 
 def test_flags_become_a_job():
     settings = parse(*NEEDED, "--text_a=question", "--nohas_header", "--skip_bad_rows", "--precision=bfloat16")
-    assert settings.job.files == (FilePair("a.tsv", "b.tsv"),)
-    assert settings.job.columns == Columns(text_a="question", has_header=False)
-    assert settings.job.skip_bad_rows
-    assert settings.machine.precision == "bfloat16"
+    assert settings.config.job.files == (FilePair("a.tsv", "b.tsv"),)
+    assert settings.config.job.columns == Columns(text_a="question", has_header=False)
+    assert settings.config.job.skip_bad_rows
+    assert settings.config.machine.precision == "bfloat16"
     assert settings.beam is None
 
 
@@ -45,9 +45,9 @@ def test_what_follows_two_hyphens_is_for_beam():
 def test_flags_go_before_the_file(tmp_path):
     job = {"checkpoint": "a", "files": [{"input": "b", "output": "c"}], "predict_batch_size": 3}
     (tmp_path / "job.json").write_text(json.dumps(job))
-    assert parse(f"--job={tmp_path / 'job.json'}").job.files == (FilePair("b", "c"),)
+    assert parse(f"--job={tmp_path / 'job.json'}").config.job.files == (FilePair("b", "c"),)
     settings = parse(f"--job={tmp_path / 'job.json'}", "--input=d", "--output=e")
-    assert (settings.job.files, settings.job.predict_batch_size) == ((FilePair("d", "e"),), 3)
+    assert (settings.config.job.files, settings.config.job.predict_batch_size) == ((FilePair("d", "e"),), 3)
 
 
 @pytest.mark.parametrize(

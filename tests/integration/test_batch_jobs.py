@@ -120,5 +120,5 @@ def test_what_the_classifier_measured_is_measured_again(finished, project):
 
 def test_every_key_is_on_the_page():
     text = DOCS.read_text(encoding="utf-8")
-    rows = {row.name for row in (*evaluate.KEYS, *predict.KEYS)}
+    rows = {row.name for row in (*evaluate.FLAGS, *predict.FLAGS)}
     assert [name for name in sorted(rows) if f"`{name}`" not in text] == []

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from bert_tf.commands import devices
+from bert_tf.jobs import devices
 from bert_tf.runtime import cuda_driver, inventory, nvidia
 from tests.runtime.fake_machine import CUDA_12, DRIVER, SMI_RTX, FakeMachine
 

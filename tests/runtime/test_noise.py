@@ -6,7 +6,8 @@ import warnings
 
 import pytest
 
-from bert_tf.runtime.noise import hear_python, quiet_before_import, quiet_python
+from bert_tf.runtime import noise
+from bert_tf.runtime.noise import hear_python, quiet_before_import, quiet_for_programs, quiet_python
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"
 
@@ -54,6 +55,30 @@ def test_what_tensorflow_says_is_heard_where_it_says_something(level, message, q
             hear()
             logging.getLogger("tensorflow").log(level, message)
         assert len(caplog.messages) == heard
+
+
+OF_TENSORFLOW = "/site/tensorflow_estimator/python/estimator.py"
+
+
+@pytest.mark.parametrize(
+    ("level", "path", "message", "heard"),
+    [
+        (logging.INFO, OF_TENSORFLOW, "Graph was finalized.", False),
+        (logging.WARNING, OF_TENSORFLOW, "Collective ops may deadlock", True),
+        (logging.WARNING, OF_TENSORFLOW, f"From {OF_TENSORFLOW}:1: f (from y) is deprecated", False),
+        (logging.WARNING, OF_TENSORFLOW, f"From {noise.home.PACKAGE}/estimator/run.py:1: f (from y) is deprecated", False),
+        (logging.WARNING, OF_TENSORFLOW, "From /home/me/train.py:1: f (from y) is deprecated", True),
+        (logging.INFO, "/home/me/train.py", "a line of mine", True),
+    ],
+)
+@pytest.mark.usefixtures("loggers")
+def test_a_program_hears_what_it_calls_and_logs_itself(level, path, message, heard):
+    logger = logging.getLogger("tensorflow")
+    with warnings.catch_warnings():
+        quiet_for_programs()
+    assert logger.level == logging.NOTSET
+    assert bool(logger.filter(logger.makeRecord(logger.name, level, path, 1, message, (), None))) == heard
+    quiet_python()
 
 
 @pytest.mark.usefixtures("loggers")

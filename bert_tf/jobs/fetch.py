@@ -11,7 +11,6 @@ import contextlib
 import fnmatch
 import os
 import shutil
-import sys
 import tempfile
 import zipfile
 import zlib
@@ -19,15 +18,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from bert_tf import atomic, files
-from bert_tf.commands.download import download
+from absl import logging
+
+from bert_tf import atomic, files, home
 from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.download import download
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
 
 SITE = "https://dl.fbaipublicfiles.com/"
 SUMS_NAME = "fetched.sha256"
+
+Say = Callable[[str], None]
 
 _DOWNLOADS = ".downloads"
 
@@ -52,6 +55,16 @@ class Dataset(NamedTuple):
     parts: tuple[Part, ...]
     files: tuple[str, ...]  # that it holds: names, or patterns of names
     make: Callable[[Dataset, Sequence[Path], Path], None]  # from parts into a folder
+
+
+def default_folder(environment: Mapping[str, str]) -> Path:
+    """Returns where tasks look for their files."""
+    return home.folder(environment) / "data"
+
+
+def sums_of(text: str | None) -> list[str]:
+    """Returns the sums that stand in a text, with commas."""
+    return [part.strip().lower() for part in (text or "").split(",") if part.strip()]
 
 
 def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
@@ -139,14 +152,20 @@ DATASETS: Mapping[str, tuple[Dataset, ...]] = {
 }
 
 
-def fetch(task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = ()) -> None:
-    """Puts the files of a task where it reads them, and prints what was done.
+def fetch(
+    task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = (), say: Say = logging.info
+) -> list[Path]:
+    """Puts the files of a task where it reads them.
 
     Args:
       task: its name; one language of XNLI brings all.
       data_dir: gets a folder of the task's name.
       source_dir: has the published files, which are then not downloaded.
       sums: sha256 of each of them, in the order in which they are fetched; none for what is known.
+      say: gets a line on each thing that was done.
+
+    Returns:
+      The folders that hold the files.
 
     Raises:
       FlagError: there is nothing to fetch for the task, or there are not as many sums as files.
@@ -170,29 +189,30 @@ def fetch(task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Se
                     "is there, not known to be of files with these sums; delete the folder to fetch it again", target
                 )
             made = ", made of what was fetched with these sums" if wanted else ""
-            print(f"{target}: is there{made}; delete the folder to fetch it again")
+            say(f"{target}: is there{made}; delete the folder to fetch it again")
             continue
         if source_dir is None:
-            _download(dataset, data_dir, target, given)
+            _download(dataset, data_dir, target, given, say)
         else:
             _place(dataset, [_found(part, source_dir, given.get(part)) for part in dataset.parts], target)
-        print(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
+        say(f"{target}: {', '.join(sorted(path.name for path in target.iterdir()))}")
+    return [data_dir / dataset.folder for dataset in datasets]
 
 
-def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str]) -> None:
+def _download(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str], say: Say) -> None:
     try:
-        _download_parts(dataset, data_dir, target, given)
+        _download_parts(dataset, data_dir, target, given, say)
     finally:
         with contextlib.suppress(OSError):  # what is kept for the next call, or something else, is there
             (data_dir / _DOWNLOADS).rmdir()
 
 
-def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str]) -> None:
+def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mapping[Part, str], say: Say) -> None:
     paths = [data_dir / _DOWNLOADS / part.name for part in dataset.parts]
     recorded = _recorded(data_dir)
     for part, path in zip(dataset.parts, paths):
         download(part.url, path)
-        recorded[part.url] = _checked(part, path, given.get(part), recorded.get(part.url))
+        recorded[part.url] = _checked(part, path, given.get(part), recorded.get(part.url), say)
     try:
         _place(dataset, paths, target)
     except DataError:
@@ -213,14 +233,14 @@ def _recorded(data_dir: Path) -> dict[str, str]:
     return {url: digest for digest, _, url in (line.partition("  ") for line in lines)}
 
 
-def _checked(part: Part, path: Path, given: str | None, before: str | None) -> str:
+def _checked(part: Part, path: Path, given: str | None, before: str | None, say: Say) -> str:
     """Returns the sha256 of a downloaded file; one that has another than it should is deleted."""
     digest = files.digest(path)
     expected = given or part.sha256 or before
     if expected is None:
-        print(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}; not known before, noted in {SUMS_NAME}")
+        say(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}; not known before, noted in {SUMS_NAME}")
     elif digest == expected:
-        print(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}, as expected")
+        say(f"{part.url}: {path.stat().st_size} bytes, sha256 {digest}, as expected")
     else:
         path.unlink()
         origin = "as --sha256 says" if given else "as published" if part.sha256 else f"as fetched before, see {SUMS_NAME}"
@@ -238,7 +258,7 @@ def _found(part: Part, folder: Path, given: str | None) -> Path:
     if given and digest != given:
         raise DataError(f"has sha256 {digest}, not {given} as --sha256 says; it was not used", path)
     if part.sha256 and digest != part.sha256:
-        print(f"{path}: has sha256 {digest}, the published file {part.sha256}: the result may differ too", file=sys.stderr)
+        logging.warning("%s: has sha256 %s, the published file %s: the result may differ too", path, digest, part.sha256)
     return path
 
 

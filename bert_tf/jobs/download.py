@@ -8,9 +8,7 @@ import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
-from tqdm import tqdm
-
-from bert_tf import atomic
+from bert_tf import atomic, progress
 from bert_tf.errors import DataError
 
 TIMEOUT_S = 30.0
@@ -47,7 +45,7 @@ def _received(url: str) -> Iterator[bytes]:
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310  (ours)
             name = url.rsplit("/", 1)[-1]
-            with tqdm(desc=name, total=response.length, unit="B", unit_scale=True, disable=None) as bar:
+            with progress.bar(desc=name, total=response.length, unit="B", unit_scale=True) as bar:
                 for block in iter(lambda: response.read(_BLOCK), b""):
                     yield block
                     bar.update(len(block))

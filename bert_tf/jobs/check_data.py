@@ -1,0 +1,272 @@
+"""What there is in a task's files, and what is wrong with them; without TensorFlow."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import html
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from bert_tf import files, home
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.jobs.fine_tune_config import check_custom
+from bert_tf.settings import Setting, named, settings_of
+from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
+from bert_tf.tasks.custom import NAME as CUSTOM_NAME
+from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.glue import GlueTask
+from bert_tf.tasks.label_column import are_numbers
+from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.survey import LIMITS, Survey, survey
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_BAR = 40  # characters of a full one
+_NAMED = 20  # labels that are listed
+
+
+SETTINGS = (
+    Setting("task_name", str, None, "whose files they are; else that of the name of the folder"),
+    Setting("vocab_file", str, None, "word pieces to count; else $BERT_BASE_DIR/vocab.txt, the default checkpoint's"),
+    *settings_of(CustomSettings),
+)
+
+
+class CheckConfig(NamedTuple):
+    """What to check.
+
+    Attributes:
+      task: whose files they are.
+      data_dir: their folder; None where the task names each file.
+      vocab_file: of the word pieces that are counted.
+    """
+
+    task: Task
+    data_dir: str | None
+    vocab_file: str | None
+
+
+def configured(data_dir: str | os.PathLike[str] | None, **values: Any) -> CheckConfig:
+    """Makes a configuration of a folder, and settings by name.
+
+    Args:
+      data_dir: the folder; None for one's own files.
+      **values: the settings that are given.
+
+    Raises:
+      BertError: they do not belong together, or there is no such folder.
+    """
+    given = named(SETTINGS, values)
+    folder = None if data_dir is None else os.fspath(data_dir)
+    name, vocab_file = given.pop("task_name", None), given.pop("vocab_file", None)
+    if not name and folder is None:
+        raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
+    name = name or _task_of(Path(folder or ""))
+    custom = CustomSettings(**given)
+    check_custom(canonical_name(name), given)
+    task = get_task(name, custom)
+    if task.name != CUSTOM_NAME and folder is None:
+        raise FlagError(f"data check: name the folder of {task.name}")
+    if task.name == CUSTOM_NAME and (folder or not (custom.train_file or custom.dev_file or custom.test_file)):
+        raise FlagError(f"data check: --task_name={CUSTOM_NAME} takes --train_file, --dev_file, --test_file and no folder")
+    why = folder and files.missing_folder(folder)
+    if why:
+        raise DataError(why, folder)
+    return CheckConfig(task, folder, vocab_file)
+
+
+def _task_of(folder: Path) -> str:
+    """Returns the task that a folder is called after."""
+    why = files.missing_folder(folder)
+    if why:
+        raise DataError(why, folder)
+    try:
+        return canonical_name(folder.absolute().name)
+    except FlagError as error:
+        problem = str(error).removeprefix("--task_name: ")
+        raise DataError(f"the name of the folder is that of no task, add --task_name: {problem}", folder) from error
+
+
+class Ruler(NamedTuple):
+    """How long a text is."""
+
+    unit: str
+    size: Callable[[str], int]
+
+
+def default_vocabulary(environment: Mapping[str, str]) -> Path:
+    """Returns where the vocabulary of the default checkpoint is kept."""
+    return home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
+
+
+def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
+    """Returns word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words where it was not yet fetched.
+
+    Args:
+      vocab_file: the setting.
+      environment: names folders of a model.
+
+    Raises:
+      VocabularyError: the file cannot be read.
+    """
+    base = environment.get("BERT_BASE_DIR")
+    default = default_vocabulary(environment)
+    path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
+    if path == default and not path.is_file():
+        return Ruler("words (--vocab_file counts word pieces, which are more)", lambda text: len(text.split()))
+    vocabulary = Vocabulary.from_file(path)
+    tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
+    return Ruler(f"word pieces of {path}", lambda text: len(tokenizer.ids(text)))
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckedSplit:
+    """What was found in a split.
+
+    Attributes:
+      split: its name.
+      path: of the file.
+      counts: None where the file is not there, or cannot be read.
+      lines: what is said of it.
+      warnings: what looks like a mistake, though every row can be used.
+      left_out: rows that cannot be used, where the task reads the file all the same.
+    """
+
+    split: str
+    path: Path
+    counts: Survey | None = None
+    lines: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[DataError, ...] = ()
+
+    def __str__(self) -> str:
+        """Lines for people; none where the file cannot be read."""
+        lines = [*self.lines, *self.warnings]
+        if self.left_out:
+            lines.append("\n    ".join([f"left out       {len(self.left_out)} rows", *map(str, self.left_out)]))
+        return "\n  ".join(lines)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checked:
+    """What was found in the files of a task.
+
+    Attributes:
+      task: its name.
+      unit: of the lengths.
+      splits: in the order train, dev, test.
+      problems: why the files cannot be used, a line each; empty where they can.
+    """
+
+    task: str
+    unit: str
+    splits: tuple[CheckedSplit, ...]
+    problems: tuple[str, ...]
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        parts = [f"{self.task}; lengths in {self.unit}, [CLS] and [SEP] included", *map(str, self.splits)]
+        warned = sum(len(one.warnings) for one in self.splits)
+        if not self.problems:
+            parts.append(f"every row can be used; warnings: {warned}" if warned else "no problem found")
+        return "\n\n".join(filter(None, parts))
+
+    def _repr_html_(self) -> str:
+        text = "\n".join([str(self), *self.problems])
+        return f"<pre>{html.escape(text)}</pre>"
+
+
+def check(task: Task, data_dir: str | None, ruler: Ruler) -> Checked:
+    """Returns what the splits of a task hold, and which rows are left out.
+
+    Args:
+      task: whose files they are.
+      data_dir: their folder, where some may be missing; None where the task names each file.
+      ruler: measures the texts.
+    """
+    refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
+    train: Set[int] | None = None
+    splits: list[CheckedSplit] = []
+    found = False
+    for split, path in _splits(task, data_dir):
+        if data_dir is not None and not path.exists():
+            splits.append(CheckedSplit(split, path, lines=(f"{split}: {path} is not there",)))
+            continue
+        found = True
+        splits.append(CheckedSplit(split, path))
+        problems: list[DataError] = []
+        try:
+            counts = survey(_examples(task, data_dir or "", split, problems), ruler.size, train or frozenset())
+            lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
+            warnings = tuple(_warnings(task, counts, is_train=split == TRAIN))
+            splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
+            train = counts.texts if split == TRAIN else train
+            if problems or not counts.rows:
+                task.examples(data_dir or "", split)  # raises unless it reads the file all the same
+                splits[-1] = dataclasses.replace(splits[-1], left_out=tuple(problems))
+        except BertError as error:
+            refused.update(dict.fromkeys(map(str, [*problems, error])))
+    if not found:
+        refused[f"{data_dir}: none of the files of {task.name} is there"] = None
+    return Checked(task.name, ruler.unit, tuple(splits), tuple(refused))
+
+
+def _splits(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:
+    for purpose in PURPOSES:
+        with contextlib.suppress(BertError):  # the task has no such split, or no such file was named
+            # Of GLUE those too that the folder lacks.
+            names = task.split_names.get(purpose, ()) if isinstance(task, GlueTask) else task.splits(data_dir or "", purpose)
+            for split in names:
+                yield split, task.file(data_dir or "", split)
+
+
+def _examples(task: Task, data_dir: str, split: str, problems: list[DataError]) -> Iterable[Example]:
+    path = task.file(data_dir, split)
+    return task.examples(data_dir, split) if path.is_dir() else task.stream(path, split, problems.append)
+
+
+def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
+    yield f"rows           {counts.rows}"
+    if not counts.rows:
+        return
+    if len(counts.numbers):
+        numbers = counts.numbers
+        yield f"labels         {numbers.min():g} to {numbers.max():g}, mean {numbers.mean():.3f}, deviation {numbers.std():.3f}"
+    elif counts.labels:
+        shares = [f"{name}: {counts.labels[name]} ({counts.labels[name] / counts.rows:.1%})" for name in task.family.labels]
+        more = [f"and {len(shares) - _NAMED} others"] if len(shares) > _NAMED else []
+        yield f"labels         {', '.join(shares[:_NAMED] + more)}"
+    lengths = counts.lengths
+    yield f"length         mean {lengths.mean():.1f}, median {np.median(lengths):.0f}, longest {lengths.max()}"
+    for least, most, rows in counts.histogram():
+        share = rows / counts.rows
+        yield f"  {f'{least}-{most}':<12} {rows:>8} {share:>6.1%}  {'#' * round(_BAR * share)}".rstrip()
+    yield "truncated at   " + ", ".join(f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS)
+    if counts.duplicates:
+        yield f"duplicates     {_share(counts.duplicates, counts.rows)}"
+    if compared:
+        yield f"in train too   {_share(counts.in_train, counts.rows)}"
+
+
+def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
+    """Yields what looks like a mistake, though every row can be used."""
+    if counts.contradictions:
+        yield f"warning        another label than an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
+    if counts.repeated_ids:
+        yield f"warning        the id of an earlier row: {_share(counts.repeated_ids, counts.rows)}"
+    found = len(counts.labels)
+    may_be_numbers = is_train and isinstance(task, CustomTask) and task.family.kind == CLASSIFICATION
+    if may_be_numbers and found > 2 and 2 * found >= counts.rows and are_numbers(counts.labels):
+        yield f"warning        {found} classes of {counts.rows} rows, all numbers: --problem={REGRESSION} learns numbers"
+
+
+def _share(ids: Sequence[str], rows: int) -> str:
+    examples = f": {', '.join(ids[:3])}{', ...' if len(ids) > 3 else ''}" if ids else ""
+    return f"{len(ids)} rows ({len(ids) / rows:.1%}){examples}"

@@ -1,0 +1,69 @@
+"""The configuration of an evaluation of many checkpoints, made of settings by name."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from bert_tf.batch.job import EvaluateJob
+from bert_tf.errors import FlagError
+from bert_tf.jobs.batch_settings import JOB, MACHINE, MODEL, divided, make_job
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.settings import Setting, named
+
+# These hold several names: a text with commas, or a list.
+_CHECKPOINTS = Setting(
+    "checkpoints", str, None, "with commas: prefixes, folders for their best or newest, FOLDER:all for all steps, patterns"
+)
+_TASKS = Setting("task_name", str, None, "with commas: tasks whose dev splits to evaluate on")
+SETTINGS = (
+    _CHECKPOINTS,
+    _TASKS,
+    Setting("data_dir", str, None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample"),
+    JOB,
+    Setting("output_dir", str, None, "folder of results.tsv and results.json"),
+    Setting("eval_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1),
+    *MODEL,
+    *MACHINE,
+)
+
+
+class EvaluateConfig(NamedTuple):
+    """What to evaluate, and on what."""
+
+    job: EvaluateJob
+    machine: MachineSettings
+
+
+def configured(**values: Any) -> EvaluateConfig:
+    """Makes a configuration of settings by name.
+
+    Args:
+      **values: the settings that are given, None for those that are not.
+
+    Raises:
+      FlagError: a setting is unknown, missing or has an unusable value, or the job file has a mistake.
+    """
+    values = {name: value for name, value in values.items() if value is not None}
+    lists = {row.name: _names(row, values.pop(row.name)) for row in (_CHECKPOINTS, _TASKS) if row.name in values}
+    keys, machine = divided(named(SETTINGS, values))
+    file, folder = keys.pop(JOB.name, None), keys.pop("data_dir", None)
+    if _CHECKPOINTS.name in lists:
+        keys["checkpoints"] = lists[_CHECKPOINTS.name]
+    if _TASKS.name in lists:
+        of_folder = {} if folder is None else {"data_dir": folder}
+        keys["tasks"] = [{"name": name, **of_folder} for name in lists[_TASKS.name]]
+    elif folder:
+        raise FlagError("--data_dir is the folder of a task: name it with --task_name")
+    elif not file:
+        raise FlagError("--task_name is required, or --job=FILE")
+    return EvaluateConfig(make_job(EvaluateJob, file, keys), machine)
+
+
+def _names(row: Setting, value: Any) -> list[str]:
+    """Returns the names that a text with commas, a path or a list holds."""
+    given = [value] if isinstance(value, os.PathLike) else value
+    names = given.split(",") if isinstance(given, str) else list(given)
+    if not names or not all(names):
+        raise FlagError(f"--{row.name}={value}: a name is empty; there is a comma too many")
+    return [os.fspath(name) for name in names]

@@ -1,0 +1,50 @@
+"""What several seeds of one training came to."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from bert_tf.jobs import seeds_table
+from bert_tf.jobs.seeds_table import SeedResult, Spread
+from bert_tf.library.loading import load
+from bert_tf.library.model import Model
+from bert_tf.tasks.base import Task
+
+
+@dataclasses.dataclass(frozen=True)
+class SeedRuns:
+    """A run for each seed.
+
+    Attributes:
+      folder: holds the folder of each run, seeds.tsv and report.html.
+      results: what each seed reached, in their order.
+    """
+
+    folder: Path
+    results: Sequence[SeedResult]
+    _task: Task | None = dataclasses.field(default=None, repr=False)
+
+    @property
+    def spread(self) -> Mapping[str, Spread]:
+        """Mean, standard deviation, lowest and highest of each metric, by the name that eval_results.json has."""
+        return seeds_table.spreads(self.results)
+
+    def model(self, seed: int) -> Model:
+        """Returns the model of a seed, see `load`.
+
+        Raises:
+          CheckpointError: no run has this seed.
+        """
+        return load(
+            self.folder / next((one.folder for one in self.results if one.seed == seed), f"seed-{seed}"), task=self._task
+        )
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        return "\n".join(seeds_table.table(self.results))
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

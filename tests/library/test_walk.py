@@ -1,0 +1,91 @@
+"""What a command can do the library can, with the same names and defaults."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+
+import pytest
+
+import bert_tf
+from bert_tf.__main__ import COMMANDS
+from bert_tf.commands import classifier_flags, data, devices, evaluate, memory, memory_plan, predict, profile, report
+from bert_tf.errors import FlagError
+
+CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
+
+# Of each command, or of each of its actions, the function, and the flags.
+PAIRS = {
+    "fine-tune": ("fine_tune", CLASSIFIER),
+    "evaluate": ("evaluate", evaluate.FLAGS),
+    "predict": ("predict_files", predict.FLAGS),
+    "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
+    "data check": ("check_data", data.ACTIONS["check"].flags),
+    "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
+    "memory plan": ("memory_plan", memory_plan.FLAGS),
+    "memory report": ("memory_report", memory.ACTIONS["report"].flags),
+    "memory peak": ("memory_peak", memory.ACTIONS["peak"].flags),
+    "memory diff": ("memory_diff", memory.ACTIONS["diff"].flags),
+    "report": ("write_report", report.FLAGS),
+    "profile": ("profile", profile.FLAGS),
+}
+WITHOUT_FUNCTION = {
+    "benchmark": "belongs to a clone: it is not installed with the package",
+    "reproduce": "its verdicts are read off the log of the published form, which a command writes and a program does not",
+}
+# Flags without a keyword argument.
+WITHOUT_ARGUMENT = {
+    "fine-tune": {"task_name": "the argument `task`, which may be an object"},
+    "evaluate": {"verbosity": "of the log of a command"},
+    "predict": {"verbosity": "of the log of a command"},
+    "data fetch": {"from": "a word of Python's: the argument is source_dir"},
+    "devices": {"json": "the form of what is printed; the value has all of it"},
+    "memory plan": {"json": "the form of what is printed"},
+    "memory report": {"json": "the form of what is printed"},
+    "memory peak": {"json": "the form of what is printed"},
+    "memory diff": {"json": "the form of what is printed"},
+    "profile": {"table": "which of the tables is printed; the value has all", "format": "the form of what is printed"},
+}
+# Keyword arguments without a flag.
+WITHOUT_FLAG = {"data fetch": {"source_dir"}}
+
+
+def actions():
+    """Yields each command, those with actions once for each."""
+    for command in COMMANDS:
+        module = importlib.import_module(f"bert_tf.commands.{ {'fine-tune': 'classifier'}.get(command, command) }")
+        for action in getattr(module, "ACTIONS", {None: None}):
+            yield f"{command} {action}" if action else command
+    yield f"memory {memory.PLAN}"
+
+
+def arguments(function):
+    """Returns the default of each keyword argument."""
+    parameters = inspect.signature(function).parameters.values()
+    return {one.name: one.default for one in parameters if one.default is not inspect.Parameter.empty}
+
+
+def test_every_command_and_action_is_a_function_or_says_why_not():
+    assert set(actions()) == PAIRS.keys() | WITHOUT_FUNCTION.keys()
+
+
+@pytest.mark.parametrize("command", PAIRS)
+def test_names_and_defaults_are_those_of_the_flags(command):
+    name, flags = PAIRS[command]
+    found = arguments(getattr(bert_tf, name))
+    expected = {row.name: row.default for row in flags if row.name not in WITHOUT_ARGUMENT.get(command, {})}
+    own = {"fine-tune": {"task"}, "data check": {"data_dir"}}.get(command, set()) | WITHOUT_FLAG.get(command, set())
+    assert {name: default for name, default in found.items() if name not in own} == expected
+
+
+@pytest.mark.parametrize("command", WITHOUT_ARGUMENT)
+def test_what_is_left_out_is_a_flag(command):
+    assert WITHOUT_ARGUMENT[command].keys() <= {row.name for row in PAIRS[command][1]}
+
+
+@pytest.mark.parametrize("command", sorted(PAIRS.keys() - {"report", "data fetch"}))
+def test_an_unknown_setting_is_refused(command):
+    function = getattr(bert_tf, PAIRS[command][0])
+    words = [p for p in inspect.signature(function).parameters.values() if p.default is inspect.Parameter.empty]
+    with pytest.raises(FlagError, match="unknown setting 'no_such_setting'"):
+        function(*("x" for _ in words), no_such_setting=1)

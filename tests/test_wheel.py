@@ -1,0 +1,104 @@
+"""The package as a wheel, installed in a virtual environment outside of the clone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+SOURCES = ("bert_tf", "pyproject.toml", "requirements.txt", "README.md", "LICENSE")
+QUICKSTART = """
+import bert_tf
+model = bert_tf.fine_tune("MRPC", output_dir="out", num_train_epochs=2)
+assert model.evaluate("dev").metrics["accuracy"] > 145 / 220
+print(model.predict([("He left.", "He went away.")])[0].label in model.labels)
+"""
+
+
+def run(*command, cwd, **environment):
+    variables = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "BERT_BASE_DIR", "GLUE_DIR")}
+    done = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**variables, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """Built of a copy: a build leaves folders beside its sources."""
+    folder = tmp_path_factory.mktemp("sources")
+    for name in SOURCES:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, folder / name)
+    options = ("--quiet", "--no-deps", "--no-build-isolation", "--no-index", "--wheel-dir", folder / "dist")
+    run(sys.executable, "-m", "pip", "wheel", *options, folder, cwd=folder)
+    return next((folder / "dist").glob("*.whl"))
+
+
+def made(folder, *, with_pip=False):
+    """Returns the programs of a fresh virtual environment; pip fetches the default checkpoint."""
+    venv.create(folder, with_pip=with_pip, symlinks=True)
+    return folder / "bin"
+
+
+def install(programs, *arguments):
+    run(sys.executable, "-m", "pip", "--python", programs / "python", "install", "--quiet", *arguments, cwd=programs)
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory, wheel):
+    """Those of an environment that sees the libraries of the tests' own."""
+    found = made(tmp_path_factory.mktemp("light") / "venv")
+    install(found, "--no-deps", "--no-index", wheel)
+    library = run(found / "python", "-c", "import sysconfig; print(sysconfig.get_paths()['purelib'])", cwd=found).strip()
+    (Path(library) / "tests.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return found
+
+
+def test_a_wheel_brings_the_command(programs, tmp_path):
+    text = run(programs / "bert-tf", "--help", cwd=tmp_path)
+    assert text.startswith("usage: bert-tf COMMAND [FLAGS]\n")
+    assert "fine-tune" in text
+
+
+def test_a_wheel_has_types_sample_and_page_and_keeps_files_in_the_users_folder(programs, tmp_path):
+    code = """
+import os, bert_tf
+from bert_tf import home
+from bert_tf.jobs.sources import find_data
+from bert_tf.tasks.registry import get_task
+print(home.clone())
+for path in ("py.typed", "report/page.html.j2", "report/style.css"):
+    print((home.PACKAGE / path).is_file())
+print(home.folder(os.environ))
+print(find_data(get_task("MRPC"), None, environment=os.environ).folder.relative_to(home.PACKAGE))
+"""
+    printed = run(programs / "python", "-c", code, cwd=tmp_path, BERT_TF_HOME=str(tmp_path / "home")).split()
+    assert printed == ["None", *3 * ["True"], str(tmp_path / "home"), "sample/MRPC"]
+    cache = run(programs / "python", "-c", code, cwd=tmp_path, BERT_TF_HOME="", XDG_CACHE_HOME=str(tmp_path / "cache")).split()
+    if sys.platform == "linux":
+        assert cache[4] == str(tmp_path / "cache" / "bert_tf")
+
+
+@pytest.mark.slow
+def test_the_quickstart_runs_in_a_fresh_environment(wheel, tmp_path):
+    found = made(tmp_path / "venv", with_pip=True)
+    install(found, wheel)
+    home = tmp_path / "home"
+    printed = run(found / "python", "-c", QUICKSTART, cwd=tmp_path, BERT_TF_HOME=str(home))
+    assert printed == "True\n"
+    assert (tmp_path / "out" / "report.html").is_file()
+    assert (home / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt").is_file()
