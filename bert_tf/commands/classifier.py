@@ -24,7 +24,7 @@ def main(argv: Sequence[str]) -> int:
 def _run(argv: Sequence[str]) -> int:
     config, idle = classifier_flags.read_command(argv)
     begin(config.output.verbosity, config.output.log_form)
-    reports_go_to(config.output.output_dir or "")
+    reports_go_to(config.output.folder)
     if idle:
         logging.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
     from bert_tf.jobs import fine_tune, seeds, seeds_table  # TensorFlow waits until it is needed: --help is quick

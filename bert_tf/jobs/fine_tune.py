@@ -74,14 +74,14 @@ def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: T
       BertError: something that the user can fix.
     """
     with WALL.span(DEVICES):
-        config = dataclasses.replace(config, speed=speed.continued(config.speed, config.output.output_dir or ""))
+        config = dataclasses.replace(config, speed=speed.continued(config.speed, config.output.folder))
         speed.set_up(config.speed)
         machine = set_up(config.devices, environment=environment, xla=config.speed.xla)
         describe_machine(machine, config.devices, environment)
         speed.warn(config.speed)
         if config.actions.do_train:
             config = _deferring(config, machine)
-    with run_folder.writing(config.output.output_dir or "") if machine.is_chief else contextlib.nullcontext():
+    with run_folder.writing(config.output.folder) if machine.is_chief else contextlib.nullcontext():
         done = _run(prepare(config, machine, environment=environment, task=task))
         _end(done.job)
     return done

@@ -65,7 +65,7 @@ class Job:
     @property
     def output_dir(self) -> Path:
         """Folder of checkpoints."""
-        return Path(self.settings.output.output_dir or "")
+        return self.settings.output.folder
 
     @functools.cached_property
     def results_dir(self) -> Path:

@@ -9,7 +9,6 @@ import dataclasses
 import math
 import signal
 from collections.abc import Mapping
-from pathlib import Path
 
 from absl import logging
 
@@ -29,7 +28,7 @@ class Series:
     """What the seeds of a series came to.
 
     Attributes:
-      first: the job of the first seed; None where it was stopped.
+      first: what the first seed came to; None where that was stopped.
       results: of the seeds that are finished, in their order.
       stopped_by: the signal that ended the series; the same job continues.
     """
@@ -45,10 +44,10 @@ def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], t
     Raises:
       BertError: something that the user can fix; seeds that are finished are kept.
     """
-    with run_folder.writing(config.output.output_dir or ""):
+    with run_folder.writing(config.output.folder):
         series = train_each(config, environment=environment, task=task)
         if series.stopped_by is None:
-            report.at_end(Path(config.output.output_dir or ""))
+            report.at_end(config.output.folder)
     return series
 
 
@@ -66,7 +65,7 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(config, seed)
         if not single.actions.do_train:
-            run.require_checkpoint(single.output.output_dir or "")  # one model of --init_checkpoint would be that of all seeds
+            run.require_checkpoint(single.output.folder)  # one model of --init_checkpoint would be that of all seeds
         done = fine_tune(single, environment=environment, task=task)
         if done.stopped_by is not None:
             return Series(first, tuple(results), done.stopped_by)
@@ -74,12 +73,12 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
         results.append(_result(done, seed))
         # Of a task that the models were not trained on there is a table of its own.
         within = done.job.results_dir.relative_to(done.output_dir)
-        seeds_table.write(atomic.make_folder(Path(config.output.output_dir or "") / within), results)
+        seeds_table.write(atomic.make_folder(config.output.folder / within), results)
     return Series(first, tuple(results))
 
 
 def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
-    folder = str(Path(config.output.output_dir or "") / folder_name(seed))
+    folder = str(config.output.folder / folder_name(seed))
     return config.replaced({"seed": seed, "seeds": None, "output_dir": folder})
 
 

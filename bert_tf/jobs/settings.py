@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import re
+from pathlib import Path
 
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
@@ -146,6 +147,11 @@ class OutputSettings:
     )
     verbosity: int = setting(0, "-1 warnings only, 0 the log, 1 TensorFlow's too (examples.txt and variables.tsv: always)")
     log_form: str = setting(SHORT, "short, or published: the lines of the published script", choices=FORMS)
+
+    @property
+    def folder(self) -> Path:
+        """What `output_dir` names; `configured` has given it a name."""
+        return Path(self.output_dir or "")
 
     @functools.cached_property
     def profiled(self) -> StepRange | None:

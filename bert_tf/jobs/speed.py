@@ -40,7 +40,7 @@ def warn(speed: SpeedSettings) -> None:
         logging.warning("--precision=%s: %s", speed.precision, misgiving)
 
 
-def continued(speed: SpeedSettings, output_dir: str) -> SpeedSettings:
+def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
     """Returns the settings, where the flag is left out with the precision that the run in a folder has had so far.
 
     Runs of earlier versions were strictly float32 by default.
@@ -48,7 +48,7 @@ def continued(speed: SpeedSettings, output_dir: str) -> SpeedSettings:
     Raises:
       OutputError: the record of the run is damaged.
     """
-    if not Path(output_dir).is_dir():  # what else it may be, `run_folder` says
+    if not output_dir.is_dir():  # what else it may be, `run_folder` says
         return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"

@@ -40,7 +40,7 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
       CheckpointError: there is none, or it has no classifier.
       FlagError: the output folder holds another run than the one that is named.
     """
-    output_dir = Path(settings.output.output_dir or "")
+    output_dir = settings.output.folder
     if "init_checkpoint" not in settings.given:
         return Found(run.require_checkpoint(output_dir), output_dir)
     named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, overload
 
 from bert_tf import progress
@@ -81,7 +80,7 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     series = seeds_job.fine_tune_seeds(config, environment=os.environ, task=own)
     if series.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
-    folder = Path(config.output.output_dir or "")
+    folder = config.output.folder
     progress.say(f"the runs are in {folder}, their page in {folder / report.NAME}")
     return SeedRuns(folder, series.results, own)
 

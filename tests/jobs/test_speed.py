@@ -113,4 +113,4 @@ def test_word_vectors_are_put_off_but_on_a_gpu_that_is_deterministic(caplog, det
 )
 def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, arguments, precision):
     (tmp_path / "run_config.json").write_text(json.dumps({"training": recorded}))
-    assert speed.continued(settings(*arguments), str(tmp_path)).precision == precision
+    assert speed.continued(settings(*arguments), tmp_path).precision == precision
