@@ -125,6 +125,10 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
 def write_text(path: str | os.PathLike[str], text: str) -> None:
     """Writes a UTF-8 text file.
 
+    Args:
+      path: of the file.
+      text: all that it is to hold.
+
     Raises:
       OutputError: as `replacing`.
     """

@@ -36,7 +36,12 @@ class DocumentError(ValueError):
     """
 
     def __init__(self, problem: str, line: int | None = None) -> None:
-        """Keeps problem and place apart, for callers with places of their own."""
+        """Keeps problem and place apart, for callers with places of their own.
+
+        Args:
+          problem: what is wrong.
+          line: where, counted from 1; None where that is unknown.
+        """
         self.problem, self.line = problem, line
         super().__init__(problem if line is None else f"line {line}: {problem}")
 

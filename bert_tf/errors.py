@@ -94,7 +94,13 @@ class LostPeerError(TrainingError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Returns a message that lists what is known and names the nearest match."""
+    """Returns a message that lists what is known and names the nearest match.
+
+    Args:
+      kind: what the name should be of: task, flag.
+      name: that nothing has.
+      known: all names that there are.
+    """
     names = sorted(known)
     folded = {n.lower(): n for n in names}
     near = difflib.get_close_matches(name.lower(), folded, n=1)

@@ -32,7 +32,13 @@ class Field(NamedTuple):
     padding: float = 0
 
     def shape(self, rows: int | None, tokens: int | None, slots: int | None = None) -> tuple[int | None, ...]:
-        """Returns the shape in a batch; None is a size left open."""
+        """Returns the shape in a batch; None is a size left open.
+
+        Args:
+          rows: how many a batch has.
+          tokens: to which its rows are padded.
+          slots: to which they are padded in fields by slot.
+        """
         places = {ROW: (rows,), TOKEN: (rows, tokens), SLOT: (rows, slots)}[self.axis]
         return places if self.width is None else (*places, self.width)
 

@@ -137,6 +137,10 @@ def open_plain(path: StrPath) -> BinaryIO:
 def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
     """Reads a file.
 
+    Args:
+      path: of the file.
+      most: bytes that it may have.
+
     Raises:
       OSError: as `open_plain`, or it has more than so many bytes.
     """
@@ -149,6 +153,10 @@ def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
 
 def read_text(path: StrPath, *, most: int = LARGEST) -> str:
     """Reads a UTF-8 file; a byte order mark is taken off.
+
+    Args:
+      path: of the file.
+      most: bytes that it may have.
 
     Raises:
       OSError: as `read_bytes`.

@@ -52,7 +52,15 @@ def setting(
     highest: float = LARGEST_SETTING,
     choices: tuple[str, ...] = (),
 ) -> Any:
-    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`."""
+    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`.
+
+    Args:
+      default: where nothing is given.
+      help: what --help says.
+      lowest: bound of a number.
+      highest: bound of a number.
+      choices: of a text; empty for any.
+    """
     declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
 
@@ -68,6 +76,10 @@ def settings_of(*groups: type) -> Iterator[Setting]:
 
 def check(row: Setting, value: object) -> None:
     """Refuses an empty text, a text that is none of the choices, and a number before something of that size is made.
+
+    Args:
+      row: the setting.
+      value: of the setting.
 
     Raises:
       FlagError: it is one of these.
@@ -87,6 +99,10 @@ def left_empty(name: str) -> FlagError:
 
 def checked(row: Setting, value: object) -> Any:
     """Returns a value that a program gives, as the type of its setting: a path becomes a text, 3 becomes 3.0.
+
+    Args:
+      row: the setting.
+      value: of the setting.
 
     Raises:
       FlagError: it has another type, or is out of bounds.

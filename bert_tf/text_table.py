@@ -13,7 +13,13 @@ def cell(text: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, left: Collection[int] = (0,)) -> Iterator[str]:
-    """Yields lines with the columns one under the other, to the right but for those in `left`."""
+    """Yields lines with the columns one under the other, to the right but for those in `left`.
+
+    Args:
+      head: the first line.
+      rows: the other lines, with as many cells.
+      left: numbers of the columns that are aligned to the left, from 0.
+    """
     cells = [head, *rows]
     widths = [max(map(len, column)) for column in zip(*cells)]
     for row in cells:

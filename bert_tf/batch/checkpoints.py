@@ -44,6 +44,7 @@ def named(names: Iterable[str]) -> list[Named]:
 
 
 def _of(name: str) -> list[Named]:
+    found: list[str | None]
     pattern = name.removesuffix(ALL)
     is_pattern = glob.has_magic(pattern)
     folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if Path(path).is_dir()]

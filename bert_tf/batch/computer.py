@@ -58,12 +58,9 @@ class Computer:
         if self._trained is trained:
             return self._step
         self._trained = None
-        if self._architecture != trained.architecture:
-            self.close()
-            model = Model(trained.config, trained.head, execution=self._ways.execution)
-            self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
-        self._step = self._forward.load(trained.prefix)
-        problem = values.problem_of_values(trained.prefix, self._forward.not_finite())
+        forward = self._forward_of(trained)
+        self._step = forward.load(trained.prefix)
+        problem = values.problem_of_values(trained.prefix, forward.not_finite())
         if problem:
             raise CheckpointError(problem)
         self._trained = trained
@@ -75,15 +72,26 @@ class Computer:
         Raises:
           CheckpointError: they are not numbers.
           TrainingError: memory is out.
+          ValueError: no weights are loaded.
         """
         trained, ways = self._trained, self._ways
+        if self._forward is None or trained is None:
+            raise ValueError("no weights are loaded")
         batching = ways.batching(trained.config, trained.max_seq_length)
         outputs = self._forward.outputs(features, batch_size=ways.batch_size, batching=batching)
         refuse_what_is_no_number(outputs, trained.prefix)
         return outputs
 
+    def _forward_of(self, trained: Trained) -> Forward:
+        """Returns the graph of an architecture: the one there is, or another in its place."""
+        if self._forward is None or self._architecture != trained.architecture:
+            self.close()
+            model = Model(trained.config, trained.head, execution=self._ways.execution)
+            self._forward, self._architecture = Forward(model, self._ways.machine), trained.architecture
+        return self._forward
+
     def close(self) -> None:
         """Frees session and memory."""
         if self._forward is not None:
             self._forward.close()
-        self._forward, self._architecture = None, ()
+        self._forward, self._architecture, self._trained = None, (), None

@@ -57,7 +57,9 @@ class Inputs:
           DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
         """
         task = self._task(source)
-        report = _LeftOut() if self.skip_bad_rows else tables.refuse
+        report: tables.Report = tables.refuse
+        if self.skip_bad_rows:
+            report = _LeftOut()
         examples = task.stream(tables.Once(source), task.splits("", TEST)[0], report)
         full = iter(lambda: list(itertools.islice(examples, CHUNK)), [])
         chunks = full if patience_s is None else gathered(examples, CHUNK, patience_s)

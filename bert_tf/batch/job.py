@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_tf import documents, files
 from bert_tf.documents import LARGEST_SETTING, DocumentError
@@ -16,8 +16,11 @@ from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
 from bert_tf.tasks.tables import FORMATS
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Read = Callable[[Any], Any]  # of a value; raises ValueError, which says what is expected
-T = TypeVar("T")
+T = TypeVar("T", bound="DataclassInstance")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,21 +136,27 @@ def make(kind: type[T], values: Mapping[Any, Any]) -> T:
     return _made(kind, values)
 
 
-def _keys(kind: type) -> list[str]:
-    fields = dataclasses.fields(kind)
-    return [key for field in fields for key in (_keys(_PARTS[field.type]) if field.type in _PARTS else [field.name])]
+def _keys(kind: type[DataclassInstance]) -> list[str]:
+    parts = ((field.name, _part(field)) for field in dataclasses.fields(kind))
+    return [key for name, part in parts for key in (_keys(part) if part else [name])]
 
 
 def _made(kind: type[T], values: Mapping[Any, Any]) -> T:
-    made = {}
+    made: dict[str, Any] = {}
     for field in dataclasses.fields(kind):
-        if field.type in _PARTS:
-            made[field.name] = _made(_PARTS[field.type], values)
+        part = _part(field)
+        if part:
+            made[field.name] = _made(part, values)
         elif field.name in values:
             made[field.name] = _value(field.name, values[field.name])
         elif field.default is dataclasses.MISSING:
             raise FlagError(f"{field.name} is missing")
     return kind(**made)
+
+
+def _part(field: dataclasses.Field[Any]) -> type[DataclassInstance] | None:
+    """Returns the class whose keys stand beside the others; annotations are texts here."""
+    return _PARTS.get(str(field.type))
 
 
 def _value(key: str, value: Any) -> Any:
@@ -216,7 +225,7 @@ def _file(value: Any) -> FilePair:
     return make(FilePair, value)
 
 
-_PARTS: dict[str, type] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
+_PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
     **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows"), _switch),

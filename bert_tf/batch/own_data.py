@@ -36,7 +36,8 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
     given = columns.given()
-    kept = {name: record[name] for name in _KEPT if name in record}
+    kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
     if "text_a" in given:
         kept["text_b"] = None
-    return get_task(NAME, CustomSettings(**{**kept, **given}, problem=record["kind"], **files), record["labels"])
+    settings = CustomSettings(**{**kept, **given, **files, "problem": record["kind"]})
+    return get_task(NAME, settings, record["labels"])

@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import hashlib
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
@@ -45,7 +45,12 @@ class ResultsTable:
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
     def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
-        """Claims a row among the jobs that write to the folder, see `lock.claiming`."""
+        """Claims a row among the jobs that write to the folder, see `lock.claiming`.
+
+        Args:
+          key: of the row.
+          wait: whether to wait for another job that has it.
+        """
         name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
         return lock.claiming(self._folder / f"row-{name}", wait=wait)
 
@@ -125,14 +130,18 @@ def _said(row: Row) -> dict[str, Any]:
 
 def _read(path: Path) -> list[Row]:
     try:
-        rows = documents.json_value(files.read_text(path))["rows"]
-        return [_whole(Row(**{"step": None, **{name: row[name] for name in row if name != _BEST}})) for row in rows]
+        return [_whole(_row(values)) for values in documents.json_value(files.read_text(path))["rows"]]
     except FileNotFoundError:
         return []
     except OSError as error:
         raise OutputError(f"{path}: cannot read the table: {files.reason(error)}") from error
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise OutputError(f"{path}: unreadable table; move it away, or name another --output_dir") from error
+
+
+def _row(values: Mapping[str, Any]) -> Row:
+    fields: dict[str, Any] = {"step": None, **{name: value for name, value in values.items() if name != _BEST}}
+    return Row(**fields)
 
 
 def _whole(row: Row) -> Row:

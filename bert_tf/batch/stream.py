@@ -36,7 +36,12 @@ class Sink(Protocol):
     rows: int  # in these
 
     def add(self, text: bytes, rows: int) -> None:
-        """Adds a chunk."""
+        """Adds a chunk.
+
+        Args:
+          text: its lines.
+          rows: how many examples it has.
+        """
 
 
 class _Plain:

@@ -37,6 +37,10 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
 
+    Args:
+      path: of the file.
+      config: of the model that it holds.
+
     Returns:
       float32 arrays by published name, kernels [in, out].
 
@@ -110,6 +114,10 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
     """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, see `unchanged`.
+
+    Args:
+      folder: in Hugging Face's layout.
+      checkpoints_dir: folder that keeps what was converted.
 
     Raises:
       As `convert`.

@@ -34,6 +34,10 @@ def help_line(row: Flag) -> str:
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags.
 
+    Args:
+      argv: name of the command, then its arguments.
+      rows: the table.
+
     Raises:
       FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
       HelpAsked: --help is among the flags.
@@ -82,7 +86,12 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
-    """Reads a command line of words, such as files, and flags in any order; see `read`."""
+    """Reads a command line of words, such as files, and flags in any order; see `read`.
+
+    Args:
+      argv: name of the command, then its arguments.
+      rows: the table of flags.
+    """
     words = [word for word in argv[1:] if not word.startswith("-")]
     if "" in words:
         raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
@@ -91,6 +100,10 @@ def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
     """Returns the action that the first word of a command line names.
+
+    Args:
+      argv: name of the command, then its arguments.
+      actions: names that are known.
 
     Raises:
       FlagError: there is none of this name.

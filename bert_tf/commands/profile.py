@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -78,7 +78,7 @@ def _run(settings: Settings) -> int:
 def _text(settings: Settings, found: Tables) -> Iterator[str]:
     asked = (MODEL, GROUPS, OPS) if settings.table == ALL else (settings.table,)
     top = TOP if settings.top is None else settings.top
-    write = {
+    write: dict[str, Callable[[], Iterable[str]]] = {
         MODEL: lambda: time_text.describe_model(found.model),
         GROUPS: lambda: time_text.describe_groups("scope", found.groups, found.model.total),
         OPS: lambda: time_text.describe_ops(found.ops, top),
@@ -90,7 +90,11 @@ def _text(settings: Settings, found: Tables) -> Iterator[str]:
 
 
 def _tsv(settings: Settings, found: Tables) -> Iterator[str]:
-    rows = {MODEL: (found.model,), GROUPS: found.groups, OPS: found.ops[: settings.top]}
+    rows: dict[str, Sequence[time_tables.ModelTable | time_tables.GroupRow | time_tables.OpRow]] = {
+        MODEL: (found.model,),
+        GROUPS: found.groups,
+        OPS: found.ops[: settings.top],
+    }
     return time_text.tsv(rows[settings.table])
 
 

@@ -46,7 +46,12 @@ class EvaluationPlan:
     stop_at_target: bool = False
 
     def stopped_at(self, output_dir: str | os.PathLike[str], *, up_to: int) -> int | None:
-        """Returns the step at which a run ended early; None where it goes on."""
+        """Returns the step at which a run ended early; None where it goes on.
+
+        Args:
+          output_dir: folder of the run.
+          up_to: step that it has reached.
+        """
         lines = evaluations.read(output_dir, up_to=up_to)
         ends = (evaluations.stopped_at(lines, self.metric, self.patience), self._reached_at(lines))
         return min((step for step in ends if step is not None), default=None)
@@ -56,7 +61,12 @@ class EvaluationPlan:
         return None if line is None else evaluations.step_of(line)
 
     def reason(self, output_dir: str | os.PathLike[str], step: int) -> str:
-        """Returns why a run ended early at a step, see `stopped_at`."""
+        """Returns why a run ended early at a step, see `stopped_at`.
+
+        Args:
+          output_dir: folder of the run.
+          step: at which it ended.
+        """
         if self.target is not None and self._reached_at(evaluations.read(output_dir, up_to=step)) == step:
             return f"{self.target.metric} reached {self.target.value:g}"
         return f"{self.patience} evaluations in a row without a better {self.metric}"

@@ -21,6 +21,10 @@ Line = Mapping[str, "float | None"]  # the step, and results by name; None for w
 def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     """Returns the evaluations of a run in the order of their steps; those after the step `up_to` are left out.
 
+    Args:
+      output_dir: folder of the run.
+      up_to: last step to read.
+
     Raises:
       OutputError: the file is damaged.
     """
@@ -49,6 +53,10 @@ def _parsed(path: Path, number: int, text: bytes) -> Line:
 def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
     """Writes the evaluations of a run; without any there is no file.
 
+    Args:
+      output_dir: folder of the run.
+      lines: of all evaluations.
+
     Raises:
       OutputError: the file cannot be written.
     """
@@ -58,7 +66,12 @@ def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
 
 
 def line(step: int, results: Mapping[str, float]) -> Line:
-    """Returns an evaluation; JSON has no word for what is no number."""
+    """Returns an evaluation; JSON has no word for what is no number.
+
+    Args:
+      step: that was evaluated.
+      results: by name.
+    """
     return {"step": step, **{name: value if math.isfinite(value) else None for name, value in results.items()}}
 
 
@@ -68,7 +81,12 @@ def step_of(line: Line) -> int:
 
 
 def best(lines: Sequence[Line], metric: str) -> Line | None:
-    """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none."""
+    """Returns the best evaluation by a result, ties go to less loss, then to the first; None where there is none.
+
+    Args:
+      lines: one for each evaluation.
+      metric: name of the result.
+    """
     return max(lines, key=lambda line: ranking.rank(_worth(line, metric), line.get(LOSS))) if lines else None
 
 

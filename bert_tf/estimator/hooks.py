@@ -336,7 +336,13 @@ class CollectHook(tf1.train.SessionRunHook):
 
 
 def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:
-    """Adds numbers of a step to what TensorBoard shows of a folder."""
+    """Adds numbers of a step to what TensorBoard shows of a folder.
+
+    Args:
+      folder: of event files.
+      scalars: numbers by name.
+      step: that they are of.
+    """
     summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
     with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
         writer = tf1.summary.FileWriterCache.get(os.fspath(folder))

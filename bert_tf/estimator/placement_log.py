@@ -76,14 +76,24 @@ def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:
 
 
 def moved_operations(graph: tf.Graph, placed: Sequence[Placed]) -> list[Moved]:
-    """Returns the operations that soft placement runs elsewhere than the graph asks, by name."""
+    """Returns the operations that soft placement runs elsewhere than the graph asks, by name.
+
+    Args:
+      graph: says where each operation should run.
+      placed: where each runs.
+    """
     runs_on = {operation.name: operation.device for operation in placed}
     asked = {op.name: short(op.device) for op in graph.get_operations() if op.device and op.name in runs_on}
     return sorted(Moved(name, device, runs_on[name]) for name, device in asked.items() if device != runs_on[name])
 
 
 def summary(placed: Sequence[Placed], moved: Sequence[Moved]) -> list[str]:
-    """Returns a line for each device, and one on what was moved."""
+    """Returns a line for each device, and one on what was moved.
+
+    Args:
+      placed: where each operation runs.
+      moved: those that run elsewhere than the graph asks.
+    """
     by_device: dict[str, list[str]] = collections.defaultdict(list)
     for operation in placed:
         by_device[operation.device].append(operation.type)

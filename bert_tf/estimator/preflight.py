@@ -22,7 +22,13 @@ _CASINGS = {True: ("cased", "on", "add --nodo_lower_case"), False: ("uncased", "
 
 
 def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: int) -> list[str]:
-    """Returns one line for each misfit of configuration, vocabulary and sequence length."""
+    """Returns one line for each misfit of configuration, vocabulary and sequence length.
+
+    Args:
+      config: of the model.
+      vocabulary: of the tokenizer.
+      max_seq_length: longest input in word pieces.
+    """
     problems = []
     if config.vocab_size != len(vocabulary):
         multiple = next((n for n in _ROUNDED_TO if config.vocab_size == -(-len(vocabulary) // n) * n), None)
@@ -40,7 +46,12 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
 
 
 def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
-    """Returns one line where text would be prepared otherwise than the model knows it; warns where that is doubtful."""
+    """Returns one line where text would be prepared otherwise than the model knows it; warns where that is doubtful.
+
+    Args:
+      vocabulary: of the tokenizer.
+      lower_case: whether texts are lower-cased.
+    """
     found = casing.find(vocabulary)
     kind, flag, remedy = _CASINGS[lower_case]
     if found.against(lower_case=lower_case):
@@ -84,7 +95,12 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
 
 
 def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
-    """Returns one line for each reason why training could teach nothing."""
+    """Returns one line for each reason why training could teach nothing.
+
+    Args:
+      examples: of the split to train on.
+      steps: how long to train.
+    """
     problems = []
     found = {example.label for example in examples}
     if len(found) == 1:
@@ -95,7 +111,13 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
 
 
 def check_batch(batch_size: int, *, replicas: int, parts: int = 1) -> list[str]:
-    """Returns one line where a batch of training has nothing for some replicas, or for some of the parts that each computes."""
+    """Returns one line where a batch of training has nothing for some replicas, or for some of the parts that each computes.
+
+    Args:
+      batch_size: examples of a step.
+      replicas: that share it.
+      parts: micro-batches of each replica.
+    """
     if batch_size >= replicas * parts:
         return []
     each = f", in {parts} parts each (--gradient_accumulation_steps)" if parts > 1 else ""

@@ -72,7 +72,13 @@ class Outcome:
 
 
 def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Machine) -> Estimator:
-    """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`."""
+    """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`.
+
+    Args:
+      model: what is trained or evaluated.
+      output_dir: folder of the run.
+      machine: that computes.
+    """
     config = tf.estimator.RunConfig(
         model_dir=os.fspath(output_dir),
         tf_random_seed=model.seed,
@@ -280,6 +286,11 @@ def forward(
 
 def report_to_tensorboard(estimator: Estimator, results: Mapping[str, float], step: int) -> None:
     """Adds the results of an evaluation to the event files of the run.
+
+    Args:
+      estimator: of the run.
+      results: by name.
+      step: that was evaluated.
 
     Raises:
       OutputError: they cannot be written.

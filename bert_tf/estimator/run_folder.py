@@ -137,6 +137,10 @@ def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:
 def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[str]:
     """Returns one line for each part in which the run of a folder was trained otherwise than it is used now.
 
+    Args:
+      output_dir: folder of the run.
+      now: what determines the use, by the keys of the record.
+
     Raises:
       OutputError: as `load_record`.
     """
@@ -196,6 +200,10 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
 def add_to_record(output_dir: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
     """Adds what does not determine the run to the record of a folder that is claimed.
 
+    Args:
+      output_dir: folder of the run.
+      values: by key.
+
     Raises:
       OutputError: the record is damaged, or cannot be written.
     """
@@ -207,6 +215,11 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
     """Waits on a machine that does not write until the chief has made the folder that of the same run.
 
     Before that the folder may hold another run, whose checkpoints are about to be deleted.
+
+    Args:
+      output_dir: folder of the run.
+      record: of the run of this machine.
+      patience_s: how long to wait, in seconds.
 
     Raises:
       OutputError: the chief does not come, has other settings, or writes to a folder that this machine does not see.

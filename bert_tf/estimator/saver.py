@@ -42,7 +42,12 @@ class Saving:
     last: float = 0.0
 
     def add(self, size: int, seconds: float) -> None:
-        """Counts a checkpoint."""
+        """Counts a checkpoint.
+
+        Args:
+          size: in bytes.
+          seconds: that it took.
+        """
         self.checkpoints += 1
         self.bytes += size
         self.seconds += seconds
@@ -83,7 +88,14 @@ class RunSaver(tf1.train.Saver):
     def save(  # type: ignore[override]  # no run is saved without its step
         self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any
     ) -> str:
-        """Saves the run, and deletes what older checkpoints needed to go on when all is on the disk."""
+        """Saves the run, and deletes what older checkpoints needed to go on when all is on the disk.
+
+        Args:
+          sess: holds the weights.
+          save_path: prefix of the checkpoint, without the step.
+          global_step: the step.
+          **settings: as for `tf1.train.Saver.save`.
+        """
         began = time.monotonic()
         prefix = f"{save_path}-{global_step}"
         goes_on = global_step < self._total
@@ -111,7 +123,12 @@ class RunSaver(tf1.train.Saver):
         super()._MaybeDeleteOldCheckpoints(*arguments, **settings)
 
     def restore(self, sess: tf1.Session, save_path: str) -> None:
-        """Restores weights and moments; `restore_rows` has to follow when the session is there."""
+        """Restores weights and moments; `restore_rows` has to follow when the session is there.
+
+        Args:
+          sess: takes the weights.
+          save_path: prefix of the checkpoint.
+        """
         tf1.train.Saver.restore(self._weights, sess, save_path)
         _read(self._moments, sess, save_path if optimizer_state.is_inside(save_path) else optimizer_state.moments(save_path))
         self._restored = save_path

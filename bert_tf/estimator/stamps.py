@@ -31,7 +31,12 @@ _HOST = "/device:CPU:0"
 
 
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
-    """Adds the moment when the operations of some tensors have run, those of a GPU have been launched."""
+    """Adds the moment when the operations of some tensors have run, those of a GPU have been launched.
+
+    Args:
+      name: of the moment.
+      after: the tensors.
+    """
     with tf.device(_HOST), tf.control_dependencies(list(after)):
         if is_op_determinism_enabled():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
@@ -50,6 +55,10 @@ def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
 
     To wait for an operation of another device is to wait for its result. What tells that it was launched is an integer, which
     a GPU keeps in the memory of the host.
+
+    Args:
+      name: of the moment.
+      after: the tensors.
     """
     by_device: dict[str, list[tf.Tensor]] = {}
     for tensor in after:
@@ -68,6 +77,11 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
 
     A device computes in the order of launching: what it sends is there when all is that was launched before. It has to be
     fetched as well, or the graph is optimized to do without.
+
+    Args:
+      name: of the moment.
+      number: a tensor that is fetched too.
+      after: the others.
     """
     with tf.device(number.device), tf.control_dependencies(list(after)):
         sent = tf.math.is_finite(number)  # any operation would do that cannot be left out
@@ -77,7 +91,12 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
 
 
 def gate(name: str, tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns tensors behind the gate of a stamp; it is open, and costs nothing, until a hook lets it wait."""
+    """Returns tensors behind the gate of a stamp; it is open, and costs nothing, until a hook lets it wait.
+
+    Args:
+      name: of the stamp.
+      tensors: what has to pass it.
+    """
     with tf.control_dependencies([tf.no_op(name=name + _GATE)]):
         return on_own_devices(tf.identity, tensors)
 

@@ -107,7 +107,12 @@ class Features:
         return len(self) if axis == ROW else int(self._lengths(axis).sum(dtype=np.int64))
 
     def places(self, axis: str, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """Returns where the values of some rows lie in a column of an axis, row after row."""
+        """Returns where the values of some rows lie in a column of an axis, row after row.
+
+        Args:
+          axis: of the column, ROW, TOKEN or SLOT.
+          rows: [n] numbers of rows.
+        """
         if axis == ROW:
             return rows.astype(np.int64)
         return ranges(self._starts(axis)[rows], self._lengths(axis)[rows])
@@ -184,7 +189,12 @@ class Features:
 
 
 def ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.int64]:
-    """Returns start, start + 1, ... for each start, as many as its length says, one after the other."""
+    """Returns start, start + 1, ... for each start, as many as its length says, one after the other.
+
+    Args:
+      starts: [n] first numbers.
+      lengths: [n] how many numbers from each on.
+    """
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     found: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
     return found

@@ -73,7 +73,13 @@ def truncate(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 
 
 def head_tail(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
-    """Keeps as much of each text; of one that is cut a quarter of it is the beginning and the rest the end."""
+    """Keeps as much of each text; of one that is cut a quarter of it is the beginning and the rest the end.
+
+    Args:
+      first: [E] word pieces of the first texts.
+      second: [E] the same of the second texts, 0 where there is none.
+      limit: [E] how many both may have together.
+    """
     kept_first, kept_second = truncated_lengths(first, second, limit)
     return Cut(_ends(first, kept_first), _ends(second, kept_second), int(np.sum(first + second > limit)))
 
@@ -83,6 +89,11 @@ def windows(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 
     The other text is in every row, cut to half the limit where it is longer. Windows are as long as fits beside it; the last
     one ends with the text, and so may overlap by more than a half.
+
+    Args:
+      first: [E] word pieces of the first texts.
+      second: [E] the same of the second texts, 0 where there is none.
+      limit: [E] how many both may have together.
     """
     longer, other = np.maximum(first, second), np.minimum(first, second)
     kept = np.where(longer + other > limit, np.minimum(other, limit // 2), other)

@@ -64,7 +64,13 @@ class Schedule:
 
 
 def epoch_order(examples: int, *, seed: int, epoch: int) -> Rows:
-    """Returns the [examples] numbers of all examples in the order of one epoch."""
+    """Returns the [examples] numbers of all examples in the order of one epoch.
+
+    Args:
+      examples: how many there are.
+      seed: of the order.
+      epoch: counted from 0.
+    """
     return np.random.default_rng([seed, epoch]).permutation(examples)
 
 
@@ -72,6 +78,11 @@ def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iter
     """Yields the [batch_size] example numbers of each step from `start_step` on.
 
     Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
+
+    Args:
+      schedule: how long to train, and the size of a batch.
+      seed: of the order.
+      start_step: how many steps were taken before.
     """
     size = schedule.batch_size
     epoch, offset = divmod(start_step * size, schedule.rows)
@@ -136,6 +147,13 @@ def train_input_fn(
     features: Features, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
 ) -> InputFn:
     """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end.
+
+    Args:
+      features: to train on.
+      schedule: how long to train, and the size of a batch.
+      seed: of the order.
+      start_step: how many steps were taken before.
+      batching: how to pad.
 
     Raises:
       ValueError: the schedule is of another number of rows.

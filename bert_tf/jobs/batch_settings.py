@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeVar
+from typing import Any
 
 from bert_tf.batch import job as jobs
 from bert_tf.errors import FlagError
@@ -11,8 +11,6 @@ from bert_tf.jobs import machine_settings
 from bert_tf.jobs.settings import LONG_TEXTS
 from bert_tf.settings import Setting, settings_of
 from bert_tf.tasks.custom import CustomSettings
-
-T = TypeVar("T")
 
 # Keys of a job that are settings too.
 MODEL = (
@@ -43,7 +41,7 @@ def divided(values: Mapping[str, Any]) -> tuple[dict[str, Any], machine_settings
     return of_job, machine_settings.configured(**{name: values[name] for name in values if name in _OF_MACHINE})
 
 
-def make_job(kind: type[T], file: str | None, values: Mapping[str, Any]) -> T:
+def make_job(kind: type[jobs.T], file: str | None, values: Mapping[str, Any]) -> jobs.T:
     """Returns a job.
 
     Args:

@@ -109,6 +109,10 @@ def default_vocabulary(environment: Mapping[str, str]) -> Path:
 def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
     """Returns word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words where it was not yet fetched.
 
+    Args:
+      vocab_file: of the word pieces; None where none is named.
+      environment: names a folder of a model.
+
     Raises:
       VocabularyError: the file cannot be read.
     """

@@ -19,6 +19,10 @@ _BLOCK = 1 << 16
 def download(url: str, target: Path) -> None:
     """Fetches a file unless it is there.
 
+    Args:
+      url: where the file is.
+      target: where it is to be.
+
     Raises:
       DataError: the server cannot be reached, has no such file, or breaks off.
       OutputError: the file cannot be written.

@@ -15,6 +15,10 @@ _LOSS = "loss"
 def best_by(train: TrainSettings, task: Task) -> str | None:
     """Returns the result that tells the best checkpoint, eval_accuracy; None where none is evaluated while it trains.
 
+    Args:
+      train: settings of training.
+      task: names its metrics.
+
     Raises:
       FlagError: flags contradict each other, or the task has no such metric.
     """
@@ -31,6 +35,10 @@ def best_by(train: TrainSettings, task: Task) -> str | None:
 
 def target(train: TrainSettings, task: Task) -> Target | None:
     """Returns the result that --target_metric wants to be reached; None where it is not given.
+
+    Args:
+      train: settings of training.
+      task: names its metrics.
 
     Raises:
       FlagError: it is written otherwise, the task has no such metric, or --stop_at_target is given without it.

@@ -7,11 +7,11 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import numpy as np
 from absl import logging
 
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
+from bert_tf.features.columns import IntArray
 from bert_tf.jobs import speed
 from bert_tf.jobs.job import Job
 from bert_tf.profiling.forecast import fitting, search
@@ -88,7 +88,7 @@ def _lengths(job: Job) -> Lengths:
     return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
 
 
-def _tokens(job: Job, examples: Sequence[Example]) -> np.ndarray:
+def _tokens(job: Job, examples: Sequence[Example]) -> IntArray:
     """Returns the [N] lengths of the rows of some examples."""
     data = job.settings.data
     return job.task.family.features(examples, job.tokenizer, Limits(data.max_seq_length)).lengths

@@ -8,10 +8,12 @@ chosen by mean and spread over ten seeds (benchmarks/accuracy.md). A checkpoint 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 
-_ON_TASK_DATA = {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
-_ON_SAMPLE = {
+_ON_TASK_DATA: Mapping[str, float | str] = {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
+_ON_SAMPLE: Mapping[str, float | str] = {
     **_ON_TASK_DATA,
     "learning_rate": 8e-5,
     "train_batch_size": 8,
@@ -26,6 +28,11 @@ def apply(
     settings: FineTuneConfig, *, default_checkpoint: bool, sample_data: bool
 ) -> tuple[FineTuneConfig, dict[str, float | str]]:
     """Fills in what the command line leaves open.
+
+    Args:
+      settings: of the command line.
+      default_checkpoint: whether it starts from that.
+      sample_data: whether it trains on the bundled sample.
 
     Returns:
       The settings, and the values that came from the recipe.

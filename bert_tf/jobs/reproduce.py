@@ -133,13 +133,19 @@ def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, envir
 
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
-    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed."""
-    if len(results) == 1:
-        return {}
+    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed.
+
+    Args:
+      published: the run that is reproduced.
+      results: of each seed.
+    """
     found = {}
     for metric, value in (("eval_accuracy", published.accuracy), ("eval_loss", published.loss)):
         values = [result.metrics[metric] for result in results]
-        found[metric] = Distribution(value, *spread(values), sum(v < value for v in values), len(values))
+        mean, sd, lowest, highest = spread(values)
+        if sd is not None:
+            below = sum(v < value for v in values)
+            found[metric] = Distribution(value, mean, sd, lowest, highest, below, len(values))
     return found
 
 

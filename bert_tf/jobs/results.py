@@ -17,7 +17,6 @@ from bert_tf.jobs import submission
 from bert_tf.log_form import published, short
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
-from bert_tf.tasks.glue import submission_lines
 
 
 def write_evaluation(
@@ -104,9 +103,9 @@ def write_predictions(
         atomic.write_text(folder / name, text)
     written = folder / next(iter(files))
     logging.info("predictions of %d examples are in %s", len(examples), written)
-    name = task.submission(split)
-    if name:
-        _write_lines(folder / submission.FOLDER / f"{name}.tsv", submission_lines(task.family, predictions))
+    wanted = task.submission(split)
+    if wanted is not None:
+        _write_lines(folder / submission.FOLDER / f"{wanted.name}.tsv", wanted.lines(predictions))
     return written
 
 

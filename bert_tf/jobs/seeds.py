@@ -41,6 +41,11 @@ class Series:
 def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
     """Does the job of a configuration with each of its seeds, see `fine_tune`; writes the page of all.
 
+    Args:
+      config: of the job, with its seeds.
+      environment: of the process.
+      task: in the place of the task of the configuration.
+
     Raises:
       BertError: something that the user can fix; seeds that are finished are kept.
     """
@@ -55,12 +60,18 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
     """Does the job with each seed, and writes seeds.json and seeds.tsv after each; raises as `fine_tune_seeds`.
 
     A seed that is finished is evaluated again, not trained: its folder is that of a run which has no step left.
+
+    Args:
+      config: of the job, with its seeds.
+      environment: of the process.
+      task: in the place of the task of the configuration.
     """
     if not config.actions.do_eval:
         raise FlagError("--seeds compares evaluations: add --do_eval")
     if cluster.read(environment) is not None:
         raise FlagError("--seeds is for one machine: start a job of several machines once for each --seed")
-    seeds, results, first = config.train.seed_numbers, [], None
+    seeds, first = config.train.seed_numbers, None
+    results: list[SeedResult] = []
     for number, seed in enumerate(seeds, start=1):
         logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(config, seed)

@@ -58,6 +58,10 @@ def spreads(results: Sequence[SeedResult]) -> dict[str, Spread]:
 def write(folder: Path, results: Sequence[SeedResult]) -> None:
     """Writes seeds.json and seeds.tsv, each whole or not at all.
 
+    Args:
+      folder: of both files.
+      results: of each seed.
+
     Raises:
       OutputError: the folder cannot be written.
     """

@@ -56,8 +56,15 @@ class ModelSource:
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path | None = None) -> DataSource:
     """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample; one's own files have no folder.
 
+    Args:
+      task: says which files a folder should have.
+      data_dir: the setting.
+      environment: names folders.
+      project: folder that holds data/; None for the one of `home.folder`.
+
     Raises:
       DataError: there is no such folder, or no sample of the task.
+      FlagError: --data_dir is given, and the task names each file.
     """
     if isinstance(task, CustomTask):
         if data_dir is not None:
@@ -89,11 +96,17 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
 def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path | None = None) -> ModelSource:
     """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
 
+    Args:
+      settings: name files of the model.
+      environment: names folders.
+      project: folder that holds checkpoints/; None for the one of `home.folder`.
+
     Raises:
       CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
       FlagError: a configuration or vocabulary is named without a checkpoint.
     """
-    from bert_tf.checkpoints import default, huggingface  # they import TensorFlow
+    from bert_tf.checkpoints import default, huggingface  # as the next, they import TensorFlow
+    from bert_tf.checkpoints.reader import CHECKPOINT_NAME
 
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
@@ -102,9 +115,7 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
         folder = default.ensure((project or home.folder(environment)) / "checkpoints")
-        return _model(
-            folder / huggingface.CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True
-        )
+        return _model(folder / CHECKPOINT_NAME, folder, settings, f"default checkpoint {default.NAME}", is_default=True)
     path = Path(named or base or "")
     with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         os.stat(path)  # what else is refused is its own reason
@@ -118,6 +129,11 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
 
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str], project: Path | None = None) -> Path:
     """Returns the checkpoint that a name stands for: its prefix, one of its files, or a folder.
+
+    Args:
+      name: a path.
+      environment: names folders.
+      project: folder that holds checkpoints/; None for the one of `home.folder`.
 
     Raises:
       CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.

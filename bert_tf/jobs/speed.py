@@ -45,6 +45,10 @@ def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
 
     Runs of earlier versions were strictly float32 by default.
 
+    Args:
+      speed: as the flags are.
+      output_dir: folder of the run.
+
     Raises:
       OutputError: the record of the run is damaged.
     """
@@ -52,7 +56,7 @@ def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
         return speed
     before = run_folder.trained(output_dir).get("precision")
     strict = speed.precision == precision.DEFAULT and before == "float32"
-    return dataclasses.replace(speed, precision=before) if strict else speed
+    return dataclasses.replace(speed, precision="float32") if strict else speed
 
 
 def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> SpeedSettings:
@@ -70,7 +74,12 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
 
 
 def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
-    """Returns how the encoder is computed."""
+    """Returns how the encoder is computed.
+
+    Args:
+      speed: the settings.
+      recompute: whether layers are computed again for their gradients.
+    """
     return Execution(
         pack_tokens=speed.pack_tokens,
         skip_unread=speed.skip_unread,
@@ -81,7 +90,12 @@ def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
 
 
 def batching(speed: SpeedSettings, max_seq_length: int) -> Batching:
-    """Returns how examples become batches."""
+    """Returns how examples become batches.
+
+    Args:
+      speed: the settings.
+      max_seq_length: longest input in word pieces.
+    """
     multiple = _XLA_MULTIPLE if speed.xla else _HALF_MULTIPLE if speed.precision in ("bfloat16", "float16") else 1
     return Batching(None if speed.pad_to_longest else max_seq_length, multiple, max_seq_length, speed.group_by_length)
 

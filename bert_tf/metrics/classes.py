@@ -35,7 +35,13 @@ class ClassScores(NamedTuple):
 
 
 def confusion(labels: Array, predictions: Array, classes: int) -> npt.NDArray[np.int64]:
-    """Returns [C, C] how many examples of the class of a row are taken for the class of a column; both [N] classes."""
+    """Returns [C, C] how many examples of the class of a row are taken for the class of a column.
+
+    Args:
+      labels: [N] classes that are right.
+      predictions: [N] classes that are predicted.
+      classes: C, how many there are.
+    """
     return np.bincount(labels * classes + predictions, minlength=classes * classes).reshape(classes, classes)
 
 

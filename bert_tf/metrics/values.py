@@ -17,24 +17,44 @@ Array = npt.NDArray[Any]
 
 
 def accuracy(labels: Array, predictions: Array) -> float:
-    """Share of classes that equal their label."""
+    """Share of classes that equal their label.
+
+    Args:
+      labels: [N] classes.
+      predictions: [N] classes.
+    """
     return float(np.mean(labels == predictions))
 
 
 def subset_accuracy(labels: Array, predictions: Array) -> float:
-    """Share of examples whose [L] labels are all right."""
+    """Share of examples whose [L] labels are all right.
+
+    Args:
+      labels: [N, L] 0 and 1, or [N] classes.
+      predictions: in the same form.
+    """
     return accuracy(labels, predictions) if labels.ndim == 1 else float(np.mean(np.all(labels == predictions, axis=-1)))
 
 
 def f1(labels: Array, predictions: Array) -> float:
-    """F1 of class 1 (GLUE: MRPC, QQP)."""
+    """F1 of class 1 (GLUE: MRPC, QQP).
+
+    Args:
+      labels: [N] classes.
+      predictions: [N] classes.
+    """
     from sklearn.metrics import f1_score
 
     return float(f1_score(labels, predictions, zero_division=0.0))
 
 
 def macro_f1(labels: Array, predictions: Array) -> float:
-    """Mean F1 of the classes that are a label or predicted somewhere, or of all L labels."""
+    """Mean F1 of the classes that are a label or predicted somewhere, or of all L labels.
+
+    Args:
+      labels: [N] classes, or [N, L] 0 and 1.
+      predictions: in the same form.
+    """
     from sklearn.metrics import f1_score
 
     if labels.ndim == 2 and labels.shape[1] == 1:  # scikit-learn would average over class 0 as well
@@ -43,12 +63,22 @@ def macro_f1(labels: Array, predictions: Array) -> float:
 
 
 def micro_f1(labels: Array, predictions: Array) -> float:
-    """F1 of all decisions together; of classes it is the accuracy."""
+    """F1 of all decisions together; of classes it is the accuracy.
+
+    Args:
+      labels: [N] classes, or [N, L] 0 and 1.
+      predictions: in the same form.
+    """
     return accuracy(labels, predictions) if labels.ndim == 1 else f1(labels.ravel(), predictions.ravel())
 
 
 def matthews_correlation(labels: Array, predictions: Array) -> float:
-    """Matthews correlation of classes (GLUE: CoLA)."""
+    """Matthews correlation of classes (GLUE: CoLA).
+
+    Args:
+      labels: [N] classes.
+      predictions: [N] classes.
+    """
     from sklearn.metrics import matthews_corrcoef
 
     if _is_constant(labels) or _is_constant(predictions):  # of one class alone scikit-learn warns
@@ -57,7 +87,12 @@ def matthews_correlation(labels: Array, predictions: Array) -> float:
 
 
 def pearson(labels: Array, predictions: Array) -> float:
-    """Pearson correlation of numbers (GLUE: STS-B)."""
+    """Pearson correlation of numbers (GLUE: STS-B).
+
+    Args:
+      labels: [N] numbers.
+      predictions: [N] numbers.
+    """
     from scipy.stats import pearsonr
 
     if _is_constant(labels) or _is_constant(predictions):
@@ -66,7 +101,12 @@ def pearson(labels: Array, predictions: Array) -> float:
 
 
 def spearman(labels: Array, predictions: Array) -> float:
-    """Spearman's rank correlation of numbers (GLUE: STS-B)."""
+    """Spearman's rank correlation of numbers (GLUE: STS-B).
+
+    Args:
+      labels: [N] numbers.
+      predictions: [N] numbers.
+    """
     from scipy.stats import spearmanr
 
     if _is_constant(labels) or _is_constant(predictions):

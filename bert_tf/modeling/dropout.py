@@ -23,6 +23,11 @@ class DropElements(Protocol):
         """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped.
 
         In 16 bits it is one of the two numbers next to 1 / (1 - rate), so often that their mean is that.
+
+        Args:
+          shape: of the elements.
+          rate: share that is dropped.
+          dtype: of the elements.
         """
 
     def after(self, event: tf.Tensor) -> DropElements:

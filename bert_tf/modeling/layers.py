@@ -41,7 +41,13 @@ _LEAN_ACTIVATIONS = {**_ACTIVATIONS, "gelu_tanh": lean.gelu_tanh, "gelu_erf": le
 
 
 def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """Applies the function that the configuration names to each element."""
+    """Applies the function that the configuration names to each element.
+
+    Args:
+      x: the elements.
+      config: names the function.
+      execution: how the encoder is computed.
+    """
     table = _LEAN_ACTIVATIONS if execution.lean_gradients else _ACTIVATIONS
     return table[config.hidden_act](x)
 

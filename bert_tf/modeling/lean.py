@@ -46,7 +46,14 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 
 
 def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
-    """Normalizes each row: [N, D], [D] and [D] to [N, D]."""
+    """Normalizes each row: [N, D], [D] and [D] to [N, D].
+
+    Args:
+      x: [N, D] rows.
+      gamma: [D] scale.
+      beta: [D] shift.
+      epsilon: is added to the variance.
+    """
 
     @tf.custom_gradient
     def normalize(x: tf.Tensor, gamma: Weights, beta: Weights) -> tuple[tf.Tensor, Gradient]:
@@ -66,7 +73,12 @@ def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> t
 
 
 def softmax(scores: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Weights from scores [B, H, Q, T] and the bias of padding, in float32 inside."""
+    """Weights from scores [B, H, Q, T] and the bias of padding, in float32 inside.
+
+    Args:
+      scores: [B, H, Q, T] before they are normalized.
+      bias: is added to them, and hides padding.
+    """
     return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) + bias), scores.dtype)
 
 

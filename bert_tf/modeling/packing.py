@@ -27,7 +27,12 @@ class Layout(Protocol):
         """[N, D] to [B, D]: the first token of each sequence, [CLS]."""
 
     def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
-        """[N, D] to [B, H, T, K]; what lies in padding is finite, and has no meaning."""
+        """[N, D] to [B, H, T, K]; what lies in padding is finite, and has no meaning.
+
+        Args:
+          rows: [N, D] tokens.
+          heads: H, how many there are.
+        """
 
     def join_heads(self, context: tf.Tensor) -> tf.Tensor:
         """[B, H, T, K] to [N, D], heads side by side."""

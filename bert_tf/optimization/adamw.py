@@ -28,7 +28,12 @@ class AdamWConfig:
 
 
 def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
-    """Whether weight decay applies to a variable."""
+    """Whether weight decay applies to a variable.
+
+    Args:
+      variable: that is trained.
+      config: names what is left out.
+    """
     return bool(config.weight_decay) and not re.search(config.undecayed, variable.name)
 
 
@@ -41,6 +46,11 @@ def zeros(shape: tf.TensorShape, dtype: tf.DType = tf.float32, **_: object) -> t
     """Initializes moments.
 
     An ordinary tensor of zeros is a constant to the graph optimizer, which keeps it in memory beside the variable.
+
+    Args:
+      shape: of the variable.
+      dtype: of its elements.
+      **_: what else TensorFlow gives to initializers.
     """
     return tf.raw_ops.Empty(shape=tf.TensorShape(shape).as_list(), dtype=dtype, init=True)
 

@@ -8,7 +8,12 @@ import tensorflow as tf
 
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back."""
+    """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back.
+
+    Args:
+      function: of one tensor.
+      tensors: to apply it to.
+    """
     results = []
     for tensor in tensors:
         with tf.device(tensor.device):

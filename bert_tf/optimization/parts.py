@@ -57,6 +57,10 @@ def parse_frozen(text: str | None) -> frozenset[Part]:
 def check_layers(frozen: Collection[Part], layers: int) -> None:
     """Compares what is frozen with the model, once its size is known.
 
+    Args:
+      frozen: parts that are not trained.
+      layers: how many the model has.
+
     Raises:
       FlagError: there is no such layer.
     """

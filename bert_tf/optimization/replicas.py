@@ -61,7 +61,12 @@ def writes(variable: tf.Variable) -> bool:
 
 
 def assign(variable: tf.Variable, value: tf.Tensor) -> tf.Operation:
-    """Sets this replica's copy of a variable, if it `writes`; `Variable.assign` would add up over replicas."""
+    """Sets this replica's copy of a variable, if it `writes`; `Variable.assign` would add up over replicas.
+
+    Args:
+      variable: with a copy on each replica.
+      value: of this replica's copy.
+    """
     if not writes(variable):
         return tf.no_op()
     return tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)

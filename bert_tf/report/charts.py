@@ -65,12 +65,23 @@ def following(part: Spec, lines: Sequence[Spec], *, along: Sequence[str] = ("x",
 
 
 def told(field: str, title: str, form: str = VALUE) -> Spec:
-    """Returns a line of what is said at the pointer."""
+    """Returns a line of what is said at the pointer.
+
+    Args:
+      field: that is shown.
+      title: what it is called.
+      form: of a number.
+    """
     return {"field": field, "type": "quantitative", "title": title, "format": form}
 
 
 def sheet(field: str, title: str) -> dict[str, Any]:
-    """Returns what every chart has, over a field with a title."""
+    """Returns what every chart has, over a field with a title.
+
+    Args:
+      field: of the values.
+      title: of the axis.
+    """
     x = {"field": field, "type": "quantitative", "title": title, "scale": {"nice": False}}
     fit = {"type": "fit", "contains": "padding"}
     return {"width": SIZE[0], "height": SIZE[1], "autosize": fit, "encoding": {"x": x}}

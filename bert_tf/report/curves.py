@@ -109,7 +109,12 @@ class Chart:
 
 
 def of_measures(measures: Sequence[Measure], groups: Sequence[Group]) -> list[Chart]:
-    """Returns a chart for each measure that a run has."""
+    """Returns a chart for each measure that a run has.
+
+    Args:
+      measures: what can be drawn.
+      groups: runs and their colours.
+    """
     return [chart for measure in measures if (chart := _of_measure(measure, groups)) is not None]
 
 
@@ -176,7 +181,12 @@ def steps_an_epoch(run: Run) -> float | None:
 
 
 def points(lines: Sequence[Line], key: str) -> tuple[Floats, Floats]:
-    """Returns the steps that have a number, and the number."""
+    """Returns the steps that have a number, and the number.
+
+    Args:
+      lines: of a log, one for each step that it has.
+      key: of the number.
+    """
     found = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
     steps, values = zip(*found) if found else ((), ())
     return np.array(steps, np.float64), np.array(values, np.float64)

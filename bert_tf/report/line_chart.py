@@ -86,7 +86,12 @@ def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
 
 
 def thinned(values: Sequence[float] | Floats, group: int) -> list[float]:
-    """Returns the means of `group` neighbours each; the last may have fewer."""
+    """Returns the means of `group` neighbours each; the last may have fewer.
+
+    Args:
+      values: in their order.
+      group: how many become one.
+    """
     starts = np.arange(0, len(values), group)
     sums = np.add.reduceat(np.asarray(values, np.float64), starts)
     return short(sums / np.diff(starts, append=len(values)))

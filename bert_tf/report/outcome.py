@@ -175,7 +175,13 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def wrong(evaluated: Evaluated, split: str, most: int) -> list[Wrong] | None:
-    """Returns the mistakes of a split that the model is surest of; None where the evaluation kept none."""
+    """Returns the mistakes of a split that the model is surest of; None where the evaluation kept none.
+
+    Args:
+      evaluated: the evaluation.
+      split: its name.
+      most: how many to show.
+    """
     if evaluated.wrong is None:
         return None
     lines = [line for line in evaluated.wrong if line.get("split") == split]

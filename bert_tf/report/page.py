@@ -77,6 +77,10 @@ class Spread:
 def write(path: Path, runs: Sequence[Run]) -> None:
     """Writes the page of one run, or of several side by side.
 
+    Args:
+      path: of the page.
+      runs: what it shows.
+
     Raises:
       OutputError: the file cannot be written.
     """

@@ -100,7 +100,12 @@ class Run:
 
 
 def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Returns a part of a JSON object that is an object itself; an empty one where it is not."""
+    """Returns a part of a JSON object that is an object itself; an empty one where it is not.
+
+    Args:
+      parent: the object.
+      key: of its part.
+    """
     found = parent.get(key)
     return found if isinstance(found, dict) else {}
 

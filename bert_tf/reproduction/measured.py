@@ -17,8 +17,7 @@ from bert_tf.estimator.metrics_log import METRICS_FILE
 from bert_tf.features.columns import Features
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
 from bert_tf.reproduction.forms import FormFound
-from bert_tf.tasks.base import Limits, Task
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.base import Example, Limits, Task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -114,15 +113,27 @@ def examples_per_second(folder: Path) -> float:
     return float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
 
 
-def features_of(task: Task, examples: Sequence[SentenceExample], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:
-    """Returns the features of examples, made as for a run."""
+def features_of(task: Task, examples: Sequence[Example], vocabulary: Vocabulary, *, max_seq_length: int) -> Features:
+    """Returns the features of examples, made as for a run.
+
+    Args:
+      task: what is learned.
+      examples: of a split.
+      vocabulary: of the tokenizer, which lower-cases.
+      max_seq_length: longest input in word pieces.
+    """
     return task.family.features(examples, WordPieceTokenizer(vocabulary, lower_case=True), Limits(max_seq_length))
 
 
-def shown(
-    examples: Sequence[SentenceExample], features: Features, vocabulary: Vocabulary, *, max_seq_length: int
-) -> dict[str, Shown]:
-    """Returns what the log shows of examples, by guid."""
+def shown(examples: Sequence[Example], features: Features, vocabulary: Vocabulary, *, max_seq_length: int) -> dict[str, Shown]:
+    """Returns what the log shows of examples, by guid.
+
+    Args:
+      examples: of a split.
+      features: of these examples, a row for each.
+      vocabulary: of the tokenizer.
+      max_seq_length: to which rows are padded.
+    """
     batch = features.batch(np.arange(len(examples)), max_seq_length)
     found = {}
     for row, example in enumerate(examples):

@@ -61,6 +61,10 @@ class Report:
 def write(folder: Path, report: Report) -> None:
     """Writes both files, each whole or not at all.
 
+    Args:
+      folder: of both files.
+      report: what they are to say.
+
     Raises:
       OutputError: the folder cannot be written.
     """

@@ -65,7 +65,12 @@ class _Rows:
 
 
 def compare(published: Published, measured: Measured) -> list[Row]:
-    """Returns all rows; those of a seed name it where there are several."""
+    """Returns all rows; those of a seed name it where there are several.
+
+    Args:
+      published: the run that is reproduced.
+      measured: what it came to here.
+    """
     rows = _Rows(differences(published, measured))
     of_outcomes: list[Row] = []
     for outcome in measured.outcomes:
@@ -82,7 +87,12 @@ def compare(published: Published, measured: Measured) -> list[Row]:
 
 
 def differences(published: Published, measured: Measured) -> dict[str, str]:
-    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH the runs differ, and how."""
+    """Returns in which of DATA, VOCABULARY, WEIGHTS, HARDWARE and LENGTH the runs differ, and how.
+
+    Args:
+      published: the run that is reproduced.
+      measured: what it came to here.
+    """
     found = {}
     if dict(measured.examples) != dict(published.examples):
         found[DATA] = f"other data: {_listed(measured.examples)} examples, published {_listed(published.examples)}"

@@ -73,7 +73,12 @@ class Facts(NamedTuple):
 
 
 def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
-    """Returns for each of some GPUs that TensorFlow does not list all that stands in the way, at least one cause."""
+    """Returns for each of some GPUs that TensorFlow does not list all that stands in the way, at least one cause.
+
+    Args:
+      gpus: that are not listed.
+      facts: what is known of driver and libraries.
+    """
     common = _of_the_machine(facts) if gpus and not facts.sees_another else ()
     found = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
     return [those or (_UNKNOWN,) for those in found]

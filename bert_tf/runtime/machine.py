@@ -131,7 +131,13 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:
-    """Logs which devices compute, what of the environment decided on them, and whether a GPU is idle by mistake."""
+    """Logs which devices compute, what of the environment decided on them, and whether a GPU is idle by mistake.
+
+    Args:
+      machine: that computes.
+      settings: which devices were asked for.
+      environment: of the process.
+    """
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
             logging.info("%s=%s (environment)", variable, environment[variable])

@@ -88,6 +88,10 @@ def require_free_port(own: Worker) -> None:
 def call(place: tuple[str, int], timeout: float) -> socket.socket:
     """Returns a line to a listening process.
 
+    Args:
+      place: host and port.
+      timeout: in seconds.
+
     Raises:
       OSError: no process listens, or there is no way to the machine.
     """

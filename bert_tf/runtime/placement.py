@@ -49,7 +49,12 @@ class Rule(NamedTuple):
         return self.part.partition("/")[0]
 
     def holds(self, kind: str, layer: int | None) -> bool:
-        """Whether this is about a part, and about its layer where it has layers."""
+        """Whether this is about a part, and about its layer where it has layers.
+
+        Args:
+          kind: of the part.
+          layer: its number; None for a part without layers.
+        """
         return kind == self.kind and (self.layers is None or layer in self.layers)
 
 
@@ -79,6 +84,10 @@ def parse(text: str) -> tuple[Rule, ...]:
 
 def check_layers(rules: Iterable[Rule], layers: int) -> None:
     """Compares rules with the model, once its size is known.
+
+    Args:
+      rules: where parts are placed.
+      layers: how many the model has.
 
     Raises:
       DeviceError: a rule names a layer that the model does not have.

@@ -7,7 +7,7 @@ words another. A `Task` knows where the examples of one data set are, and names 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
@@ -55,7 +55,24 @@ class Layout(Protocol):
         """Returns the first line, with its end; nothing where the format has none."""
 
     def rows(self, examples: Sequence[Any], predictions: Any) -> str:
-        """Returns the lines of some examples, in their order."""
+        """Returns the lines of some examples, in their order.
+
+        Args:
+          examples: that were predicted.
+          predictions: of these examples.
+        """
+
+
+class Submission(NamedTuple):
+    """What GLUE's server takes of a split of test.
+
+    Attributes:
+      name: of the file, MNLI-mm.
+      lines: returns its lines, of predictions in the order of the examples.
+    """
+
+    name: str
+    lines: Callable[[Any], Iterable[str]]
 
 
 class Family(Protocol):
@@ -98,22 +115,49 @@ class Family(Protocol):
         """
 
     def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """Returns the features of examples; targets mean nothing where labels are None."""
+        """Returns the features of examples; targets mean nothing where labels are None.
+
+        Args:
+          examples: E of them.
+          tokenizer: cuts their texts.
+          limits: of a row.
+        """
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
         """Returns a factor for each label, with which all weigh the same in the loss; only heads with such a loss ask."""
 
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> Any:
-        """Returns what the outputs say of the E examples; rows of one example become one prediction."""
+        """Returns what the outputs say of the E examples; rows of one example become one prediction.
+
+        Args:
+          outputs: of the head, for all rows.
+          features: the rows.
+          examples: E of them, which the rows are of.
+        """
 
     def listed(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Any]:
-        """Returns one object for each example, for programs: its `label`, and what else is predicted."""
+        """Returns one object for each example, for programs: its `label`, and what else is predicted.
+
+        Args:
+          predictions: of the examples.
+          examples: E of them.
+        """
 
     def evaluation(self, predictions: Any, examples: Sequence[Any]) -> Evaluation:
-        """Measures predictions by the labels of their examples."""
+        """Measures predictions by the labels of their examples.
+
+        Args:
+          predictions: of the examples.
+          examples: E of them, with labels.
+        """
 
     def mistakes(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
-        """Returns the predictions that are most confidently wrong, the worst first, as values for JSON."""
+        """Returns the predictions that are most confidently wrong, the worst first, as values for JSON.
+
+        Args:
+          predictions: of the examples.
+          examples: E of them, with labels.
+        """
 
     def files(self, predictions: Any, examples: Sequence[Any], *, suffix: str, published_suffix: str) -> Mapping[str, str]:
         """Returns the files of a predicted split: their contents by name.
@@ -149,15 +193,28 @@ class Task(Protocol):
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.
 
+        Args:
+          data_dir: folder of the files.
+          purpose: train, dev or test.
+
         Raises:
           DataError: the task has no split for this purpose, as AX for training.
         """
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
-        """Returns the file of a split, or the folder where it has several, whether it exists or not."""
+        """Returns the file of a split, or the folder where it has several, whether it exists or not.
+
+        Args:
+          data_dir: folder of the files.
+          split: its name.
+        """
 
     def examples(self, data_dir: str | os.PathLike[str], split: str) -> Sequence[Any]:
         """Reads a split; the label is None in splits of test.
+
+        Args:
+          data_dir: folder of the files.
+          split: its name.
 
         Raises:
           DataError: the file is missing or cannot be read; names file and line.
@@ -178,5 +235,5 @@ class Task(Protocol):
     def published_name(self, split: str) -> str:
         """Returns what the published script calls a split: test for test_matched of MNLI."""
 
-    def submission(self, split: str) -> str | None:
-        """Returns the name that GLUE's server knows a split of test by, MNLI-mm; None where it takes none."""
+    def submission(self, split: str) -> Submission | None:
+        """Returns how predictions of a split are sent to GLUE's server; None where it takes none."""

@@ -17,6 +17,11 @@ class UnknownLabelError(RowError):
 def text(cell: object, column: str, *, may_be_empty: bool = False) -> str:
     """Returns a text as it stands.
 
+    Args:
+      cell: of a table.
+      column: its name, for messages.
+      may_be_empty: whether it may hold nothing.
+
     Raises:
       RowError: it is empty though it may not be, a JSON value of another kind, or cannot be written to a file.
     """
@@ -51,6 +56,10 @@ def joined(found: Sequence[object], columns: Sequence[str]) -> str:
 def name(cell: object, column: str) -> str:
     """Returns a label or an id, without blanks around it; JSON may have a number or a truth value.
 
+    Args:
+      cell: of a table.
+      column: its name, for messages.
+
     Raises:
       RowError: it is empty, a JSON value of another kind, no finite number, or cannot be written to a file.
     """
@@ -77,6 +86,10 @@ def _whole(found: str, column: str) -> str:
 
 def known_label(label: str, known: Sequence[str]) -> str:
     """Returns the label.
+
+    Args:
+      label: of an example.
+      known: labels that there are.
 
     Raises:
       UnknownLabelError: it is not one of those that are known.

@@ -12,7 +12,7 @@ from pathlib import Path
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import cells, tables
-from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Submission
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import Label, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -114,9 +114,10 @@ class GlueTask:
         examples = table.read([*columns, *[self.label] * labelled, *numbered], example, report)
         return examples if labelled else _counting_empty(examples, table.path)
 
-    def submission(self, split: str) -> str | None:
-        """Returns the name that the server knows a split of test by."""
-        return (self.submissions or {TEST: self.name}).get(split)
+    def submission(self, split: str) -> Submission | None:
+        """Returns what the server takes of a split of test; None of other splits."""
+        name = (self.submissions or {TEST: self.name}).get(split)
+        return None if name is None else Submission(name, functools.partial(submission_lines, self.family))
 
     def published_name(self, split: str) -> str:
         """Returns what the published script calls a split: test for test_matched of MNLI."""

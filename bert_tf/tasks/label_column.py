@@ -33,6 +33,10 @@ class LabelColumn:
     def label(self, cell: object, known: Sequence[str]) -> Label:
         """Returns the label of a cell.
 
+        Args:
+          cell: of a table.
+          known: labels that there are.
+
         Raises:
           RowError: it is empty, of another kind, or not among those that are known.
         """

@@ -297,5 +297,20 @@ def test_weights_stay_loaded_until_others_are_asked_for(run, monkeypatch):
     computes.close()
 
 
+def test_what_was_closed_has_no_weights(run, monkeypatch):
+    loads = []
+    monkeypatch.setattr(Forward, "not_finite", lambda _: [])
+    monkeypatch.setattr(Forward, "load", lambda _, prefix: loads.append(prefix) or 40)
+    model = trained.load(str(run / "model.ckpt-40"), Given())
+    computes = computer.Computer(ways())
+    computes.load(model)
+    computes.close()
+    with pytest.raises(ValueError, match="no weights are loaded"):
+        computes.outputs(None)
+    computes.load(model)
+    assert len(loads) == 2
+    computes.close()
+
+
 def fail(*_, **__):
     raise CheckpointError("torn")

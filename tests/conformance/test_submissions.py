@@ -32,7 +32,7 @@ EXAMPLES = [SentenceExample(f"test-{number}", "a") for number in range(1, 31)]
 
 
 def test_every_file_that_the_server_wants_is_of_one_split():
-    assert sorted(task.submission(split) for task, split in SPLITS) == sorted(SERVER)
+    assert sorted(task.submission(split).name for task, split in SPLITS) == sorted(SERVER)
 
 
 @pytest.mark.parametrize(("task", "split"), SPLITS, ids=[f"{task.name}-{split}" for task, split in SPLITS])

@@ -11,9 +11,11 @@ from bert_tf import log_form
 from bert_tf.errors import OutputError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.jobs import results
+from bert_tf.tasks.base import Submission
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.evaluation import evaluate_logits
 from bert_tf.tasks.sentence.example import SentenceExample
+from tests.toy_tags import TagExample, TagTask
 
 EXAMPLES = [SentenceExample("test-1", "a"), SentenceExample("test-2", "b"), SentenceExample("test-3", "c")]
 LOG_3 = np.float32(np.log(3))
@@ -187,6 +189,16 @@ def test_files_of_several_splits_carry_their_names(tmp_path):
 def test_what_the_server_does_not_take_has_no_submission(tmp_path):
     predictions(tmp_path, "predictions_held_out.tsv", split="test_held_out")
     assert not (tmp_path / "submission").exists()
+
+
+class SentTags(TagTask):
+    def submission(self, split):
+        return Submission(f"tags-{split}", lambda predictions: [" ".join(tags) for tags in predictions])
+
+
+def test_a_task_says_itself_what_a_server_takes(tmp_path):
+    results.write_predictions(tmp_path, SentTags(), "test", [TagExample("test-1", ("a", "b"))], [("name", "other")])
+    assert (tmp_path / "submission" / "tags-test.tsv").read_text() == "name other\n"
 
 
 @pytest.mark.parametrize("write", [write, predictions])

@@ -86,13 +86,24 @@ class Head(Protocol):
         """
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Returns [B] what each row adds to the loss, before that is divided by what all rows weigh."""
+        """Returns [B] what each row adds to the loss, before that is divided by what all rows weigh.
+
+        Args:
+          outputs: of the head, by name.
+          features: the batch, with its targets.
+          options: how the loss of training differs from that of evaluation.
+        """
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Returns what a client of an exported model wants: probabilities in the place of logits."""
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-    """Returns what a replica adds to the loss of a step: from [B] losses of its rows, and what those of all replicas weigh."""
+    """Returns what a replica adds to the loss of a step: from [B] losses of its rows, and what those of all replicas weigh.
+
+    Args:
+      losses: [B] of the rows of this replica.
+      weight: [] of the rows of all replicas.
+    """
     with tf1.name_scope(SCOPE):
         return tf.reduce_sum(losses) / tf.cast(weight, tf.float32)

@@ -119,7 +119,12 @@ def classification_loss(
 
 
 def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Squared error of each example: [B, 1] and [B] to [B]."""
+    """Squared error of each example: [B, 1] and [B] to [B].
+
+    Args:
+      logits: [B, 1] predictions.
+      numbers: [B] labels.
+    """
     with tf1.name_scope(SCOPE):
         return tf.math.squared_difference(tf.squeeze(logits, axis=-1), numbers)
 

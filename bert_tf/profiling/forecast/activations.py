@@ -130,7 +130,13 @@ class Shape:
 
 
 def elements(shape: Shape, config: BertConfig, *, first_only: bool) -> dict[str, int]:
-    """Returns how many numbers a tensor of each size has."""
+    """Returns how many numbers a tensor of each size has.
+
+    Args:
+      shape: of the batch.
+      config: of the model.
+      first_only: whether only the first token is read of the last layer.
+    """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
     asked = shape.examples if first_only else shape.rows
     asking = shape.examples if first_only else tokens

@@ -30,6 +30,11 @@ def slowdown(config: BertConfig, asked: Step, other: Step) -> float:
     """Returns the time that another step takes for an example, in terms of the one that was asked for.
 
     Half precision counts as no faster: that depends on the device.
+
+    Args:
+      config: of the model.
+      asked: the step that was asked for.
+      other: the step to compare.
     """
     return _of_example(config, other) / _of_example(config, asked)
 

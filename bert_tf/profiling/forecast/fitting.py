@@ -40,7 +40,12 @@ class Bought(NamedTuple):
 
 
 def fits(found: Forecast, memory: int) -> bool:
-    """Whether a step fits into the memory of a device, in bytes."""
+    """Whether a step fits into the memory of a device, in bytes.
+
+    Args:
+      found: what the step needs.
+      memory: of the device, in bytes.
+    """
     return found.needed <= memory
 
 
@@ -85,7 +90,13 @@ def fewest_parts(
 
 
 def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
-    """Returns the least number from `low` to `high` for which something holds that holds for all larger ones; None for none."""
+    """Returns the least number from `low` to `high` for which something holds that holds for all larger ones; None for none.
+
+    Args:
+      low: where to begin.
+      high: the last one to try.
+      holds: the condition.
+    """
     if low > high or not holds(high):
         return None
     while low < high:
@@ -95,7 +106,12 @@ def first(low: int, high: int, holds: Callable[[int], bool]) -> int | None:
 
 
 def levers(config: BertConfig, options: ComputeOptions) -> list[Lever]:
-    """Returns what could still be done to need less, each alone."""
+    """Returns what could still be done to need less, each alone.
+
+    Args:
+      config: of the model.
+      options: how it is computed now.
+    """
     half_frozen = options.frozen | {EMBEDDINGS, *range(config.num_hidden_layers // 2)}
     changes = (
         (f"--gradient_accumulation_steps={2 * options.micro_batches}", {"micro_batches": 2 * options.micro_batches}),

@@ -54,6 +54,10 @@ def file_name(step: int) -> str:
 def write(path: str | os.PathLike[str], step: Step) -> None:
     """Writes a file that `read` understands.
 
+    Args:
+      path: of the file.
+      step: what it is to hold.
+
     Raises:
       OutputError: it cannot be written.
     """

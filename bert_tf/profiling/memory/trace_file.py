@@ -166,6 +166,10 @@ class _Reader:
 def write(path: str | os.PathLike[str], trace: Trace) -> None:
     """Writes a file that `read` understands.
 
+    Args:
+      path: of the file.
+      trace: what it is to hold.
+
     Raises:
       OutputError: it cannot be written.
     """

@@ -121,6 +121,10 @@ def waits(operation_type: str) -> bool:
 def write(path: str | os.PathLike[str], record: Record) -> None:
     """Writes a file that `read` understands, an operation a line.
 
+    Args:
+      path: of the file.
+      record: what it is to hold.
+
     Raises:
       OutputError: it cannot be written.
     """

@@ -98,7 +98,12 @@ def gpu_kernels(folder: Path, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
 
 
 def kernels_of_space(space: Any, steps: int) -> tuple[Kernels, dict[str, Gpu]]:
-    """Does the work of `gpu_kernels` for an `XSpace`."""
+    """Does the work of `gpu_kernels` for an `XSpace`.
+
+    Args:
+      space: an `XSpace`.
+      steps: how many were recorded.
+    """
     kernels: dict[tuple[str, str], list[Kernel]] = {}
     gpus: dict[str, Gpu] = {}
     for plane in space.planes:

@@ -20,7 +20,12 @@ _CUDA_CORES = re.compile(r"_[fd]fma_|xmma_gemm_f32f32_f32f32|xmma_gemm_f64")  # 
 
 
 def obstacle(dtype: str, product: Product) -> str:
-    """Returns in a phrase what keeps a product from Tensor Cores; nothing where nothing does."""
+    """Returns in a phrase what keeps a product from Tensor Cores; nothing where nothing does.
+
+    Args:
+      dtype: name of the number format.
+      product: sizes of what is multiplied.
+    """
     if dtype not in _DTYPES:
         return dtype
     odd = [f"{name} = {size}" for name, size in zip("MKN", product[1:]) if size % MULTIPLE]

@@ -53,7 +53,13 @@ def note(model: ModelTable) -> str:
 
 
 def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> Iterator[str]:
-    """Yields the table of groups for people: a scope stands above what is below it, further to the left."""
+    """Yields the table of groups for people: a scope stands above what is below it, further to the left.
+
+    Args:
+      title: of the first column.
+      groups: rows of the table.
+      total: the row of all.
+    """
     scopes = title == "scope"
     shown = [row for row in groups if row.share >= _SMALLEST_SHARE] if scopes else groups
     phases = PHASES if scopes else ()
@@ -80,7 +86,12 @@ def describe_groups(title: str, groups: Sequence[GroupRow], total: GroupRow) -> 
 
 
 def describe_ops(ops: Sequence[OpRow], top: int) -> Iterator[str]:
-    """Yields the longest operations for people; what is multiplied and what they are called stands at the end."""
+    """Yields the longest operations for people; what is multiplied and what they are called stands at the end.
+
+    Args:
+      ops: rows of the table, the longest first.
+      top: how many to show.
+    """
     counted = any(row.uses is not None for row in ops)
     several = len({row.device for row in ops}) > 1
     rows = [

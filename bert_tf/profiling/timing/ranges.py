@@ -36,7 +36,12 @@ class Ranges:
         return self._nvtx is not None
 
     def start(self, name: str, *, shown: str | None = None) -> None:
-        """Opens a range; `shown` is its name in Nsight Systems, where that is another."""
+        """Opens a range.
+
+        Args:
+          name: of the range.
+          shown: its name in Nsight Systems; None for the same.
+        """
         mark = self._nvtx.start_range(message=shown or name) if self._nvtx else None
         with self._lock:
             self._open[name] = (time.perf_counter(), mark)

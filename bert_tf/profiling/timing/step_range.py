@@ -20,6 +20,10 @@ class StepRange:
     def parse(cls, flag: str, text: str) -> StepRange:
         """Reads 20-30, or 20 for that step alone.
 
+        Args:
+          flag: its name, for messages.
+          text: its value.
+
         Raises:
           FlagError: it is something else.
         """

@@ -110,7 +110,12 @@ class StepTimer:
         self.seconds = 0.0
 
     def add(self, times: StepTimes, *, traced: bool = False) -> None:
-        """Takes one step; the time of one that was traced says nothing of the others."""
+        """Takes one step; the time of one that was traced says nothing of the others.
+
+        Args:
+          times: of the step.
+          traced: whether it was traced.
+        """
         self.tokens += times.tokens
         self.seconds += times.batch
         if len(self._first) < self._warm_up:

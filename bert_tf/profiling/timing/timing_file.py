@@ -24,12 +24,22 @@ def exists(folder: str | os.PathLike[str]) -> bool:
 
 
 def write(folder: str | os.PathLike[str], summary: Summary, diagnosis: Diagnosis) -> None:
-    """Writes timing.json: the summary, and under `diagnosis` what it says; of a run that went on, a part of it."""
+    """Writes timing.json: the summary, and under `diagnosis` what it says; of a run that went on, a part of it.
+
+    Args:
+      folder: of the run.
+      summary: of the steps.
+      diagnosis: what the summary says.
+    """
     _write(folder, {**dataclasses.asdict(summary), "diagnosis": dataclasses.asdict(diagnosis)})
 
 
 def add_account(folder: str | os.PathLike[str], account: Account) -> None:
     """Adds where the wall time of the command went, in the place of what an earlier command wrote there.
+
+    Args:
+      folder: of the run.
+      account: where the time went.
 
     Raises:
       OutputError: the file cannot be written.

@@ -36,7 +36,12 @@ _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macr
 
 
 def usual_metrics(kind: str, labels: Sequence[str]) -> tuple[str, ...]:
-    """Returns the metrics of data that has no published ones; F1 of two classes is that of the second."""
+    """Returns the metrics of data that has no published ones; F1 of two classes is that of the second.
+
+    Args:
+      kind: one of `example.KINDS`.
+      labels: names; empty for regression.
+    """
     return _METRICS.get(kind, ("accuracy", "f1" if len(labels) == 2 else "macro_f1"))
 
 

@@ -105,6 +105,11 @@ class SentenceLayout:
 
 
 def score_cells(head: HeadSpec, logits: scores.Logits) -> list[list[str]]:
-    """Returns E times L probabilities or numbers, with as many digits as tell them apart."""
+    """Returns E times L probabilities or numbers, with as many digits as tell them apart.
+
+    Args:
+      head: says what the logits mean.
+      logits: [E, L].
+    """
     cells: list[list[str]] = scores.scores(head.kind, logits).astype(str).tolist()
     return cells

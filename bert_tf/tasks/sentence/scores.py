@@ -23,7 +23,12 @@ _THRESHOLD = 0.5  # of the probability from which on one of several labels appli
 
 
 def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
-    """Returns [E, L] the mean over the rows of each example: [N, L] logits, and [N] which example each row is of."""
+    """Returns [E, L] the mean over the rows of each example.
+
+    Args:
+      logits: [N, L] of rows.
+      example_ids: [N] which example each row is of; None where each is of its own.
+    """
     if example_ids is None:
         return logits
     first_rows = np.flatnonzero(np.diff(example_ids, prepend=-1))
@@ -33,22 +38,44 @@ def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
 
 
 def scores(kind: str, logits: Logits) -> Logits:
-    """Returns [E, L] probabilities of classes, [E, L] probabilities of each label, or [E, 1] numbers."""
+    """Returns [E, L] probabilities of classes, [E, L] probabilities of each label, or [E, 1] numbers.
+
+    Args:
+      kind: one of `example.KINDS`.
+      logits: [E, L].
+    """
     return _KINDS[kind].scores(logits)
 
 
 def losses(kind: str, logits: Logits, labels: LabelArray) -> Logits:
-    """Returns the [E] losses that training minimizes: cross-entropy in nats, its mean over labels, or squared error."""
+    """Returns the [E] losses that training minimizes: cross-entropy in nats, its mean over labels, or squared error.
+
+    Args:
+      kind: one of `example.KINDS`.
+      logits: [E, L].
+      labels: in the form of `labels.encode`.
+    """
     return _KINDS[kind].losses(logits.astype(np.float64), labels)
 
 
 def predictions(kind: str, logits: Logits) -> LabelArray:
-    """Returns the decision in the form of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1."""
+    """Returns the decision in the form of `labels.encode`: [E] classes, [E] numbers, or [E, L] 0 and 1.
+
+    Args:
+      kind: one of `example.KINDS`.
+      logits: [E, L].
+    """
     return _KINDS[kind].predictions(logits)
 
 
 def decode(kind: str, predicted: LabelArray, names: Sequence[str]) -> list[Label]:
-    """Returns predictions as a reader wants them: names, numbers, or tuples of names."""
+    """Returns predictions as a reader wants them: names, numbers, or tuples of names.
+
+    Args:
+      kind: one of `example.KINDS`.
+      predicted: in the form of `labels.encode`.
+      names: of the labels.
+    """
     if kind == REGRESSION:
         return [float(number) for number in predicted]
     if kind == CLASSIFICATION:

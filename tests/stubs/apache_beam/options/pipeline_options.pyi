@@ -1,0 +1,6 @@
+from collections.abc import Sequence
+from typing import Any
+
+class PipelineOptions:
+    def __init__(self, flags: Sequence[str] | None = None) -> None: ...
+    def get_all_options(self, *, retain_unknown_options: bool = False) -> dict[str, Any]: ...
