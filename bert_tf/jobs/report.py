@@ -31,6 +31,10 @@ def at_end(folder: Path) -> None:
 def target(folders: Sequence[Path], output: str | None) -> Path:
     """Returns the file to write: DIR/report.html, of several runs ./report.html, unless one is named.
 
+    Args:
+      folders: of the runs.
+      output: the file that is named.
+
     Raises:
       FlagError: no folder is named.
     """

@@ -12,6 +12,8 @@ from bert_tf.batch.job import Given, make
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.jobs import batch_machine, machine_settings, sources
+from bert_tf.jobs.batch_settings import MACHINE, MODEL
+from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Task
@@ -22,6 +24,7 @@ from bert_tf.tasks.registry import get_task
 _OF_MODEL = {field.name for field in dataclasses.fields(Given)}
 
 
+@takes((*MODEL, *MACHINE))
 def load(
     path: str | os.PathLike[str],
     *,
