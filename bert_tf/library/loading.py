@@ -47,6 +47,7 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
+    settings = {name: value for name, value in settings.items() if value is not None}
     of_model = {name: settings.pop(name) for name in _OF_MODEL & settings.keys()}
     found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), make(Given, of_model))
     learned = _task(found, task)
