@@ -121,7 +121,7 @@ def checked(row: Setting, value: object) -> Any:
 
 
 def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that a program gives by the names of settings, each as the type of its setting.
+    """Returns the values that a program gives by the names of settings, each as the type of its setting; None is not given.
 
     Args:
       rows: the settings that there are.
@@ -134,7 +134,8 @@ def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     for name in values:
         if name not in known:
             raise FlagError(unknown_name("setting", name, known))
-    return {name: checked(known[name], value) for name, value in values.items()}
+    read = {name: checked(known[name], value) for name, value in values.items()}
+    return {name: value for name, value in read.items() if value is not None}
 
 
 def _bool(value: Any) -> bool:

@@ -21,3 +21,11 @@ def test_a_bar_shows_itself_where_somebody_looks(monkeypatch, terminal, notebook
 
 def test_how_many_there_are_may_be_unknown():
     assert progress.bar().total is None
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_line_is_written_where_a_bar_would_be(monkeypatch, terminal):
+    written = []
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: terminal, write=written.append, flush=lambda: None))
+    progress.say("done")
+    assert "".join(written) == ("done\n" if terminal else "")

@@ -110,8 +110,8 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
     """Returns word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words where it was not yet fetched.
 
     Args:
-      vocab_file: the setting.
-      environment: names folders of a model.
+      vocab_file: of the word pieces; None where none is named.
+      environment: names a folder of a model.
 
     Raises:
       VocabularyError: the file cannot be read.

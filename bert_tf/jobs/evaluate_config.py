@@ -62,8 +62,9 @@ def configured(**values: Any) -> EvaluateConfig:
 
 def _names(row: Setting, value: Any) -> list[str]:
     """Returns the names that a text with commas, a path or a list holds."""
-    given = [value] if isinstance(value, os.PathLike) else value
-    names = given.split(",") if isinstance(given, str) else list(given)
+    if isinstance(value, os.PathLike):
+        return [os.fspath(value)]
+    names = value.split(",") if isinstance(value, str) else list(value)
     if not names or not all(names):
         raise FlagError(f"--{row.name}={value}: a name is empty; there is a comma too many")
     return [os.fspath(name) for name in names]

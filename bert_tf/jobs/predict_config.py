@@ -45,7 +45,7 @@ def configured(**values: Any) -> PredictConfig:
     Raises:
       FlagError: a setting is unknown, missing or has an unusable value, or the job file has a mistake.
     """
-    keys, machine = divided(named(SETTINGS, {name: value for name, value in values.items() if value is not None}))
+    keys, machine = divided(named(SETTINGS, values))
     file = keys.pop(JOB.name, None)
     ends = {row.name: keys.pop(row.name) for row in _ENDS if row.name in keys}
     if len(ends) == 1:

@@ -32,7 +32,7 @@ def target(folders: Sequence[Path], output: str | None) -> Path:
     """Returns the file to write: DIR/report.html, of several runs ./report.html, unless one is named.
 
     Args:
-      folders: of runs.
+      folders: of the runs.
       output: the file that is named.
 
     Raises:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from pathlib import Path
 from typing import Any, overload
 
 from bert_tf import progress
@@ -63,7 +62,7 @@ def fine_tune(
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     own = None if task is None or isinstance(task, str) else task
-    given = {**settings, **{name: value for name, value in (("output_dir", output_dir), ("seeds", seeds)) if value is not None}}
+    given = {**settings, "output_dir": output_dir, "seeds": seeds}
     if own is not None and not _ACTIONS & given.keys():
         given.update(do_train=True, do_eval=_has_dev(own))
     if isinstance(task, str):
@@ -83,9 +82,10 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     series = seeds_job.fine_tune_seeds(config, environment=os.environ, task=own)
     if series.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
-    folder = Path(config.output.output_dir or "")
+    folder = config.output.folder
     progress.say(f"the runs are in {folder}, their page in {folder / report.NAME}")
-    return SeedRuns(folder, series.results, own)
+    trained = series.first.job if series.first else None
+    return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
 
 
 def _has_dev(task: Task) -> bool:

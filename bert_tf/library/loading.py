@@ -12,6 +12,8 @@ from bert_tf.batch.job import Given, make
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.jobs import batch_machine, machine_settings, sources
+from bert_tf.jobs.batch_settings import MACHINE, MODEL
+from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Task
@@ -22,6 +24,7 @@ from bert_tf.tasks.registry import get_task
 _OF_MODEL = {field.name for field in dataclasses.fields(Given)}
 
 
+@takes((*MODEL, *MACHINE))
 def load(
     path: str | os.PathLike[str],
     *,
@@ -44,6 +47,7 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
+    settings = {name: value for name, value in settings.items() if value is not None}
     of_model = {name: settings.pop(name) for name in _OF_MODEL & settings.keys()}
     found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), make(Given, of_model))
     learned = _task(found, task)

@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.tasks.evaluation import Evaluation
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, repr=False)
 class Result:
     """What a model reaches on labelled examples.
 
@@ -22,7 +22,7 @@ class Result:
 
     name: str
     evaluation: Evaluation
-    predictions: Sequence[Any] = dataclasses.field(repr=False)
+    predictions: Sequence[Any]
 
     @property
     def metrics(self) -> Mapping[str, float]:
@@ -33,6 +33,11 @@ class Result:
     def intervals(self) -> Mapping[str, tuple[float, float]]:
         """Ends of the 95 % interval of each metric that has one."""
         return self.evaluation.intervals
+
+    def __repr__(self) -> str:
+        """Says what was reached."""
+        reached = ", ".join(f"{metric} {value:.4f}" for metric, value in self.metrics.items())
+        return f"<bert_tf.Result {self.name}: {reached}; {self.evaluation.examples} examples>"
 
     def _repr_html_(self) -> str:
         """Returns a table of the metrics for notebooks."""

@@ -26,6 +26,7 @@ class SeedRuns:
     folder: Path
     results: Sequence[SeedResult]
     _task: Task | None = dataclasses.field(default=None, repr=False)
+    _data_dir: Path | None = dataclasses.field(default=None, repr=False)
 
     @property
     def spread(self) -> Mapping[str, Spread]:

@@ -131,3 +131,12 @@ def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):
     monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda *_, **__: stopped)
     with pytest.raises(KeyboardInterrupt, match="after 1 seeds"):
         bert_tf.fine_tune("MRPC", seeds="1-2")
+
+
+def test_none_is_a_setting_that_is_not_given(monkeypatch, project, run):
+    given = []
+    monkeypatch.setattr("bert_tf.library.fine_tuning._seed_runs", lambda config, _: given.append(config.given))
+    bert_tf.fine_tune("MRPC", seeds="1-2", data_dir=None, train_file=None, output_dir=None)
+    assert given == [{"task_name", "seeds"}]
+    assert bert_tf.check_data(project.data_dir, task_name="MRPC", train_file=None).problems == ()
+    bert_tf.load(run, max_seq_length=None, visible_gpus=None).close()

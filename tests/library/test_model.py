@@ -126,6 +126,11 @@ def test_nothing_is_read_before_it_is_asked(run, monkeypatch):
 
 def test_a_notebook_shows_model_and_result(model):
     assert "<td>MRPC</td>" in model._repr_html_()
-    html = model.evaluate("dev")._repr_html_()
+    result = model.evaluate("dev")
+    assert (
+        repr(result)
+        == f"<bert_tf.Result dev: {', '.join(f'{name} {value:.4f}' for name, value in result.metrics.items())}; 13 examples>"
+    )
+    html = result._repr_html_()
     assert "<caption>dev: 13 examples</caption>" in html
     assert "<th>accuracy</th>" in html

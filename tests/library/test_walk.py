@@ -26,7 +26,7 @@ PAIRS = {
     "memory report": ("memory_report", memory.ACTIONS["report"].flags),
     "memory peak": ("memory_peak", memory.ACTIONS["peak"].flags),
     "memory diff": ("memory_diff", memory.ACTIONS["diff"].flags),
-    "report": ("write_report", report.FLAGS),
+    "report": ("write_report", report.FLAGS),  # bert_tf.report is the package that makes the page
     "profile": ("profile", profile.FLAGS),
 }
 WITHOUT_FUNCTION = {
