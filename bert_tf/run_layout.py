@@ -51,22 +51,21 @@ OF_TRAINING = (
 )
 # Of an evaluation or a prediction, in folders of other tasks too; what the family of a task writes comes on top.
 OF_RESULTS = (
-    Part(
-        (RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, and precision and recall by class"
-    ),
+    Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
     Part((WRONG_EXAMPLES,), "the most confident mistakes"),
     Part((EXAMPLES,), "the first examples of each split as tokens and ids"),
     Part((f"{SUBMISSION}/*.tsv", SUBMISSION_ZIP), "predictions for GLUE's server"),
 )
-FOLDERS = tuple(
-    name.partition("/")[0] for part in (*OF_TRAINING, *OF_RESULTS) for name in part.names if "/" in name
-)  # fmt: skip
 
 
 def names(parts: tuple[Part, ...]) -> Iterator[str]:
     """Yields all names of some parts."""
     for part in parts:
         yield from part.names
+
+
+# Of a run's own; what is half-written is deleted there too.
+FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
 
 
 def of_step(pattern: str, step: int) -> str:

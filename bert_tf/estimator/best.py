@@ -10,7 +10,7 @@ from bert_tf import atomic, files
 from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.estimator.forward import Forward
-from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, RECORD, VOCABULARY, of_step
+from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, LIST, RECORD, VOCABULARY, of_step
 
 _BESIDE = (VOCABULARY, CONFIG, RECORD)
 
@@ -33,7 +33,7 @@ def of_run(output_dir: str | os.PathLike[str]) -> str | None:
 def _refuse_unreadable(folder: Path) -> None:
     """TensorFlow takes what it may not read for something that is not there."""
     for path in (folder, folder / BEST):
-        why = files.missing_folder(path) or files.missing(path / "checkpoint")
+        why = files.missing_folder(path) or files.missing(path / LIST)
         if why not in (None, files.NO_FOLDER, files.NO_FILE):
             raise UnreadableError(f"{path}: cannot read the checkpoints: {why}")
 
