@@ -18,7 +18,7 @@ def register(kind: str, family: type[Family]) -> None:
 
     Args:
       kind: a name that no other family has.
-      family: its class.
+      family: its class, of which `from_record` makes that of a trained model.
 
     Raises:
       ValueError: the name is taken.
