@@ -60,6 +60,7 @@ class TagFamily:
     kind = KIND
     metrics = ("tag_accuracy",)
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
+    file_patterns = ("predictions*.jsonl",)
     trains_on_windows = True
 
     @classmethod
@@ -211,6 +212,6 @@ class TagTask:
 
 def register() -> None:
     """Makes family, head and task known to this process."""
-    families.register(KIND, TagFamily.from_record)
+    families.register(KIND, TagFamily)
     heads.register(KIND, TagHead)
     tasks.register(TagTask())

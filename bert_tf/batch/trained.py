@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import files
+from bert_tf import files, run_layout
 from bert_tf.batch import job
 from bert_tf.batch.job import Given
 from bert_tf.checkpoints.reader import CheckpointReader
@@ -157,9 +157,9 @@ def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
     """
     folder = folder or Path(prefix).parent
     trained = run_folder.trained(folder)
-    recorded = _recorded(folder / run_folder.RECORD, trained)
-    config = BertConfig.from_json_file(_file(given.bert_config_file, folder / "bert_config.json", "--bert_config_file"))
-    vocabulary = _vocabulary(_file(given.vocab_file, folder / "vocab.txt", "--vocab_file"))
+    recorded = _recorded(folder / run_layout.RECORD, trained)
+    config = BertConfig.from_json_file(_file(given.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
+    vocabulary = _vocabulary(_file(given.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file"))
     lower_case = _first(given.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
     length = _first(given.max_seq_length, recorded.max_seq_length, _LENGTH)
     long_text = _first(given.long_text, recorded.long_text, "truncate")

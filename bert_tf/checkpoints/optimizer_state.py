@@ -15,8 +15,7 @@ from pathlib import Path
 from bert_tf import atomic
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
-
-FOLDER = "optimizer"
+from bert_tf.run_layout import OPTIMIZER
 
 _MOMENT = "/adam_m"  # how names of first moments end
 
@@ -33,7 +32,7 @@ def rows(checkpoint: str) -> str:
 
 def _beside(checkpoint: str, kind: str) -> str:
     path = Path(checkpoint)
-    return str(path.parent / FOLDER / f"{kind}-{path.name.rpartition('-')[2]}")
+    return str(path.parent / OPTIMIZER / f"{kind}-{path.name.rpartition('-')[2]}")
 
 
 def exists(prefix: str) -> bool:
@@ -49,7 +48,7 @@ def is_inside(checkpoint: str) -> bool:
 def problem_of(checkpoint: str) -> str | None:
     """Reads the moments of a whole checkpoint; returns why training cannot go on with them, None where it can."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
-        place = f"{FOLDER}/{Path(moments(checkpoint)).name}"
+        place = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
         return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
     found = (values.problem_of_saved(prefix) for prefix in (moments(checkpoint), rows(checkpoint)) if exists(prefix))
     return next(filter(None, found), None)
@@ -82,7 +81,7 @@ def prune(newest: str, kept: Iterable[str]) -> None:
       OutputError: the folder cannot be written.
     """
     names = {Path(name(checkpoint)).name for checkpoint in kept for name in (moments, rows)}
-    own = Path(newest).parent / FOLDER
+    own = Path(newest).parent / OPTIMIZER
     with atomic.readable_errors(own):
         found = sorted(own.iterdir(), key=lambda path: path.suffix != ".index") if own.is_dir() else []
         others = [path for path in found if path.name.partition(".")[0] not in names]

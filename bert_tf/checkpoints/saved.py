@@ -19,11 +19,10 @@ from absl import logging
 from bert_tf import atomic, files
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.run_layout import CHECKPOINTS, LIST
 
 if TYPE_CHECKING:
     from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
-
-LIST = "checkpoint"
 
 _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
 
@@ -147,7 +146,7 @@ def _state(folder: str | os.PathLike[str]) -> CheckpointState | None:
 
 def _by_step(folder: str | os.PathLike[str]) -> list[str]:
     """Returns the prefixes that have an index, the newest first."""
-    names = [path.stem for path in Path(folder).glob("model.ckpt-*.index") if _PART.fullmatch(path.name)]
+    names = [path.stem for path in Path(folder).glob(f"{CHECKPOINTS}.index") if _PART.fullmatch(path.name)]
     return sorted((os.path.join(folder, name) for name in names), key=_step, reverse=True)
 
 

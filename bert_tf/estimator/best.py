@@ -10,11 +10,9 @@ from bert_tf import atomic, files
 from bert_tf.checkpoints import optimizer_state, saved
 from bert_tf.errors import UnreadableError
 from bert_tf.estimator.forward import Forward
-from bert_tf.estimator.run_folder import RECORD
+from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, LIST, RECORD, VOCABULARY, of_step
 
-BEST = "best"
-
-_BESIDE = ("vocab.txt", "bert_config.json", RECORD)
+_BESIDE = (VOCABULARY, CONFIG, RECORD)
 
 
 def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
@@ -35,7 +33,7 @@ def of_run(output_dir: str | os.PathLike[str]) -> str | None:
 def _refuse_unreadable(folder: Path) -> None:
     """TensorFlow takes what it may not read for something that is not there."""
     for path in (folder, folder / BEST):
-        why = files.missing_folder(path) or files.missing(path / "checkpoint")
+        why = files.missing_folder(path) or files.missing(path / LIST)
         if why not in (None, files.NO_FOLDER, files.NO_FILE):
             raise UnreadableError(f"{path}: cannot read the checkpoints: {why}")
 
@@ -55,12 +53,12 @@ def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> 
     for name in _BESIDE:
         if (Path(output_dir) / name).is_file():
             atomic.write_text(folder / name, (Path(output_dir) / name).read_text(encoding="utf-8"))
-    name = f"model.ckpt-{step}"
+    name = of_step(CHECKPOINTS, step)
     forward.save(folder / name)
     with atomic.readable_errors(folder):
         optimizer_state.to_disk(os.fspath(folder / name))
     saved.write_list(folder, name, [name])
-    for earlier in folder.glob("model.ckpt-*"):
+    for earlier in folder.glob(CHECKPOINTS):
         if not earlier.name.startswith(f"{name}."):
             shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is a save that was cut short
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import atomic
+from bert_tf import atomic, run_layout
 from bert_tf.features.columns import Features
 from bert_tf.fields import INPUTS, ROW
 from bert_tf.log_form import published
@@ -19,7 +19,6 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 tf1 = tf.compat.v1
 
-EXAMPLES_FILE, VARIABLES_FILE = "examples.txt", "variables.tsv"
 
 _SHOWN = 5  # examples of a split
 _OFTEN = 10_000  # examples, after which the published form says how far it is
@@ -63,7 +62,7 @@ def keep_examples(folder: str | os.PathLike[str], split: str, lines: Sequence[st
     Raises:
       OutputError: it cannot be written.
     """
-    path = Path(folder) / EXAMPLES_FILE
+    path = Path(folder) / run_layout.EXAMPLES
     text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
     _, *parts = _TITLE.split(text)  # titles and texts by turns
     kept = {**dict(zip(parts[::2], parts[1::2])), split: "".join(f"{line}\n" for line in lines)}
@@ -112,7 +111,7 @@ class VariablesHook(tf1.train.SessionRunHook):
           folder: of the run.
           loaded: names of the variables that the checkpoint gives.
         """
-        self._path = Path(folder) / VARIABLES_FILE
+        self._path = Path(folder) / run_layout.VARIABLES
         self._loaded = frozenset(loaded)
 
     def begin(self) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import run_layout
 from bert_tf.checkpoints import saved
 from bert_tf.estimator import best, evaluations
 from bert_tf.estimator.forward import Forward
@@ -19,8 +20,6 @@ from bert_tf.estimator.time_to_target import Clock, Target
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
 
 tf1 = tf.compat.v1
-
-_TENSORBOARD = "eval"  # where the Estimator keeps what it evaluates
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,12 +151,12 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
             self._forward.close()
 
     def _checkpoint(self, step: int) -> str:
-        return str(self._folder / f"model.ckpt-{step}")
+        return str(self._folder / run_layout.of_step(run_layout.CHECKPOINTS, step))
 
     def _report(self, step: int, results: Mapping[str, float], *, is_best: bool) -> None:
         text = ", ".join(f"{name} = {value:.4f}" for name, value in results.items())
         logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
-        write_scalars(self._folder / _TENSORBOARD, results, step)
+        write_scalars(self._folder / run_layout.EVALUATION_EVENTS, results, step)
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
         """Has the folder of the best checkpoint agree with the evaluations."""

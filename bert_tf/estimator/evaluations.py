@@ -8,11 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
-from bert_tf import atomic, documents, files
+from bert_tf import atomic, documents, files, run_layout
 from bert_tf.errors import OutputError
 from bert_tf.metrics import ranking
 
-EVALUATIONS_FILE = "evaluations.jsonl"
 LOSS = "eval_loss"  # of all results the one of which less is better
 
 Line = Mapping[str, "float | None"]  # the step, and results by name; None for what is no number
@@ -28,7 +27,7 @@ def read(output_dir: str | os.PathLike[str], *, up_to: int) -> list[Line]:
     Raises:
       OutputError: the file is damaged.
     """
-    path = Path(output_dir) / EVALUATIONS_FILE
+    path = Path(output_dir) / run_layout.EVALUATIONS
     try:
         texts = files.read_bytes(path).splitlines()
     except FileNotFoundError:
@@ -60,7 +59,7 @@ def write(output_dir: str | os.PathLike[str], lines: Sequence[Line]) -> None:
     Raises:
       OutputError: the file cannot be written.
     """
-    path = Path(output_dir) / EVALUATIONS_FILE
+    path = Path(output_dir) / run_layout.EVALUATIONS
     if lines or path.exists():
         atomic.write_text(path, "".join(documents.to_json(line) + "\n" for line in lines))
 
@@ -113,7 +112,7 @@ def stopped_at(lines: Sequence[Line], metric: str, patience: int) -> int | None:
 def _worth(line: Line, metric: str) -> float:
     if metric not in line:
         raise OutputError(
-            f"{EVALUATIONS_FILE}: the line of step {line['step']} has no {metric}; restore the line, or delete it"
+            f"{run_layout.EVALUATIONS}: the line of step {line['step']} has no {metric}; restore the line, or delete it"
         )
     value = line[metric]
     if value is None:

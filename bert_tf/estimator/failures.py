@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf import files
-from bert_tf.checkpoints import optimizer_state
+from bert_tf import files, run_layout
 from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
 from bert_tf.estimator.hooks import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
@@ -46,7 +45,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
-            for place in (Path(folder), Path(folder) / optimizer_state.FOLDER):
+            for place in (Path(folder), Path(folder) / run_layout.OPTIMIZER):
                 delete_unfinished(place)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import run_layout
 from bert_tf.errors import OutputError
 from bert_tf.profiling.memory import live_memory, live_memory_file, peak_report, peak_text, trace_file
 from bert_tf.profiling.memory.trace_text import readable
@@ -27,8 +28,8 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
           output_dir: folder of the files.
           step: the one to trace; the first of a run is 1.
         """
-        self._path = Path(output_dir) / f"memory_trace_step{step}.txt"
-        self._live_path = Path(output_dir) / live_memory_file.file_name(step)
+        self._path = Path(output_dir) / run_layout.of_step(run_layout.MEMORY_TRACE, step)
+        self._live_path = Path(output_dir) / run_layout.of_step(run_layout.LIVE_MEMORY, step)
         self._step = step
         self._next = 0
 

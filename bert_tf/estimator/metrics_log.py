@@ -8,10 +8,8 @@ from typing import TextIO
 
 from absl import logging
 
-from bert_tf import atomic, documents, files
+from bert_tf import atomic, documents, files, run_layout
 from bert_tf.errors import OutputError
-
-METRICS_FILE = "metrics.jsonl"
 
 
 def interval(steps: int) -> int:
@@ -26,7 +24,7 @@ def opened(folder: str | os.PathLike[str], step: int) -> TextIO | None:
       folder: of the run.
       step: lines of later ones are left out; they will be taken again.
     """
-    path = Path(folder) / METRICS_FILE
+    path = Path(folder) / run_layout.METRICS
     try:
         _keep_lines_up_to(path, step)
     except OutputError as error:

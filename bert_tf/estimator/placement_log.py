@@ -11,12 +11,11 @@ from typing import NamedTuple
 import tensorflow as tf
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, run_layout
 from bert_tf.runtime.placement import short
 
 tf1 = tf.compat.v1
 
-PLACEMENT_FILE = "device_placement.tsv"
 
 _SHOWN_TYPES, _SHOWN_MOVES = 4, 3
 
@@ -46,7 +45,7 @@ class PlacementHook(tf1.train.SessionRunHook):
         Args:
           output_dir: folder of device_placement.tsv.
         """
-        self._path = Path(output_dir) / PLACEMENT_FILE
+        self._path = Path(output_dir) / run_layout.PLACEMENT
         self._written = False
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:

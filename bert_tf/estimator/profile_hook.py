@@ -15,19 +15,16 @@ import tensorflow as tf
 from absl import logging
 from tensorflow.python.client import timeline
 
-from bert_tf import atomic, documents
+from bert_tf import atomic, documents, run_layout
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.profiling.operations import operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
-from bert_tf.profiling.operations.operations_file import OPERATIONS_FILE, Record
+from bert_tf.profiling.operations.operations_file import Record
 from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
 from bert_tf.profiling.timing.step_range import StepRange
 
 tf1 = tf.compat.v1
-
-PROFILE_FOLDER = "profile"
-PHASES_FILE = "phases.json"
 
 _BATCH, _DATA, _COPY, _FORWARD, _BACKWARD = "batch", "data", "copy to device", "forward", "backward"
 _ALL_REDUCE, _OPTIMIZER = "all-reduce", "optimizer"
@@ -58,7 +55,8 @@ class ProfileHook(tf1.train.SessionRunHook):
           copies: whether batches are copied to a device that computes them; on the CPU they are there already.
           environment: of the process; under Nsight Systems TensorFlow's own profiler is left off.
         """
-        self._folder = Path(output_dir) / PROFILE_FOLDER
+        self._output_dir = Path(output_dir)
+        self._folder = self._output_dir / run_layout.PROFILE
         self._steps = steps
         self._copies = copies
         self._with_tensorflow = _UNDER_NSYS not in environment
@@ -154,9 +152,8 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._folder.mkdir(parents=True, exist_ok=True)
         atomic.write_text(trace, timeline.Timeline(self._traces[-1]).generate_chrome_trace_format())
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
-        atomic.write_text(
-            self._folder / PHASES_FILE, documents.to_json({"steps": len(self._ranges.seconds[_BATCH]), **means}, indent=2)
-        )
+        phases = {"steps": len(self._ranges.seconds[_BATCH]), **means}
+        atomic.write_text(self._output_dir / run_layout.PHASES, documents.to_json(phases, indent=2))
         self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
         split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
         logging.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
@@ -166,7 +163,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         kernels, gpus = step_stats.gpu_kernels(self._folder, steps) if self._with_tensorflow else ({}, {})
         found = step_stats.operations(self._traces, kernels)
         record = Record(len(self._traces), step_us, found, gpus, self._peak.measure(session))
-        operations_file.write(self._folder / OPERATIONS_FILE, record)
+        operations_file.write(self._output_dir / run_layout.OPERATIONS, record)
         self._traces.clear()
 
     def _stop_profilers(self) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 import tensorflow as tf
 from absl import logging
 
+from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
@@ -325,7 +326,7 @@ def last_step(folder: str | os.PathLike[str]) -> int:
 def _start(folder: str | os.PathLike[str], check: Callable[[str], str | None]) -> str | None:
     """Returns the checkpoint that training goes on from; None where it begins."""
     checkpoint, problem = saved.newest(folder, check)
-    listed = Path(folder) / saved.LIST
+    listed = Path(folder) / run_layout.LIST
     if checkpoint is None and listed.exists():  # it is written after the checkpoint that it names
         problem = f"{listed}: names a checkpoint that does not exist"
     if problem:

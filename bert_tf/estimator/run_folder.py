@@ -14,15 +14,14 @@ from typing import Any
 
 from absl import logging
 
-from bert_tf import atomic, documents, files, lock
+from bert_tf import atomic, documents, files, lock, run_layout
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
+from bert_tf.run_layout import CHECKPOINTS, RECORD
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
 from bert_tf.tokenization.vocabulary import Vocabulary
 
-RECORD = "run_config.json"
-WRONG_EXAMPLES = "wrong_examples.jsonl"
 DETERMINING = "training"  # the part of the record that decides what is learned
 COLUMNS = "columns"  # where texts and labels stand in one's own tables
 
@@ -50,7 +49,6 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 }
 
 _TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
-_OWN = ("best", "eval", "features", "optimizer", "profile", "submission")  # folders in that of a run
 # What of a configuration neither shapes nor scales what trained weights compute.
 _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
@@ -72,7 +70,7 @@ def writing(output_dir: str | os.PathLike[str], *, instead: str = "name another 
             inner = [path for path in Path(output_dir).iterdir() if path.is_dir()] if is_run else []
             for place in (
                 *([Path(output_dir)] if is_run else []),
-                *(path for path in inner if path.name in _OWN or _is_task(path.name)),
+                *(path for path in inner if path.name in run_layout.FOLDERS or _is_task(path.name)),
             ):
                 delete_unfinished(place)
         yield
@@ -94,7 +92,7 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
 
 def delete_unfinished(folder: Path) -> None:
     """Deletes what killed processes, or a save that failed, have left half-written in a folder that nobody else writes."""
-    for pattern in (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward"):
+    for pattern in run_layout.UNFINISHED:
         for rest in folder.glob(pattern):
             shutil.rmtree(rest) if rest.is_dir() else rest.unlink()
 
@@ -163,7 +161,7 @@ def misfits_of_parts(folder: str | os.PathLike[str], config: BertConfig, vocabul
       OutputError: as `load_record`.
     """
     record = trained(folder)
-    said = "is not that of the training, as run_config.json says; put back the file of the training"
+    said = f"is not that of the training, as {RECORD} says; put back the file of the training"
     problems = []
     if record.get("vocabulary_sha256", vocabulary.fingerprint) != vocabulary.fingerprint:
         problems.append(f"{folder}: the vocabulary ({len(vocabulary)} pieces) {said}")
@@ -244,7 +242,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
 def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
     earlier = load_record(folder)
     if earlier is None:
-        if any(folder.glob("model.ckpt-*")):
+        if any(folder.glob(CHECKPOINTS)):
             raise OutputError(
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
@@ -264,21 +262,28 @@ def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str
 
 def _delete_run(folder: Path) -> None:
     """Deletes what a run of this package writes, and nothing else."""
-    for pattern in (
-        "model.ckpt-*", "checkpoint", RECORD, "graph.pbtxt", "events.out.tfevents.*", "metrics.jsonl", "evaluations.jsonl",
-        "vocab.txt", "bert_config.json", "device_placement.tsv", "report.html",
-        "memory_trace_step*.txt", "live_memory_step*.tsv", "timing.json", "clock.jsonl", "variables.tsv",
-    ):  # fmt: skip
-        for path in folder.glob(pattern):
-            path.unlink()
-    for name in ("best", "eval", "features", "optimizer", "profile"):
-        shutil.rmtree(folder / name, ignore_errors=True)
     of_other_tasks = [path for path in folder.iterdir() if path.is_dir() and _is_task(path.name)]
+    results = (*run_layout.names(run_layout.OF_RESULTS), *families.file_patterns())
+    _delete(folder, run_layout.names(run_layout.OF_TRAINING))
     for place in (folder, *of_other_tasks):
-        _delete_results(place)
+        _delete(place, results)
     for place in of_other_tasks:
-        if not any(place.iterdir()):
-            place.rmdir()
+        _delete_empty(place)
+
+
+def _delete(folder: Path, names: Iterable[str]) -> None:
+    for name in names:
+        if name.endswith("/"):
+            shutil.rmtree(folder / name, ignore_errors=True)
+            continue
+        for path in folder.glob(name):
+            path.unlink()
+    _delete_empty(folder / run_layout.SUBMISSION)
+
+
+def _delete_empty(folder: Path) -> None:
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _is_task(name: str) -> bool:
@@ -286,15 +291,3 @@ def _is_task(name: str) -> bool:
         return canonical_name(name) == name
     except FlagError:
         return False
-
-
-def _delete_results(folder: Path) -> None:
-    """Deletes what evaluation and prediction write."""
-    for pattern in (
-        "eval_results.*", "examples.txt", WRONG_EXAMPLES, "predictions*.tsv", "test_results*.tsv", "submission/*.tsv",
-        "submission.zip",
-    ):  # fmt: skip
-        for path in folder.glob(pattern):
-            path.unlink()
-    if (folder / "submission").is_dir() and not any((folder / "submission").iterdir()):
-        (folder / "submission").rmdir()

@@ -11,10 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from bert_tf import atomic, documents
+from bert_tf import atomic, documents, run_layout
 from bert_tf.estimator import evaluations
-
-CLOCK_FILE = "clock.jsonl"
 
 
 class Target(NamedTuple):
@@ -54,7 +52,7 @@ class Clock:
           elapsed: returns the seconds since this process began with it.
           in_steps: returns the seconds that this process has spent in training steps.
         """
-        self._path = Path(output_dir) / CLOCK_FILE
+        self._path = Path(output_dir) / run_layout.CLOCK
         self._lines = _read(self._path, up_to=start)
         self._is_known = bool(self._lines) or start == 0
         self._earlier = self._lines[-1] if self._lines else {"seconds": 0.0, "training_seconds": 0.0}
@@ -95,7 +93,7 @@ def summary(output_dir: str | os.PathLike[str], target: Target, *, up_to: int) -
     line = target.first(evaluations.read(output_dir, up_to=up_to))
     if line is None:
         return {**asked, "step": None}
-    read = {int(clock["step"]): clock for clock in _read(Path(output_dir) / CLOCK_FILE, up_to=up_to)}
+    read = {int(clock["step"]): clock for clock in _read(Path(output_dir) / run_layout.CLOCK, up_to=up_to)}
     clock = read.get(evaluations.step_of(line), {})
     times = {name: clock.get(name) for name in ("seconds", "training_seconds")}
     return {**asked, "step": line["step"], "value": line[target.metric], **times}

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
-from bert_tf.estimator import best, preflight, run, run_folder
+from bert_tf.estimator import preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
 from bert_tf.jobs.job import Job
 from bert_tf.modeling.heads import registry as heads
@@ -56,7 +57,7 @@ def _of_training(job: Job) -> Iterator[str]:
     yield from preflight.check_batch(
         train.train_batch_size, replicas=job.machine.replicas, parts=train.gradient_accumulation_steps
     )
-    own = (job.output_dir.resolve(), (job.output_dir / best.BEST).resolve())
+    own = (job.output_dir.resolve(), (job.output_dir / run_layout.BEST).resolve())
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
 

@@ -7,9 +7,10 @@ import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.config import BertConfig
-from bert_tf.estimator import best, run_folder
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.time_to_target import Target
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.inputs.pipeline import Schedule
@@ -80,7 +81,7 @@ class Job:
         if self.settings.actions.do_train:
             return self.output_dir
         folder = self.weights.folder
-        return folder.parent if folder.name == best.BEST else folder
+        return folder.parent if folder.name == run_layout.BEST else folder
 
     @functools.cached_property
     def target(self) -> Target | None:

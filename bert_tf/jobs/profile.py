@@ -6,10 +6,10 @@ import dataclasses
 import html
 from pathlib import Path
 
-from bert_tf import files
+from bert_tf import files, run_layout
 from bert_tf.errors import DataError
 from bert_tf.profiling.operations import operations_file, time_tables, time_text
-from bert_tf.profiling.operations.operations_file import OPERATIONS_FILE, Record
+from bert_tf.profiling.operations.operations_file import Record
 from bert_tf.settings import Setting
 
 SETTINGS = (
@@ -24,8 +24,6 @@ SETTINGS = (
     ),
 )
 TOP = 20  # operations of a text
-
-_FOLDER = "profile"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,10 +73,10 @@ def tables(folder: Path, *, depth: int, matmul_peak_gflops: float | None) -> Tab
 
 
 def _read(folder: Path) -> Record:
-    path = folder / _FOLDER / OPERATIONS_FILE
+    path = folder / run_layout.OPERATIONS
     why = files.missing_folder(folder)
     if why:
         raise DataError(f"{why}; name the --output_dir of a run", folder)
     if files.missing(path) == files.NO_FILE:
-        raise DataError(f"no {_FOLDER}/{OPERATIONS_FILE}; train with --profile_steps=20-30 to record some steps", folder)
+        raise DataError(f"no {run_layout.OPERATIONS}; train with --profile_steps=20-30 to record some steps", folder)
     return operations_file.read(path)

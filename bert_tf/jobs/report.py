@@ -10,8 +10,7 @@ from absl import logging
 
 from bert_tf import lock
 from bert_tf.errors import BertError, FlagError, OutputError
-
-NAME = "report.html"
+from bert_tf.run_layout import PAGE
 
 _ELSEWHERE = "write the page elsewhere with --output=FILE"
 
@@ -21,11 +20,11 @@ def at_end(folder: Path) -> None:
     try:
         from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
 
-        page.write(folder / NAME, run_files.read([folder]))
-        logging.info("the page of the run is %s", folder / NAME)
+        page.write(folder / PAGE, run_files.read([folder]))
+        logging.info("the page of the run is %s", folder / PAGE)
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
-        logging.warning("no %s: %s", NAME, reason)
+        logging.warning("no %s: %s", PAGE, reason)
 
 
 def target(folders: Sequence[Path], output: str | None) -> Path:
@@ -40,7 +39,7 @@ def target(folders: Sequence[Path], output: str | None) -> Path:
     """
     if not folders:
         raise FlagError("report: name the output folder of a run, or of several to compare")
-    return Path(output or (folders[0] / NAME if len(folders) == 1 else NAME))
+    return Path(output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
 
 
 def write(folders: Sequence[Path], output: Path) -> None:

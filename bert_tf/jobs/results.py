@@ -11,9 +11,7 @@ from typing import Any
 import numpy as np
 from absl import logging
 
-from bert_tf import atomic, documents
-from bert_tf.estimator.run_folder import WRONG_EXAMPLES
-from bert_tf.jobs import submission
+from bert_tf import atomic, documents, run_layout
 from bert_tf.log_form import published, short
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
@@ -50,10 +48,10 @@ def write_evaluation(
     results = {**{f"eval_{name}": value for name, value in summary.items()}, "loss": summary["loss"], "global_step": step}
     _log(results, evaluations)
     folder = Path(output_dir)
-    atomic.write_text(folder / "eval_results.txt", "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
+    atomic.write_text(folder / run_layout.RESULTS_TEXT, "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
     splits = {split: evaluation.details() for split, evaluation in evaluations.items()}
     content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
-    atomic.write_text(folder / "eval_results.json", documents.to_json(content, indent=2, sort_keys=True) + "\n")
+    atomic.write_text(folder / run_layout.RESULTS, documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
 
 
@@ -68,7 +66,7 @@ def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Seque
       OutputError: the file cannot be written.
     """
     lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
-    _write_lines(Path(output_dir) / WRONG_EXAMPLES, lines)
+    _write_lines(Path(output_dir) / run_layout.WRONG_EXAMPLES, lines)
 
 
 def write_predictions(
@@ -105,7 +103,7 @@ def write_predictions(
     logging.info("predictions of %d examples are in %s", len(examples), written)
     wanted = task.submission(split)
     if wanted is not None:
-        _write_lines(folder / submission.FOLDER / f"{wanted.name}.tsv", wanted.lines(predictions))
+        _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(predictions))
     return written
 
 

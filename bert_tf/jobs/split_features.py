@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from absl import logging
 
+from bert_tf import run_layout
 from bert_tf.estimator import describe
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
@@ -45,7 +46,7 @@ def features(job: Job, split: str) -> Features:
         max_seq_length=data.max_seq_length,
         long_text=long_text,
     )
-    folder = job.output_dir / "features"
+    folder = job.output_dir / run_layout.FEATURES
     found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)
     lines = describe.examples_lines(examples, found, job.vocabulary, max_seq_length=data.max_seq_length)
     for line in lines:

@@ -6,10 +6,8 @@ import os
 import zipfile
 from pathlib import Path
 
-from bert_tf import atomic
+from bert_tf import atomic, run_layout
 from bert_tf.errors import FlagError
-
-FOLDER = "submission"
 
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the same predictions make the same bytes
 
@@ -21,10 +19,10 @@ def zip_submissions(output_dir: str | os.PathLike[str]) -> Path:
       FlagError: there are none.
       OutputError: the file cannot be written.
     """
-    files = sorted(Path(output_dir, FOLDER).glob("*.tsv"))
+    files = sorted(Path(output_dir, run_layout.SUBMISSION).glob("*.tsv"))
     if not files:
         raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")
-    target = Path(output_dir, FOLDER).with_suffix(".zip")
+    target = Path(output_dir, run_layout.SUBMISSION_ZIP)
     with atomic.replacing(target) as temporary, zipfile.ZipFile(temporary, "w") as archive:
         for file in files:
             archive.writestr(zipfile.ZipInfo(file.name, _EPOCH), file.read_bytes(), zipfile.ZIP_DEFLATED)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from bert_tf import run_layout
 from bert_tf.batch.trained import digest
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
@@ -44,7 +45,7 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
     if "init_checkpoint" not in settings.given:
         return Found(run.require_checkpoint(output_dir), output_dir)
     named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)
-    if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / best.BEST).resolve()}:
+    if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / run_layout.BEST).resolve()}:
         _refuse_without_head(named)
         return Found(str(named), named.parent)
     if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):

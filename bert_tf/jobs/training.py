@@ -7,7 +7,7 @@ import functools
 
 from absl import logging
 
-from bert_tf import atomic
+from bert_tf import atomic, run_layout
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.estimator import describe, metrics_log, run, run_folder
@@ -58,7 +58,7 @@ def train(job: Job, plan: RestorePlan) -> run.Outcome:
             counts["train_rows"] = schedule.rows
         run_folder.add_to_record(job.output_dir, {"schedule": counts})
     logging.info("variables: %s", plan.summary())
-    logging.info("all variables are in %s, the first examples in %s", describe.VARIABLES_FILE, describe.EXAMPLES_FILE)
+    logging.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
@@ -97,8 +97,8 @@ def forward_model(job: Job) -> Model:
 def _claim(job: Job) -> None:
     run_folder.claim(job.output_dir, make_record(job), overwrite=job.settings.output.overwrite_output_dir)
     # The folder can be evaluated, moved and trained from without the files that it began with.
-    atomic.write_text(job.output_dir / "vocab.txt", job.vocabulary.to_text())
-    atomic.write_text(job.output_dir / "bert_config.json", job.config.to_json())
+    atomic.write_text(job.output_dir / run_layout.VOCABULARY, job.vocabulary.to_text())
+    atomic.write_text(job.output_dir / run_layout.CONFIG, job.config.to_json())
 
 
 def _watchers(job: Job) -> list[run.Hook]:

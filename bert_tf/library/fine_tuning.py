@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, overload
 
-from bert_tf import progress
+from bert_tf import progress, run_layout
 from bert_tf.errors import DataError
 from bert_tf.jobs import fine_tune as job
-from bert_tf.jobs import report
 from bert_tf.jobs import seeds as seeds_job
 from bert_tf.jobs.fine_tune_config import SETTINGS, FineTuneConfig, configured
 from bert_tf.jobs.settings import ActionSettings
@@ -74,7 +73,7 @@ def fine_tune(
     done = job.fine_tune(config, environment=os.environ, task=own)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
-    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / report.NAME}")
+    progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
     return load(done.output_dir, task=done.job.task, data_dir=done.job.data.folder)
 
 
@@ -83,7 +82,7 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     if series.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped after {len(series.results)} seeds; the same call continues there")
     folder = config.output.folder
-    progress.say(f"the runs are in {folder}, their page in {folder / report.NAME}")
+    progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
     trained = series.first.job if series.first else None
     return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
 

@@ -6,12 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from bert_tf import run_layout
 from bert_tf.profiling.timing import wall_clock
-from bert_tf.profiling.timing.timing_file import TIMING_FILE, WALL
+from bert_tf.profiling.timing.timing_file import WALL
 from bert_tf.report import memory
 from bert_tf.report.run_files import Run, is_number, mapping, read_object
-
-PHASES_FILE = "profile/phases.json"  # `bert_tf.estimator.profile_hook` has the name too, and imports TensorFlow
 
 _WHOLE, _COUNT = "batch", "steps"
 _LEAST_REST = 0.005  # of the phases together: less is their rounding
@@ -71,8 +70,8 @@ def of(run: Run, *, traced: bool = True) -> Costs:
       run: to look at.
       traced: whether the memory of a step is wanted, with its pictures.
     """
-    timing = read_object(run.folder / TIMING_FILE) or {}
-    recorded = read_object(run.folder / PHASES_FILE) or {}
+    timing = read_object(run.folder / run_layout.TIMING) or {}
+    recorded = read_object(run.folder / run_layout.PHASES) or {}
     text = mapping(timing, "diagnosis").get("text")
     return Costs(
         _parts(timing),

@@ -16,8 +16,8 @@ from bert_tf.profiling.op_names import PHASES
 from bert_tf.report import charts
 from bert_tf.report.stacked_chart import stacked_chart
 from bert_tf.report.wording import number
+from bert_tf.run_layout import LIVE_MEMORY, MEMORY_TRACE
 
-_TRACES, _LIVE = "memory_trace_step*.txt", live_memory_file.file_name(0).replace("0", "*")
 _INTERVALS = 120
 _MIB = 1 << 20
 _SMALLEST_SHARE = 0.002  # of a layer that can be seen
@@ -83,7 +83,7 @@ class PutOut:
 
 def live(folder: Path) -> Live | None:
     """Returns the live memory of the traced step of the highest number; None where there is none that can be read."""
-    found = _newest(folder, _LIVE, lambda path: peak_report.make_peak(live_memory_file.read(path), intervals=_INTERVALS))
+    found = _newest(folder, LIVE_MEMORY, lambda path: peak_report.make_peak(live_memory_file.read(path), intervals=_INTERVALS))
     if found is None or found[1].moment.live <= 0:
         return None
     step, peak = found
@@ -112,7 +112,7 @@ def _agreement(found: Agreement) -> str:
 
 def put_out(folder: Path) -> PutOut | None:
     """Returns the outputs of the traced step of the highest number; None where there is none that can be read."""
-    found = _newest(folder, _TRACES, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
+    found = _newest(folder, MEMORY_TRACE, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
     if found is None or not found[1].total.outputs:
         return None
     step, report = found

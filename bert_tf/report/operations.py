@@ -6,11 +6,10 @@ import dataclasses
 from collections.abc import Sequence
 from pathlib import Path
 
+from bert_tf import run_layout
 from bert_tf.errors import BertError
 from bert_tf.profiling.operations import operations_file, time_tables, time_text
 from bert_tf.profiling.operations.time_tables import GroupRow, OpRow
-
-FILE = f"profile/{operations_file.OPERATIONS_FILE}"
 
 _DEPTH = 3  # of a scope: bert/encoder/layer_0
 _MOST_SCOPES, _MOST_TYPES, _MOST_OPS = 60, 10, 15
@@ -43,10 +42,10 @@ class Operations:
 
 def of(folder: Path) -> Operations | None:
     """Returns the tables of a run; None where no step was recorded, or the file is damaged."""
-    if not (folder / FILE).is_file():
+    if not (folder / run_layout.OPERATIONS).is_file():
         return None
     try:
-        return _tables(operations_file.read(folder / FILE))
+        return _tables(operations_file.read(folder / run_layout.OPERATIONS))
     except _DAMAGED:
         return None
 

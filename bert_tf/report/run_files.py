@@ -9,14 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import documents, files
 from bert_tf.errors import OutputError
-from bert_tf.estimator.evaluations import EVALUATIONS_FILE
-from bert_tf.estimator.run_folder import DETERMINING, RECORD, WRONG_EXAMPLES
+from bert_tf.estimator.run_folder import DETERMINING
+from bert_tf.run_layout import EVALUATIONS, METRICS, RECORD, RESULTS, WRONG_EXAMPLES
 
 if TYPE_CHECKING:
     from typing_extensions import TypeGuard  # in Python 3.10 and newer it is `typing`'s
-
-METRICS = "metrics.jsonl"  # `bert_tf.estimator.hooks` has the name too, and imports TensorFlow
-RESULTS = "eval_results.json"
 
 Line = Mapping[str, float]  # numbers by name, the step among them
 
@@ -162,7 +159,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
         for of_task, place in places
         if (results := _object(place / RESULTS, problems)) is not None
     ]
-    metrics, evaluations = (_numbers(folder / file, problems) for file in (METRICS, EVALUATIONS_FILE))
+    metrics, evaluations = (_numbers(folder / file, problems) for file in (METRICS, EVALUATIONS))
     return Run(name, folder, record, metrics, evaluations, evaluated, problems, series)
 
 

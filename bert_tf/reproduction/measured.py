@@ -9,11 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf import documents
+from bert_tf import documents, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
-from bert_tf.estimator.metrics_log import METRICS_FILE
 from bert_tf.features.columns import Features
 from bert_tf.reproduction.facts import INPUT_IDS, TOKENS, Variable
 from bert_tf.reproduction.forms import FormFound
@@ -108,7 +107,7 @@ def examples_per_second(folder: Path) -> float:
     Args:
       folder: of the run.
     """
-    lines = (folder / METRICS_FILE).read_text(encoding="utf-8").splitlines()
+    lines = (folder / run_layout.METRICS).read_text(encoding="utf-8").splitlines()
     speeds = [documents.json_value(line)["examples_per_second"] for line in lines]
     return float(statistics.median(speeds[1:] or speeds))  # the first has the first step in it, which is slow
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.long_text import TRUNCATE
@@ -76,7 +76,17 @@ class Submission(NamedTuple):
 
 
 class Family(Protocol):
-    """A kind of thing to be learned. E examples become N rows of features, N >= E; the head computes outputs of rows."""
+    """A kind of thing to be learned. E examples become N rows of features, N >= E; the head computes outputs of rows.
+
+    Attributes:
+      file_patterns: the names of `files` with any suffix, as patterns of `glob`; they are deleted with the run.
+    """
+
+    file_patterns: ClassVar[tuple[str, ...]]
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> Family:
+        """Returns the family of a trained model, of what its `record` returned."""
 
     @property
     def kind(self) -> str:

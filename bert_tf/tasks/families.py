@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import unknown_name
@@ -10,22 +10,20 @@ from bert_tf.tasks.base import Family
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.family import SentenceFamily
 
-FromRecord = Callable[[Mapping[str, Any]], Family]
-
-_FAMILIES: dict[str, FromRecord] = dict.fromkeys(KINDS, SentenceFamily.from_record)
+_FAMILIES: dict[str, type[Family]] = dict.fromkeys(KINDS, SentenceFamily)
 
 
-def register(kind: str, from_record: FromRecord) -> None:
+def register(kind: str, family: type[Family]) -> None:
     """Adds a family; its head is to be registered under the same kind, see `modeling.heads.registry`.
 
     Args:
       kind: a name that no other family has.
-      from_record: makes the family of what its `record` returned.
+      family: its class, of which `from_record` makes that of a trained model.
 
     Raises:
       ValueError: the name is taken.
     """
-    if _FAMILIES.setdefault(kind, from_record) is not from_record:
+    if _FAMILIES.setdefault(kind, family) is not family:
         raise ValueError(f"there is a family {kind!r} already")
 
 
@@ -46,4 +44,9 @@ def of_record(record: Mapping[str, Any]) -> Family:
     kind = record["kind"]
     if not is_known(kind):
         raise ValueError(unknown_name("kind", str(kind), _FAMILIES))
-    return _FAMILIES[kind](record)
+    return _FAMILIES[kind].from_record(record)
+
+
+def file_patterns() -> set[str]:
+    """Returns the names of the files of predictions that any family writes, as patterns of `glob`."""
+    return {pattern for family in _FAMILIES.values() for pattern in family.file_patterns}

@@ -12,9 +12,10 @@ import numpy as np
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
-from bert_tf.estimator.run_folder import DETERMINING, RECORD
+from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.inputs.pipeline import TO_LONGEST
 from bert_tf.modeling.execution import Execution
+from bert_tf.run_layout import RECORD
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from tests.tiny import TinyProject, random_weights

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import Model, make_model_fn
-from bert_tf.estimator.placement_log import PLACEMENT_FILE, PlacementHook
+from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import HeadSpec
@@ -106,7 +107,7 @@ def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | N
 
 
 def rows(folder: Path) -> list[Placed]:
-    _, *lines = (folder / PLACEMENT_FILE).read_text(encoding="utf-8").splitlines()
+    _, *lines = (folder / run_layout.PLACEMENT).read_text(encoding="utf-8").splitlines()
     return [tuple(line.split("\t")) for line in lines]
 
 

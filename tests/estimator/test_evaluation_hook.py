@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf import run_layout
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator import best, evaluations, run
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
-from bert_tf.estimator.time_to_target import CLOCK_FILE, Target
+from bert_tf.estimator.time_to_target import Target
 from tests.estimator import toy
 
 TOTAL = 10
@@ -269,7 +270,7 @@ def evaluated(tmp_path_factory, pretrained):
 
 
 def clock(folder):
-    return [json.loads(line) for line in (folder / CLOCK_FILE).read_text().splitlines()]
+    return [json.loads(line) for line in (folder / run_layout.CLOCK).read_text().splitlines()]
 
 
 def test_the_clock_has_the_time_of_each_checkpoint(evaluated):

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 
-from bert_tf.estimator.placement_log import PLACEMENT_FILE, Moved, Placed, PlacementHook, placed_operations, summary
+from bert_tf import run_layout
+from bert_tf.estimator.placement_log import Moved, Placed, PlacementHook, placed_operations, summary
 from tests import processes
 from tests.estimator.placement_check import VARIANTS
 
@@ -133,7 +134,7 @@ def run_steps(folder: Path, steps: int = 1, *, device: str | None = None) -> lis
 
 def test_the_file_has_a_row_for_each_operation_by_name(tmp_path):
     run_steps(tmp_path)
-    header, *rows = (tmp_path / PLACEMENT_FILE).read_text(encoding="utf-8").splitlines()
+    header, *rows = (tmp_path / run_layout.PLACEMENT).read_text(encoding="utf-8").splitlines()
     assert header == "op\ttype\tdevice"
     assert rows == sorted(rows)
     assert {row.split("\t")[2] for row in rows} == {"/CPU:0"}
@@ -149,7 +150,7 @@ def test_the_summary_is_one_record(tmp_path, caplog):
     with caplog.at_level("INFO", logger="absl"):
         run_steps(tmp_path, 3)
     (text,) = (message for message in caplog.messages if "where operations run" in message)
-    assert str(tmp_path / PLACEMENT_FILE) in text
+    assert str(tmp_path / run_layout.PLACEMENT) in text
     assert "  /CPU:0: " in text
     assert "matrix products: 1, received tensors: 0; most often 1 " in text
     assert "moved" not in text

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from bert_tf import run_layout
 from bert_tf.estimator import evaluations, time_to_target
-from bert_tf.estimator.time_to_target import CLOCK_FILE, Clock, Target
+from bert_tf.estimator.time_to_target import Clock, Target
 
 ACCURACY = Target("eval_accuracy", 0.8)
 
@@ -78,7 +79,7 @@ def test_what_a_killed_process_did_after_its_last_checkpoint_is_not_counted(tmp_
 def test_a_step_that_is_saved_again_has_its_later_time(tmp_path, now):
     process(tmp_path, now, [10])
     process(tmp_path, now, [10], start=10, took=2.0)  # killed before its evaluation was on disk
-    assert [json.loads(line)["seconds"] for line in (tmp_path / CLOCK_FILE).read_text().splitlines()] == [12.0]
+    assert [json.loads(line)["seconds"] for line in (tmp_path / run_layout.CLOCK).read_text().splitlines()] == [12.0]
 
 
 NO_NUMBER = '{"step": 10, "seconds": null, "training_seconds": 1}\n'
@@ -87,7 +88,7 @@ NO_NUMBER = '{"step": 10, "seconds": null, "training_seconds": 1}\n'
 @pytest.mark.parametrize("text", [None, "", "{", '{"step": 10}\n', "[]\n", NO_NUMBER, NO_NUMBER.replace("null", '"soon"')])
 def test_a_clock_that_is_lost_leaves_the_step(tmp_path, now, text):
     if text is not None:
-        (tmp_path / CLOCK_FILE).write_text(text)
+        (tmp_path / run_layout.CLOCK).write_text(text)
     evaluated(tmp_path, 0.9)
     assert reached(tmp_path) == (10, None, None)
     process(tmp_path, now, [20], start=10)

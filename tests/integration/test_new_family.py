@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.estimator import run_folder
+from bert_tf.tasks import families
 from tests import processes, toy_tags
 from tests.integration import commands
 from tests.tiny import FILLERS, HALVES
@@ -93,6 +96,13 @@ def test_it_is_reported(trained):
     page = (trained / "report.html").read_text(encoding="utf-8")
     assert "tag accuracy" in page
     assert toy_tags.NAME in page
+
+
+def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
+    monkeypatch.setitem(families._FAMILIES, toy_tags.KIND, toy_tags.TagFamily)
+    folder = shutil.copytree(trained, tmp_path / "out")
+    run_folder.claim(folder, {"training": {"seed": 2}}, overwrite=True)
+    assert [path.name for path in folder.iterdir()] == ["run_config.json"]
 
 
 def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):

@@ -19,10 +19,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf import lock
+from bert_tf import lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.commands import classifier, classifier_flags, report
 from bert_tf.config import BertConfig
+from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
 from bert_tf.jobs import fine_tune, preparation, settings, sources, training
 from bert_tf.jobs.fine_tune_config import configured
@@ -118,6 +119,11 @@ def test_test_results_are_probabilities_of_every_example(trained):
     rows = np.loadtxt(trained.folder / "test_results.tsv", delimiter="\t")
     assert rows.shape == (SIZES["test"], 2)
     np.testing.assert_allclose(rows.sum(axis=1), 1.0, atol=1e-6)
+
+
+def test_nothing_of_a_finished_run_outlives_it(copied):
+    run_folder.claim(copied.folder, {"training": {"seed": 2}}, overwrite=True)
+    assert [path.name for path in copied.folder.iterdir()] == [run_layout.RECORD]
 
 
 @pytest.mark.parametrize("name", ["vocab.txt", "bert_config.json"])

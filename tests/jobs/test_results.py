@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 
 import numpy as np
@@ -184,6 +185,17 @@ def test_files_of_several_splits_carry_their_names(tmp_path):
         "test_results.tsv",
     }
     assert (tmp_path / "test_results.tsv").read_bytes() == (tmp_path / "test_results_matched.tsv").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("family", "example", "predicted"),
+    [(TASKS["RTE"].family, EXAMPLES[0], LOGITS[:1]), (TagTask.family, TagExample("test-1", ("a",)), [("name",)])],
+    ids=["sentences", "tags"],
+)
+@pytest.mark.parametrize("suffix", ["", "_matched"])
+def test_a_family_names_all_files_that_it_writes(family, example, predicted, suffix):
+    for name in family.files(predicted, [example], suffix=suffix, published_suffix=""):
+        assert any(fnmatch.fnmatch(name, pattern) for pattern in family.file_patterns), name
 
 
 def test_what_the_server_does_not_take_has_no_submission(tmp_path):

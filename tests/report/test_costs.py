@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.estimator import profile_hook
+from bert_tf import run_layout
 from bert_tf.report import costs, run_files
 from tests.report import example
 
@@ -64,12 +64,8 @@ def test_phases_of_a_recorded_step_by_hand(folder):
 
 
 def test_phases_that_fill_the_step_leave_nothing_between(folder):
-    example.write_json(folder / costs.PHASES_FILE, {"steps": 1, "forward": 0.3, "all-reduce": 0.0999, "batch": 0.4})
+    example.write_json(folder / run_layout.PHASES, {"steps": 1, "forward": 0.3, "all-reduce": 0.0999, "batch": 0.4})
     assert [part.name for part in of(folder).phases] == ["forward", "all-reduce"]
-
-
-def test_name_of_the_phases_is_that_of_the_hook():
-    assert f"{profile_hook.PROFILE_FOLDER}/{profile_hook.PHASES_FILE}" == costs.PHASES_FILE
 
 
 def test_run_without_any(tmp_path):
@@ -94,5 +90,5 @@ def test_damaged_times_count_as_none(folder, content):
 
 @pytest.mark.parametrize("content", ["", "[1]", "{}", '{"steps": [], "forward": "x", "batch": null}'])
 def test_damaged_phases_count_as_none(folder, content):
-    (folder / costs.PHASES_FILE).write_text(content)
+    (folder / run_layout.PHASES).write_text(content)
     assert (of(folder).phases, of(folder).recorded) == ([], 0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bert_tf.estimator import profile_hook
+from bert_tf import run_layout
 from bert_tf.report import operations
 from tests.report import example
 
@@ -12,10 +12,6 @@ from tests.report import example
 @pytest.fixture
 def folder(tmp_path):
     return example.finished(tmp_path / "run")
-
-
-def test_name_of_the_file_is_that_of_the_hook():
-    assert operations.FILE.startswith(f"{profile_hook.PROFILE_FOLDER}/")
 
 
 def test_scopes_by_hand(folder):
@@ -62,5 +58,5 @@ def damaged(**other):
     ],
 )
 def test_damaged_file_counts_as_none(folder, content):
-    example.write_json(folder / operations.FILE, content)
+    example.write_json(folder / run_layout.OPERATIONS, content)
     assert operations.of(folder) is None

@@ -7,7 +7,6 @@ import re
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.estimator import metrics_log
 from bert_tf.report import run_files
 from tests.report import example
 
@@ -15,10 +14,6 @@ from tests.report import example
 def read_one(folder):
     (run,) = run_files.read([folder])
     return run
-
-
-def test_name_of_the_metrics_is_that_of_the_hook():
-    assert run_files.METRICS == metrics_log.METRICS_FILE
 
 
 def test_reads_everything(tmp_path):

@@ -46,11 +46,6 @@ class Step(NamedTuple):
     held: Mapping[str, Mapping[str, int]]
 
 
-def file_name(step: int) -> str:
-    """Returns the name of the file of a step."""
-    return f"live_memory_step{step}.tsv"
-
-
 def write(path: str | os.PathLike[str], step: Step) -> None:
     """Writes a file that `read` understands.
 

@@ -16,8 +16,6 @@ from bert_tf import atomic, documents, files
 from bert_tf.errors import DataError
 from bert_tf.profiling.operations.flops import Product, Shape
 
-OPERATIONS_FILE = "operations.json"
-
 # What only waits, for the next batch, for another device or for a function that it calls.
 _WAITS = re.compile(
     r"_?(?:Host)?Recv|(?:MultiDevice)?IteratorGetNext\w*|_?Nccl\w+|Collective\w+"

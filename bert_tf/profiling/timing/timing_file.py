@@ -8,19 +8,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, documents, files
+from bert_tf import atomic, documents, files, run_layout
 from bert_tf.profiling.timing.diagnosis import Diagnosis
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import Account
 
-TIMING_FILE = "timing.json"
 WALL = "wall"  # its part on the wall time
 SAVING = "saving"  # its part on checkpoints
 
 
 def exists(folder: str | os.PathLike[str]) -> bool:
     """Whether an earlier part of the run has left its times."""
-    return (Path(folder) / TIMING_FILE).is_file()
+    return (Path(folder) / run_layout.TIMING).is_file()
 
 
 def write(folder: str | os.PathLike[str], summary: Summary, diagnosis: Diagnosis) -> None:
@@ -59,11 +58,11 @@ def add(folder: str | os.PathLike[str], name: str, values: Mapping[str, Any]) ->
       OutputError: the file cannot be written.
     """
     try:
-        earlier = dict(documents.json_value(files.read_text(Path(folder) / TIMING_FILE)))
+        earlier = dict(documents.json_value(files.read_text(Path(folder) / run_layout.TIMING)))
     except (OSError, ValueError, TypeError):  # it is missing or damaged
         earlier = {}
     _write(folder, {**earlier, name: values})
 
 
 def _write(folder: str | os.PathLike[str], values: Mapping[str, Any]) -> None:
-    atomic.write_text(Path(folder) / TIMING_FILE, documents.to_json(values, indent=2) + "\n")
+    atomic.write_text(Path(folder) / run_layout.TIMING, documents.to_json(values, indent=2) + "\n")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -61,6 +61,7 @@ class SentenceFamily:
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
 
+    file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
 
     @classmethod

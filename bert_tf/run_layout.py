@@ -1,0 +1,79 @@
+"""What is in the folder of a run: the name of every file, what it holds, and whether training or a result left it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from bert_tf import atomic
+
+RECORD = "run_config.json"
+CHECKPOINTS, LIST, BEST, OPTIMIZER = "model.ckpt-*", "checkpoint", "best", "optimizer"
+VOCABULARY, CONFIG = "vocab.txt", "bert_config.json"
+METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
+EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
+TIMING, PROFILE, PLACEMENT = "timing.json", "profile", "device_placement.tsv"
+PHASES, OPERATIONS = f"{PROFILE}/phases.json", f"{PROFILE}/operations.json"
+MEMORY_TRACE, LIVE_MEMORY = "memory_trace_step*.txt", "live_memory_step*.tsv"
+FEATURES, VARIABLES, EXAMPLES = "features", "variables.tsv", "examples.txt"
+PAGE = "report.html"
+RESULTS_TEXT, RESULTS, WRONG_EXAMPLES = "eval_results.txt", "eval_results.json", "wrong_examples.jsonl"
+SUBMISSION, SUBMISSION_ZIP = "submission", "submission.zip"
+
+# What killed processes, or a save that failed, leave half-written.
+UNFINISHED = (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward")
+
+
+class Part(NamedTuple):
+    """Files of a run that belong together.
+
+    Attributes:
+      names: their names, or patterns of `glob`; one that ends in a slash is a folder with all that is in it.
+      holds: what they hold.
+    """
+
+    names: tuple[str, ...]
+    holds: str
+
+
+OF_TRAINING = (
+    Part((RECORD,), "what determined the run, and the command that repeats it"),
+    Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", f"{BEST}/"), "checkpoints (docs/checkpoints.md)"),
+    Part((VOCABULARY, CONFIG), "those of the training; a run refuses others"),
+    Part((VARIABLES,), "what is trained, and where its first values are from"),
+    Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
+    Part((EVALUATIONS, CLOCK, f"{EVALUATION_EVENTS}/"), "what it reached while it trained, and when; the same for TensorBoard"),
+    Part((TIMING,), "what a step took, what held it up, where the wall time of the command went"),
+    Part((f"{PROFILE}/",), "recorded steps (docs/profiling.md)"),
+    Part((PLACEMENT,), "where each operation ran (docs/devices.md)"),
+    Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
+    Part((f"{FEATURES}/",), "examples as features, so that they are built once"),
+    Part((PAGE,), "a page with all of it"),
+)
+# Of an evaluation or a prediction, in folders of other tasks too; what the family of a task writes comes on top.
+OF_RESULTS = (
+    Part((RESULTS_TEXT, RESULTS), "metrics; the latter with 95 % intervals, confusion matrix, precision and recall by class"),
+    Part((WRONG_EXAMPLES,), "the most confident mistakes"),
+    Part((EXAMPLES,), "the first examples of each split as tokens and ids"),
+    Part((f"{SUBMISSION}/*.tsv", SUBMISSION_ZIP), "predictions for GLUE's server"),
+)
+
+
+def names(parts: tuple[Part, ...]) -> Iterator[str]:
+    """Yields all names of some parts."""
+    for part in parts:
+        yield from part.names
+
+
+# Of a run's own; what is half-written is deleted there too.
+FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
+
+
+def of_step(pattern: str, step: int) -> str:
+    """Returns the name that a pattern has for a step.
+
+    Args:
+      pattern: one of those above.
+      step: its number.
+    """
+    return pattern.replace("*", str(step))

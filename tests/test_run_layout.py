@@ -1,0 +1,52 @@
+"""The table of a run's folder, and what the documentation says of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from bert_tf import run_layout
+from bert_tf.run_layout import OF_RESULTS, OF_TRAINING
+from bert_tf.tasks import families
+
+ROOT = Path(__file__).resolve().parents[1]
+# Or how they begin; without folders, which have the names of other things, and without what published checkpoints have too.
+OWNED = {name.partition("*")[0] for name in run_layout.names((*OF_TRAINING, *OF_RESULTS)) if "/" not in name}
+OWNED -= {run_layout.VOCABULARY, run_layout.CONFIG, run_layout.LIST, "memory_trace_step"}  # the last is a flag too
+
+PAGE = (ROOT / "docs" / "commands.md").read_text(encoding="utf-8")
+SECTION = PAGE.partition("## The output folder")[2].partition("\n## ")[0]
+ROWS = {
+    tuple(re.findall("`(.+?)`", names)): holds for names, holds in re.findall(r"^\| (`.+) \| (.+) \|$", SECTION, re.MULTILINE)
+}
+
+
+@pytest.mark.parametrize("part", [*OF_TRAINING, *OF_RESULTS], ids=lambda part: part.names[0])
+def test_every_part_is_documented(part):
+    assert ROWS[part.names] == part.holds
+
+
+def test_every_file_of_the_documentation_is_a_part_or_of_a_family():
+    known = {*run_layout.names(OF_TRAINING), *run_layout.names(OF_RESULTS), *families.file_patterns()}
+    assert {name for names in ROWS for name in names} == known
+
+
+def texts(path: Path) -> set[object]:
+    return {node.value for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Constant)}
+
+
+def test_no_other_module_names_a_file_by_itself():
+    others = (path for path in (ROOT / "bert_tf").rglob("*.py") if path.name != "run_layout.py")
+    assert {path: texts(path) & OWNED for path in others if texts(path) & OWNED} == {}
+
+
+def test_no_file_is_in_two_parts():
+    names = [*run_layout.names(OF_TRAINING), *run_layout.names(OF_RESULTS)]
+    assert sorted(set(names)) == sorted(names)
+
+
+def test_a_pattern_has_a_name_for_a_step():
+    assert run_layout.of_step(run_layout.MEMORY_TRACE, 12) == "memory_trace_step12.txt"
