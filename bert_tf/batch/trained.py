@@ -167,13 +167,12 @@ def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
 
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
-    name = PUBLISHED_WEIGHTS
-    if "kind" in record:
-        head = families.of_record(record).head
-        name = next(iter(heads.of(head).variables(config)))
-    if name not in reader.shapes:
-        raise CheckpointError(f"{reader.prefix}: no {name}: this is a pretrained model, not a classifier; train it first")
-    return head if "kind" in record else HeadSpec(reader.shapes[name][0])
+    head = families.of_record(record).head if "kind" in record else None
+    names = [PUBLISHED_WEIGHTS] if head is None else heads.of(head).variables(config)  # a head may have none of its own
+    missing = [name for name in names if name not in reader.shapes]
+    if missing:
+        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: this is a pretrained model, not a classifier; train it first")
+    return HeadSpec(reader.shapes[PUBLISHED_WEIGHTS][0]) if head is None else head
 
 
 def digest(prefix: str) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -220,8 +221,10 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
         self._previous: dict[signal.Signals, Any] = {}
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
-        """Catches the signals."""
+        """Catches the signals; not in another thread than the main one, which Python gives no signals."""
         del session, coord
+        if threading.current_thread() is not threading.main_thread():
+            return
         for number in (signal.SIGINT, signal.SIGTERM):
             self._previous[number] = signal.signal(number, self._remember)
 

@@ -26,7 +26,7 @@ _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix prod
 
 # What a batch holds beside its features.
 ROWS = "rows"  # [B] int32, numbers of the examples
-GLOBAL_WEIGHT = "global_weight"  # scalar int32, terms of the loss of the step over all replicas
+GLOBAL_WEIGHT = "global_weight"  # scalar int32, terms of the loss of the step over all replicas; 1 where it has none
 GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
 READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
@@ -207,7 +207,7 @@ def _input_fn(features: Features, rows: Callable[[int], Iterator[Rows]], batchin
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
         for batch in rows(replicas):
-            weight, real = np.int32(features.weight(batch)), np.int32(features.lengths[batch].sum())
+            weight, real = np.int32(features.weight(batch) or 1), np.int32(features.lengths[batch].sum())
             for replica in own:
                 part = batch[replica::replicas] if replica < len(batch) else batch[:1]
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))

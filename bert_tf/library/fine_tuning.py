@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import threading
 from typing import Any, overload
 
 from bert_tf import progress, run_layout
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs import fine_tune as job
 from bert_tf.jobs import seeds as seeds_job
 from bert_tf.jobs.fine_tune_config import SETTINGS, FineTuneConfig, configured
@@ -19,6 +20,7 @@ from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import settings_of
 from bert_tf.tasks.base import DEV, Task
 
+_TURN = threading.Lock()  # where wall time goes is kept once a process
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
 
 
@@ -45,6 +47,7 @@ def fine_tune(
     """Trains a model, and evaluates it where there is data for that; does what `run_classifier.py` does.
 
     The folder holds what the command leaves, `report.html` included. The same call again goes on where training was stopped.
+    Threads take turns; Ctrl-C reaches the main thread alone.
 
     Args:
       task: a name, as MRPC; or an object, as `SentenceTask`.
@@ -60,17 +63,18 @@ def fine_tune(
       BertError: something that the caller can fix, as a setting that is unknown; one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
-    own = None if task is None or isinstance(task, str) else task
+    own = None if task is None or isinstance(task, str) else _checked(task)
     given = {**settings, "output_dir": output_dir, "seeds": seeds}
     if own is not None and not _ACTIONS & given.keys():
         given.update(do_train=True, do_eval=_has_dev(own))
     if isinstance(task, str):
         given["task_name"] = task
     config = configured(own, **given)
-    WALL.restart()
-    if config.train.seed_numbers:
-        return _seed_runs(config, own)
-    done = job.fine_tune(config, environment=os.environ, task=own)
+    with _TURN:
+        WALL.restart()
+        if config.train.seed_numbers:
+            return _seed_runs(config, own)
+        done = job.fine_tune(config, environment=os.environ, task=own)
     if done.stopped_by is not None:
         raise KeyboardInterrupt(f"training was stopped at step {done.step}; the same call continues there")
     progress.say(f"the run is in {done.output_dir}, its page in {done.output_dir / run_layout.PAGE}")
@@ -85,6 +89,13 @@ def _seed_runs(config: FineTuneConfig, own: Task | None) -> SeedRuns:
     progress.say(f"the runs are in {folder}, their page in {folder / run_layout.PAGE}")
     trained = series.first.job if series.first else None
     return SeedRuns(folder, series.results, trained.task if trained else own, trained.data.folder if trained else None)
+
+
+def _checked(task: Task) -> Task:
+    if not hasattr(task, "family"):
+        kind = type(task).__name__
+        raise FlagError(f"task is a {kind}: give a name, as MRPC, or a task; rows in memory are SentenceTask(train=rows)")
+    return task
 
 
 def _has_dev(task: Task) -> bool:

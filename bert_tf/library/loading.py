@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-import dataclasses
 import os
 from collections.abc import Callable
 from typing import Any
 
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given, make
+from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError
 from bert_tf.jobs import batch_machine, machine_settings, sources
-from bert_tf.jobs.batch_settings import MACHINE, MODEL
+from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
+from bert_tf.settings import Setting, named
 from bert_tf.tasks import families
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import SentenceTask
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.registry import canonical_name, get_task
 
-_OF_MODEL = {field.name for field in dataclasses.fields(Given)}
+_OF_MODEL = frozenset(row.name for row in MODEL)
+_BATCH_SIZE = Setting("batch_size", int, None, "rows at a time; else by length, and a GPU's memory", 1)
 
 
-@takes((*MODEL, *MACHINE))
+@takes((*MODEL, *machine_settings.SETTINGS))
 def load(
     path: str | os.PathLike[str],
     *,
@@ -47,21 +48,23 @@ def load(
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
-    settings = {name: value for name, value in settings.items() if value is not None}
-    of_model = {name: settings.pop(name) for name in _OF_MODEL & settings.keys()}
-    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), make(Given, of_model))
+    given = named((*MODEL, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
+    batch_size = given.pop(_BATCH_SIZE.name)
+    of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
+    said = Given(**{name: value for name, value in of_model.items() if value is not None})
+    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), said)
     learned = _task(found, task)
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)
-    inference = batch_machine.inference(machine_settings.configured(**settings), batch_size, environment=os.environ)
+    inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
     return Model(found, learned, inference, find_data=_finder(folder))
 
 
 def _task(model: Trained, given: str | Task | None) -> Task:
     """Returns what a model has learned: what is given, else what its record says."""
-    if given is not None:
-        return get_task(given) if isinstance(given, str) else given
     name = model.record.get("task_name")
+    if given is not None and (not isinstance(given, str) or canonical_name(given) != name):
+        return get_task(given) if isinstance(given, str) else given
     if name is None:
         raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
     if name != CUSTOM:

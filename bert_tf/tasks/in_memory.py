@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from bert_tf.tasks.custom import NAME
 from bert_tf.tasks.label_column import sorted_names
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
-from bert_tf.tasks.sentence.rows import names_of, read_rows, refuse_unknown_labels
+from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows, refuse_unknown_labels
 
 
 class SentenceTask:
@@ -36,7 +36,7 @@ class SentenceTask:
         dev: Iterable[Any] | None = None,
         test: Iterable[Any] | None = None,
         *,
-        labels: Sequence[str] | None = None,
+        labels: Iterable[Any] | None = None,
         problem: str = CLASSIFICATION,
     ) -> None:
         """Reads all rows once; iterators are at their end then.
@@ -49,17 +49,15 @@ class SentenceTask:
           problem: what the label is: classification (a name), regression (a number) or multi_label (a list of names).
 
         Raises:
-          FlagError: the problem is unknown, or a regression has names of labels.
+          FlagError: the problem is unknown, or labels are not different names; a regression has none.
           DataError: a row is not of the form above, a label unknown or of another kind; names split and row.
         """
         if problem not in KINDS:
             raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
-        if problem == REGRESSION and labels:
-            raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")
         self._kind = problem
         given = {TRAIN: train, DEV: dev, TEST: test}
         self._rows = {split: self._read(split, rows) for split, rows in given.items() if rows is not None}
-        self._labels = tuple(labels or ())
+        self._labels = _named(labels, problem)
         for split in self._rows.keys() & {TRAIN, DEV}:
             if problem != REGRESSION:
                 refuse_unknown_labels(self._rows[split], split, self.family.labels)
@@ -117,3 +115,22 @@ class SentenceTask:
 
     def _read(self, split: str, rows: Iterable[Any]) -> list[SentenceExample]:
         return read_rows(rows, split, kind=None if split == TEST else self._kind)
+
+
+def _named(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
+    """Returns the names of `labels`, which may be numbers as in rows; none where they are not given."""
+    if labels is None:
+        return ()
+    try:
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise ValueError("give a list of names")
+        names = tuple(map(name_of, labels))
+        if len(set(names)) < len(names):
+            raise ValueError("a name is repeated")
+    except (ValueError, tables.RowError) as error:
+        raise FlagError(f"labels={labels!r:.80}: {error}") from error
+    if kind == REGRESSION and names:
+        raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")
+    if kind == CLASSIFICATION and len(names) == 1:
+        raise FlagError(f"labels={labels!r:.80}: give two at least")
+    return names

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
@@ -85,6 +86,19 @@ def test_misfits_are_told_before_anything_is_computed(run):
 def test_a_pretrained_model_is_no_classifier(project):
     with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model, not a classifier"):
         trained.load(project.init_checkpoint, Given(max_seq_length=LENGTH))
+
+
+def test_a_head_may_have_no_variables(run, monkeypatch):
+    """As one that takes the mean of the tokens."""
+    monkeypatch.setattr(trained.heads, "of", lambda _: SimpleNamespace(variables=lambda _: {}))
+    assert load(run).head.num_labels == 2
+
+
+def test_each_variable_of_the_head_is_missed(run, monkeypatch):
+    variables = {"output_weights": (2, 8), "head/second": (8,)}
+    monkeypatch.setattr(trained.heads, "of", lambda _: SimpleNamespace(variables=lambda _: variables))
+    with pytest.raises(CheckpointError, match="no head/second"):
+        load(run)
 
 
 @pytest.mark.parametrize(

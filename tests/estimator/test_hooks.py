@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -245,6 +246,21 @@ def test_a_signal_ends_training_after_the_step(number):
     # The signal comes between two steps; the next step still ends.
     assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
     assert hook.stopped_by is number
+
+
+def test_training_in_another_thread_catches_no_signals():
+    failed = []
+
+    def catch():
+        try:
+            StopOnSignalHook().after_create_session(None, None)
+        except ValueError as error:  # Python has handlers in the main thread alone
+            failed.append(error)
+
+    thread = threading.Thread(target=catch)
+    thread.start()
+    thread.join()
+    assert not failed
 
 
 def other_machine(told):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import time
 
@@ -64,6 +65,13 @@ def test_each_part_is_as_long_as_its_own_longest_example():
 def test_without_a_strategy_a_batch_is_whole():
     (first, *_) = eval_input_fn(FEATURES, 5)().as_numpy_iterator()
     assert len(first["rows"]) == first["global_weight"] == 5
+
+
+def test_a_batch_without_terms_of_the_loss_weighs_one():
+    """Else the loss of rows without a labelled token is 0 / 0, which ends training."""
+    unlabelled = dataclasses.replace(FEATURES, weights=np.zeros(len(FEATURES), np.int32))
+    (first, *_) = eval_input_fn(unlabelled, 5)().as_numpy_iterator()
+    assert first["global_weight"] == 1
 
 
 def reader(dataset, replicas):

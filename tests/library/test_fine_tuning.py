@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import json
 import shutil
+import threading
+import time
 
 import pytest
 
@@ -122,6 +126,61 @@ def test_weights_without_a_record_need_a_task(own, tmp_path):
         bert_tf.load(folder, max_seq_length=24)
     with bert_tf.load(folder, task="MRPC", max_seq_length=24) as model:
         assert model.labels == ("0", "1")
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"batch_size": 0}, "--batch_size=0: expected at least 1"),
+        ({"batch_size": "8"}, "--batch_size='8': expected a whole number"),
+        ({"max_seq_len": 8}, "unknown setting 'max_seq_len'; did you mean max_seq_length"),
+    ],
+)
+def test_settings_of_load_are_checked_as_flags_are(own, given, message):
+    with pytest.raises(FlagError, match=message):
+        bert_tf.load(own[1], **given)
+
+
+def test_load_names_its_settings_and_their_defaults():
+    assert inspect.signature(bert_tf.load).parameters["max_seq_length"].default is None
+
+
+def test_a_setting_of_a_model_may_be_none(own):
+    with bert_tf.load(own[1], max_seq_length=None) as model:
+        assert model.labels == ("food", "weather")
+
+
+def test_naming_the_task_that_a_run_names_changes_nothing(own):
+    with bert_tf.load(own[1], task="Custom") as model:
+        assert model.labels == ("food", "weather")
+
+
+@pytest.mark.parametrize("task", [5, [("rain", "weather")]])
+def test_what_is_no_task_is_one_line(task):
+    with pytest.raises(FlagError, match=r"task is a (int|list): give a name, as MRPC, .* SentenceTask\(train=rows\)"):
+        bert_tf.fine_tune(task)
+
+
+def test_threads_train_in_turns(monkeypatch, tmp_path):
+    running, together = threading.Lock(), []
+
+    def fine_tune(*_, **__):
+        together.append(not running.acquire(blocking=False))
+        time.sleep(0.05)
+        running.release()
+        raise DataError("enough", "rows")
+
+    def call():
+        with contextlib.suppress(DataError):
+            bert_tf.fine_tune("MRPC", output_dir=tmp_path)
+
+    monkeypatch.setattr(job, "fine_tune", fine_tune)
+    threads = [threading.Thread(target=call) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert together == [False, False]
 
 
 def test_devices_are_settings_of_load(own):

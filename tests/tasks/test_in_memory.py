@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 
+import numpy as np
 import pytest
 
 from bert_tf.errors import DataError, FlagError
@@ -15,15 +16,38 @@ from bert_tf.tasks.sentence.rows import read_rows
 TRAIN = [("rain", "weather"), ("soup", "food"), ("wind", "weather")]
 
 
+class Column(list):
+    """What a column of a pandas data frame has."""
+
+    def to_dict(self):
+        raise AssertionError("a column has no rows")
+
+
 class Frame:
-    """What is asked of a pandas data frame."""
+    """What is asked of a pandas data frame; iterating over it yields the names of columns."""
 
     def __init__(self, rows):
         self._rows = rows
 
+    def __iter__(self):
+        return iter(self._rows[0])
+
+    def itertuples(self):
+        raise AssertionError("an index comes first")
+
     def to_dict(self, orient):
         assert orient == "records"
         return self._rows
+
+
+class PolarsFrame(list):
+    """What is asked of a data frame of Polars; iterating over it yields columns."""
+
+    def iter_rows(self):
+        raise AssertionError("rows without names")
+
+    def to_dicts(self):
+        return [{"text": "a", "label": "x"}]
 
 
 def one(row, kind="classification"):
@@ -61,8 +85,17 @@ def test_ids_are_kept():
     assert one({"text": "a", "label": "x", "id": 7}).guid == "7"
 
 
-def test_a_data_frame_is_rows():
-    assert read_rows(Frame([{"text": "a", "label": "x"}]), "train", kind="classification")[0].text_a == "a"
+@pytest.mark.parametrize("frame", [Frame([{"text": "a", "label": "x"}]), PolarsFrame(["columns"])])
+def test_a_data_frame_is_rows(frame):
+    assert read_rows(frame, "train", kind="classification")[0].text_a == "a"
+
+
+def test_a_column_of_a_data_frame_is_texts():
+    assert [example.text_a for example in read_rows(Column(["a", "b"]), "test", kind=None)] == ["a", "b"]
+
+
+def test_an_id_that_is_missing_is_the_number_of_the_row():
+    assert one({"text": "a", "label": "x", "id": float("nan")}).guid == "dev-0"
 
 
 def test_iterators_are_read_once():
@@ -81,6 +114,16 @@ def test_iterators_are_read_once():
         ((None, "x"), "classification", "row 0: a text is None"),
         ((" ", "x"), "classification", "row 0: a text is ' '"),
         (("a", None), "classification", "row 0: the label None is not a name"),
+        (("a", float("nan")), "classification", "row 0: the label nan is not a name"),
+        (("a", " "), "classification", "row 0: the label ' ' is not a name"),
+        (("a", b"x"), "classification", "row 0: the label b'x' is not a name"),
+        (("a", "half \ud83d"), "classification", "row 0: half a character"),
+        (("half \ud83d", "x"), "classification", "row 0: half a character"),
+        ({"text": "a", "label": "x", "id": "\ud83d"}, "classification", "row 0: half a character"),
+        (("a", float("nan")), REGRESSION, "row 0: the label nan is not a number"),
+        (("a", "inf"), REGRESSION, "row 0: the label 'inf' is not a number"),
+        (("a", ["x", None]), MULTI_LABEL, "row 0: the label None is not a name"),
+        (("a", {"x": 0}), MULTI_LABEL, "row 0: the label {'x': 0} is not a list of names"),
         (("a", "high"), REGRESSION, "row 0: the label 'high' is not a number"),
         (("a", "x"), MULTI_LABEL, "row 0: the label 'x' is not a list of names"),
         ({"text": "a"}, "classification", "row 0: has text; give text or sentence or text_a and text_b or .*, and label"),
@@ -94,9 +137,9 @@ def test_a_row_of_another_form_is_one_line(row, kind, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("rows", ["a text", {"text": "a", "label": "x"}])
+@pytest.mark.parametrize("rows", ["a text", {"text": "a", "label": "x"}, 5])
 def test_one_row_is_not_rows(rows):
-    with pytest.raises(DataError, match="train: is one (str|dict), not rows; give a list of them"):
+    with pytest.raises(DataError, match="train: is one (str|dict|int), not rows; give a list of them"):
         SentenceTask(train=rows)
 
 
@@ -108,6 +151,26 @@ def test_labels_are_those_of_training_sorted_as_numbers_where_all_are():
 def test_labels_that_are_given_keep_their_order():
     family = SentenceTask(dev=TRAIN, labels=("weather", "food")).family
     assert (family.labels, family.metrics) == (("weather", "food"), ("accuracy", "f1"))
+
+
+@pytest.mark.parametrize("labels", [(1, 0), ["1", "0"], np.array([1, 0]), iter([" 1", "0 "])])
+def test_labels_are_named_as_in_rows(labels):
+    assert SentenceTask(train=[("a", 0), ("b", "1 ")], labels=labels).family.labels == ("1", "0")
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        ("no,yes", "labels='no,yes': give a list of names"),
+        (5, "labels=5: give a list of names"),
+        (["x", "y", "x"], "a name is repeated"),
+        (["x"], "give two at least"),
+        (["x", None], "the label None is not a name"),
+    ],
+)
+def test_labels_are_different_names(labels, message):
+    with pytest.raises(FlagError, match=message):
+        SentenceTask(labels=labels)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,9 @@ from typing import Any
 
 from bert_tf.errors import DataError, unknown_name
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
+from bert_tf.tasks import cells
 from bert_tf.tasks.sentence.example import USUAL_TEXTS, Label, SentenceExample
+from bert_tf.tasks.tables import RowError
 
 _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
@@ -23,10 +25,18 @@ def read_rows(rows: Iterable[Any], split: str, *, kind: str | None) -> list[Sent
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
-    if isinstance(rows, (str, bytes, Mapping)):
+    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
-    records = rows.to_dict("records") if hasattr(rows, "to_dict") else rows  # a data frame
-    return [_example(row, number, split, kind) for number, row in enumerate(records)]
+    return [_example(row, number, split, kind) for number, row in enumerate(_records(rows))]
+
+
+def _records(rows: Iterable[Any]) -> Iterable[Any]:
+    """Returns the rows of a data frame; iterating over one yields columns."""
+    if hasattr(rows, "itertuples"):  # of pandas, whose columns have `to_dict` too
+        return rows.to_dict("records")  # type: ignore[attr-defined,no-any-return]
+    if hasattr(rows, "iter_rows"):  # of Polars
+        return rows.to_dicts()  # type: ignore[attr-defined,no-any-return]
+    return rows
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
@@ -52,11 +62,13 @@ def _example(row: Any, number: int, split: str, kind: str | None) -> SentenceExa
         for text in texts:
             if not isinstance(text, str) or not (text.strip() or kind is None):
                 raise ValueError(f"a text is {text!r:.50}")
-        named = f"{split}-{number}" if guid is None else str(guid)
+            if kind is not None:
+                cells.text(text, "text")
+        named = f"{split}-{number}" if guid is None or guid != guid else cells.name(str(guid), _ID)
         return SentenceExample(
             named, texts[0], texts[1] if len(texts) > 1 else None, None if kind is None else _label(label, kind)
         )
-    except ValueError as error:
+    except (ValueError, RowError) as error:
         raise DataError(f"row {number}: {error}", split) from error
 
 
@@ -69,8 +81,8 @@ def _of_mapping(row: Mapping[str, Any], kind: str | None) -> tuple[tuple[Any, ..
 
 
 def _of_sequence(row: Any, kind: str | None) -> tuple[tuple[Any, ...], Any, None]:
-    cells = (row,) if isinstance(row, str) else tuple(row) if isinstance(row, Sequence) else ()
-    texts, label = (cells[:-1], cells[-1] if cells else None) if kind else (cells, None)
+    values = (row,) if isinstance(row, str) else tuple(row) if isinstance(row, Sequence) else ()
+    texts, label = (values[:-1], values[-1] if values else None) if kind else (values, None)
     if not 1 <= len(texts) <= 2:
         form = "(text, label) or (text, second text, label)" if kind else "a text, (text,) or (text, second text)"
         raise ValueError(f"is {row!r:.80}; give {form}")
@@ -79,17 +91,24 @@ def _of_sequence(row: Any, kind: str | None) -> tuple[tuple[Any, ...], Any, None
 
 def _label(value: Any, kind: str) -> Label:
     if kind == REGRESSION:
-        try:
-            return float(value)
-        except (TypeError, ValueError):
-            raise ValueError(f"the label {value!r:.50} is not a number") from None
-    if kind == MULTI_LABEL:
-        if isinstance(value, str) or not isinstance(value, Iterable):
-            raise ValueError(f"the label {value!r:.50} is not a list of names")
-        return tuple(map(str, value))
-    if value is None or isinstance(value, (list, tuple, Mapping)):
+        return cells.number(value)
+    if kind != MULTI_LABEL:
+        return name_of(value)
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        raise ValueError(f"the label {value!r:.50} is not a list of names")
+    return tuple(map(name_of, value))
+
+
+def name_of(value: Any) -> str:
+    """Returns the name of a label, without blanks around it.
+
+    Raises:
+      ValueError: it is none, as NaN, which data frames have where nothing is.
+      RowError: it cannot be written to a file.
+    """
+    if value is None or value != value or isinstance(value, (bytes, list, tuple, Mapping)) or not str(value).strip():
         raise ValueError(f"the label {value!r:.50} is not a name")
-    return str(value)
+    return cells.name(str(value), _LABEL)
 
 
 def names_of(label: Any) -> tuple[str, ...]:
