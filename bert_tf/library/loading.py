@@ -49,9 +49,9 @@ def load(
       FlagError: a setting is unknown or has an unusable value.
     """
     given = named((*MODEL, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
-    batch_size = given.pop(_BATCH_SIZE.name)
+    batch_size = given.pop(_BATCH_SIZE.name, None)
     of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
-    said = Given(**{name: value for name, value in of_model.items() if value is not None})
+    said = Given(**of_model)
     found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), said)
     learned = _task(found, task)
     found.refuse(learned.family)
