@@ -63,6 +63,10 @@ def test_rows_in_memory_are_learned(own):
     assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == 1.0
 
 
+def test_no_command_repeats_a_run_of_rows_in_memory(own):
+    assert json.loads((own[1] / "run_config.json").read_text())["command"] == ""
+
+
 def test_a_folder_is_loaded_with_what_it_has_learned(own):
     model, folder = own
     with bert_tf.load(folder) as again:
@@ -153,6 +157,15 @@ def test_a_setting_of_a_model_may_be_none(own):
 def test_naming_the_task_that_a_run_names_changes_nothing(own):
     with bert_tf.load(own[1], task="Custom") as model:
         assert model.labels == ("food", "weather")
+
+
+def test_a_task_that_is_not_registered_is_to_be_given(own, tmp_path):
+    folder = shutil.copytree(own[1], tmp_path / "copy")
+    record = json.loads((folder / "run_config.json").read_text())
+    record["training"]["task_name"] = "mine"
+    (folder / "run_config.json").write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match="trained on mine, which is no task here; give task="):
+        bert_tf.load(folder)
 
 
 @pytest.mark.parametrize("task", [5, [("rain", "weather")]])
