@@ -40,7 +40,7 @@ def _is_column(value: object) -> bool:
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
-    "kind": families.is_known,
+    "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)),
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
@@ -119,6 +119,9 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     for name, is_usable in _KINDS.items():
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
+    if "kind" in values and not families.is_known(values["kind"]):
+        kind = str(values["kind"])[:100]
+        raise OutputError(f"{path}: no family of the kind {kind!r} is known here; register it (tasks.families.register) first")
     return record
 
 

@@ -34,11 +34,13 @@ class CacheKey:
     lower_case: bool
     max_seq_length: int
     long_text: str
+    of_family: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # what else its record says
 
     @property
     def digest(self) -> str:
-        """Returns a name for the key, as hexadecimal digits."""
-        text = documents.to_json([FORMAT_VERSION, dataclasses.asdict(self)], sort_keys=True)
+        """Returns a name for the key, as hexadecimal digits; as in earlier releases where the family says nothing else."""
+        values = {name: value for name, value in dataclasses.asdict(self).items() if name != "of_family" or value}
+        text = documents.to_json([FORMAT_VERSION, values], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

@@ -81,6 +81,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     """
     given = named(SETTINGS, values)
     if task is not None:
+        _refuse_for_objects(given)
         given["task_name"] = task.name
     if not given.get("task_name"):
         raise FlagError(f"--task_name is required: {', '.join(known_names())}")
@@ -89,6 +90,12 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     config = FineTuneConfig(**{group: kind() for group, kind in GROUPS.items()}, given=frozenset(given)).replaced(given)
     _check_training(config)
     return config.replaced(_resolved(config, name))
+
+
+def _refuse_for_objects(given: Collection[str]) -> None:
+    said = [name for name in ("task_name", *(row.name for row in settings_of(CustomSettings))) if name in given]
+    if said:
+        raise FlagError(f"--{said[0]} is of tasks that are named; the task that is given here says that itself: leave it out")
 
 
 def check_custom(task: str, given: Collection[str]) -> None:

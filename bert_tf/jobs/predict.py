@@ -58,7 +58,7 @@ def predict(job: PredictJob, machine: MachineSettings, *, environment: Mapping[s
 def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environment: Mapping[str, str]) -> None:
     model = _model(job)
     reads = _inputs(job, model)
-    learned = ", ".join(reads.family.labels) or "a number"
+    learned = ", ".join(reads.family.labels) or reads.family.kind
     logging.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
     if beam is not None:
         _run_on_beam(job, machine, beam, reads)

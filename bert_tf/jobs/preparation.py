@@ -67,7 +67,7 @@ def _task(
         task = get_task(settings.data.task_name or "", settings.custom, record.get("labels"))
         return task, find_data(task, settings.data.data_dir, environment=environment)
     folder = settings.data.data_dir
-    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None)
+    return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
 
 
 def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None, chosen: Collection[str]) -> Trained:

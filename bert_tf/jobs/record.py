@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 import bert_tf
-from bert_tf import files
+from bert_tf import files, home
 from bert_tf.estimator import run_folder
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
@@ -32,7 +32,7 @@ def make_record(job: Job) -> dict[str, Any]:
         run_folder.DETERMINING: _determining(job),
         run_folder.COLUMNS: _custom(job, COLUMNS),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
-        "command": command(job),
+        "command": command(job) if job.data.has_command else "",
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
         "versions": {
             "bert_tf": bert_tf.__version__,
@@ -91,7 +91,8 @@ def command(job: Job) -> str:
         **dataclasses.asdict(settings.actions),
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
-    return shlex.join(["python", "run_classifier.py", *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
+    program = ["python", "run_classifier.py"] if home.clone() else ["bert-tf", "fine-tune"]
+    return shlex.join([*program, *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
 
 
 def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:

@@ -29,12 +29,14 @@ class DataSource:
       origin: what says so.
       is_sample: whether they are the bundled sample.
       has_folder: whether the task reads the folder.
+      has_command: whether a command line can name them; not what a program has made.
     """
 
     folder: Path
     origin: str
     is_sample: bool = False
     has_folder: bool = True
+    has_command: bool = True
 
 
 @dataclasses.dataclass(frozen=True)

@@ -45,6 +45,7 @@ def features(job: Job, split: str) -> Features:
         lower_case=data.do_lower_case,
         max_seq_length=data.max_seq_length,
         long_text=long_text,
+        of_family={name: value for name, value in family.record().items() if name not in ("labels", "kind")},
     )
     folder = job.output_dir / run_layout.FEATURES
     found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)

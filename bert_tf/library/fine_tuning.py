@@ -18,6 +18,7 @@ from bert_tf.library.model import Model
 from bert_tf.library.seed_runs import SeedRuns
 from bert_tf.profiling.timing.wall_clock import WALL
 from bert_tf.settings import settings_of
+from bert_tf.tasks import families
 from bert_tf.tasks.base import DEV, Task
 
 _TURN = threading.Lock()  # where wall time goes is kept once a process
@@ -95,6 +96,10 @@ def _checked(task: Task) -> Task:
     if not hasattr(task, "family"):
         kind = type(task).__name__
         raise FlagError(f"task is a {kind}: give a name, as MRPC, or a task; rows in memory are SentenceTask(train=rows)")
+    if not families.is_known(task.family.kind):  # else the trained model could not be loaded
+        raise FlagError(
+            f"{task.name}: no family of the kind {task.family.kind!r} is known; register it (tasks.families.register)"
+        )
     return task
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError
+from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.jobs import batch_machine, machine_settings, sources
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.library.keywords import takes
@@ -68,9 +68,18 @@ def _task(model: Trained, given: str | Task | None) -> Task:
     if name is None:
         raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
     if name != CUSTOM:
-        return get_task(name)
+        return _registered(model, name)
     family = families.of_record(model.record)
     return SentenceTask(labels=family.labels, problem=family.kind)
+
+
+def _registered(model: Trained, name: str) -> Task:
+    try:
+        return get_task(name)
+    except FlagError as error:
+        raise CheckpointError(
+            f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"
+        ) from error
 
 
 def _finder(data_dir: str | None) -> Callable[[Task], str]:

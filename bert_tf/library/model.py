@@ -52,7 +52,7 @@ class Model:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the labels, in the order of the classes; empty where a number is predicted."""
+        """Names of the labels, in the order of the classes; empty where there are none, as for a number."""
         return self._task.family.labels
 
     def predict(self, rows: Iterable[Any]) -> Sequence[Any]:
@@ -108,21 +108,24 @@ class Model:
 
     def __repr__(self) -> str:
         """Says what it has learned, and where it is."""
-        learned = ", ".join(self.labels) or "a number"
-        return f"<bert_tf.Model {self._task.name}: {learned}; {self.checkpoint}>"
+        return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"
 
     def _repr_html_(self) -> str:
         """Returns a table for notebooks."""
         config = self._trained.config
         facts = {
             "task": self._task.name,
-            "labels": ", ".join(self.labels) or "a number",
+            "labels": self._learned,
             "checkpoint": self.checkpoint,
             "encoder": f"{config.num_hidden_layers} layers, hidden size {config.hidden_size}",
             "longest input": f"{self._trained.max_seq_length} word pieces",
         }
         rows = "".join(f"<tr><th>{name}</th><td>{html.escape(value)}</td></tr>" for name, value in facts.items())
         return f"<table><caption>bert_tf.Model</caption>{rows}</table>"
+
+    @property
+    def _learned(self) -> str:
+        return ", ".join(self.labels) or self._task.family.kind
 
     def _split(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split, or of the one split that a purpose has."""

@@ -183,7 +183,11 @@ class Family(Protocol):
         """Returns how predictions are written in a format of `tables.FORMATS`."""
 
     def record(self) -> dict[str, Any]:
-        """Returns what is learned, as a run's record keeps it: `labels` and `kind` at least."""
+        """Returns what is learned, as a run's record keeps it: `labels` and `kind` at least.
+
+        Whatever else decides on features and outputs belongs here too, as values of JSON: a run is made again from it, and
+        cached features are those of a family with the same record.
+        """
 
 
 class Task(Protocol):

@@ -135,7 +135,6 @@ def test_models_of_one_architecture_share_it(run, project, tmp_path):
         ("do_lower_case", 1),
         ("labels", 2),
         ("kind", None),
-        ("kind", "foo"),
         ("bert_config", []),
         ("text_a", 5),
     ],
@@ -143,6 +142,12 @@ def test_models_of_one_architecture_share_it(run, project, tmp_path):
 def test_a_record_of_other_values_is_one_line(copy, name, value):
     change_record(copy, **{name: value})
     with pytest.raises(OutputError, match=rf"^{copy}/run_config.json: damaged record of a run: {name} is .*; restore it, or"):
+        load(copy)
+
+
+def test_a_record_of_a_family_that_is_not_registered_is_not_damaged(copy):
+    change_record(copy, kind="tags")
+    with pytest.raises(OutputError, match=rf"^{copy}/run_config.json: no family of the kind 'tags' is known here; register it"):
         load(copy)
 
 

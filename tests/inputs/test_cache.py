@@ -36,6 +36,7 @@ OTHER = {
     "lower_case": False,
     "max_seq_length": 31,
     "long_text": "windows",
+    "of_family": {"stride": 64},
 }
 
 
@@ -240,5 +241,6 @@ def test_a_file_where_the_folder_should_be_is_named(tmp_path):
 
 
 def test_digests_do_not_depend_on_the_run():
-    text = json.dumps(["2", dataclasses.asdict(KEY)], sort_keys=True)
+    values = {name: value for name, value in dataclasses.asdict(KEY).items() if name != "of_family"}  # which is empty
+    text = json.dumps(["2", values], sort_keys=True)
     assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()

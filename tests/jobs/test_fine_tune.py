@@ -141,6 +141,15 @@ def test_the_record_holds_a_command_that_repeats_the_run(trained):
     assert (found.train.num_train_epochs, found.data.max_seq_length) == (1.0, 24)
 
 
+def test_the_recorded_command_of_a_wheel_is_the_one_that_it_brings(trained, tmp_path, monkeypatch):
+    monkeypatch.setattr(training.run, "train", stopped)
+    monkeypatch.setattr("bert_tf.jobs.record.home.clone", lambda: None)
+    assert run(*trained.project.flags(tmp_path / "out", do_train=True)) == 130
+    assert json.loads((tmp_path / "out" / "run_config.json").read_text())["command"].startswith(
+        "bert-tf fine-tune --task_name="
+    )
+
+
 def repeated(folder: Path):
     """The settings of the command that repeats the run of a folder."""
     command = json.loads((folder / "run_config.json").read_text())["command"]

@@ -8,6 +8,7 @@ import json
 import shutil
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -63,6 +64,10 @@ def test_rows_in_memory_are_learned(own):
     assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == 1.0
 
 
+def test_no_command_repeats_a_run_of_rows_in_memory(own):
+    assert json.loads((own[1] / "run_config.json").read_text())["command"] == ""
+
+
 def test_a_folder_is_loaded_with_what_it_has_learned(own):
     model, folder = own
     with bert_tf.load(folder) as again:
@@ -107,7 +112,6 @@ def test_settings_are_checked_as_flags_are(settings, message):
 
 def test_ctrl_c_is_a_keyboard_interrupt(monkeypatch):
     import signal
-    from types import SimpleNamespace
 
     monkeypatch.setattr(job, "fine_tune", lambda *_, **__: SimpleNamespace(stopped_by=signal.SIGINT, step=7))
     with pytest.raises(KeyboardInterrupt, match="stopped at step 7; the same call continues there"):
@@ -155,10 +159,31 @@ def test_naming_the_task_that_a_run_names_changes_nothing(own):
         assert model.labels == ("food", "weather")
 
 
+def test_a_task_that_is_not_registered_is_to_be_given(own, tmp_path):
+    folder = shutil.copytree(own[1], tmp_path / "copy")
+    record = json.loads((folder / "run_config.json").read_text())
+    record["training"]["task_name"] = "mine"
+    (folder / "run_config.json").write_text(json.dumps(record))
+    with pytest.raises(CheckpointError, match="trained on mine, which is no task here; give task="):
+        bert_tf.load(folder)
+
+
 @pytest.mark.parametrize("task", [5, [("rain", "weather")]])
 def test_what_is_no_task_is_one_line(task):
     with pytest.raises(FlagError, match=r"task is a (int|list): give a name, as MRPC, .* SentenceTask\(train=rows\)"):
         bert_tf.fine_tune(task)
+
+
+@pytest.mark.parametrize("given", [{"labels": "food,weather"}, {"train_file": "rows.tsv"}, {"task_name": "MRPC"}])
+def test_what_a_task_says_itself_is_not_said_again(given):
+    task = bert_tf.SentenceTask(train=[*WEATHER, *FOOD])
+    with pytest.raises(FlagError, match=f"--{next(iter(given))} is of tasks that are named; .*: leave it out"):
+        bert_tf.fine_tune(task, **given)
+
+
+def test_a_family_is_registered_before_it_is_trained():
+    with pytest.raises(FlagError, match="mine: no family of the kind 'vectors' is known; register it"):
+        bert_tf.fine_tune(SimpleNamespace(name="mine", family=SimpleNamespace(kind="vectors")))
 
 
 def test_threads_train_in_turns(monkeypatch, tmp_path):

@@ -96,6 +96,7 @@ def test_two_models_live_in_one_process(project, tmp_path, model):
     )
     expected = model.predict(PAIRS)
     with made(other, TASKS["STS-B"]) as second:
+        assert "STS-B: regression; " in repr(second)
         number = second.predict(PAIRS)[0]
         assert (type(number.label), number.probabilities) == (float, {})
         assert model.predict(PAIRS) == expected

@@ -8,9 +8,11 @@ import tensorflow as tf
 from scipy import special
 
 from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.head_spec import HeadSpec
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.heads import base
+from bert_tf.modeling.heads import base, registry
 from bert_tf.modeling.heads import sentence as heads
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
@@ -116,3 +118,8 @@ def test_the_loss_of_several_labels_is_their_mean_binary_cross_entropy(options, 
 
 def test_a_part_of_the_mean_is_of_the_whole_batch():
     assert evaluate(lambda: base.part_of_mean(tf.constant([1.0, 2.0]), tf.constant(8))) == pytest.approx(3 / 8)
+
+
+def test_a_head_that_is_not_registered_is_one_line():
+    with pytest.raises(FlagError, match="unknown kind of head 'tagz' .*; register it"):
+        registry.of(HeadSpec(2, "tagz"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
@@ -35,6 +36,8 @@ def of(spec: HeadSpec) -> Head:
     """Returns the head that a task wants.
 
     Raises:
-      KeyError: none of its kind is registered.
+      FlagError: none of its kind is registered.
     """
+    if spec.kind not in _HEADS:
+        raise FlagError(f"{unknown_name('kind of head', spec.kind, _HEADS)}; register it (modeling.heads.registry.register)")
     return _HEADS[spec.kind](spec.num_labels)
