@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks import tables
-from bert_tf.tasks.base import DEV, TEST, TRAIN
+from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN
 from bert_tf.tasks.custom import NAME
 from bert_tf.tasks.label_column import sorted_names
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
@@ -81,11 +81,13 @@ class SentenceTask:
         """Returns the purpose itself.
 
         Raises:
-          DataError: it has no rows.
+          DataError: it has no rows, or is none of train, dev and test.
         """
         del data_dir
+        if purpose not in PURPOSES:
+            raise DataError(unknown_name("split", purpose, PURPOSES), purpose)
         if not self._rows.get(purpose):
-            raise DataError(f"the task has no such rows; give SentenceTask({purpose}=...)", purpose)
+            raise DataError(f"the task has no such rows; give SentenceTask({purpose}=...), or rows to Model.evaluate", purpose)
         return (purpose,)
 
     def file(self, data_dir: object, split: str) -> Path:

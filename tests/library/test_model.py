@@ -88,6 +88,8 @@ def test_a_task_in_memory_has_the_rows_that_it_was_given(run):
         assert model.evaluate().evaluation.examples == 1
         with pytest.raises(DataError, match="test: the task has no such rows"):
             model.evaluate("test")
+        with pytest.raises(DataError, match="dve: unknown split 'dve'; did you mean dev"):
+            model.evaluate("dve")
 
 
 def test_two_models_live_in_one_process(project, tmp_path, model):
