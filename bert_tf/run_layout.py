@@ -1,4 +1,4 @@
-"""What is in the folder of a run: the name of every file, what it holds, and whether training or a result left it."""
+"""Files of a run's folder: the name of each, its contents, and whether training or a result left it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What predictions are written as: what the name of the output says, or what is asked for."""
+"""Form of a file of predictions: by the name of the output, or as asked for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What belongs to trained weights: configuration, vocabulary, and how the text was prepared for them."""
+"""Trained weights with their configuration, vocabulary, and preparation of text."""
 
 from __future__ import annotations
 

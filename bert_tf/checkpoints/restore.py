@@ -1,4 +1,4 @@
-"""What of a checkpoint goes into the model: decided and reported before the graph is built."""
+"""Decides which variables are restored from a checkpoint, and reports it, before the graph is built."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the entries of a checkpoint hold: weights have to be floats and finite, and are computed with as float32."""
+"""Checks and reads the values of a checkpoint: weights have to be floats and finite, and are computed with as float32."""
 
 from __future__ import annotations
 

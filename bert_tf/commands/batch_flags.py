@@ -1,4 +1,4 @@
-"""What the commands of batch jobs share of their command lines."""
+"""Flags that the commands of batch jobs share."""
 
 from __future__ import annotations
 

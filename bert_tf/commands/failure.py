@@ -1,4 +1,4 @@
-"""What went wrong, as lines for the user: nothing that ends a command is a traceback."""
+"""Errors as lines for the user: nothing that ends a command is a traceback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run reached wherever it was evaluated: evaluations.jsonl, from which the best step and an early end follow."""
+"""Evaluations of a run, in evaluations.jsonl: the best step and an early end follow from them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens between training steps: log and progress bar, checkpoints, a stop on request."""
+"""Hooks between training steps: log and progress bar, checkpoints, a stop on request."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the commands and the library do: a frozen config in, a frozen result out."""
+"""Jobs of the commands and the library: a frozen config in, a frozen result out."""

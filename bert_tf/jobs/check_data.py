@@ -1,4 +1,4 @@
-"""What there is in a task's files, and what is wrong with them; without TensorFlow."""
+"""Checks a task's files and counts their rows; without TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is checked before anything is written or computed: do the parts of a job fit each other?"""
+"""Checks before anything is written or computed: do the parts of a job fit each other?"""
 
 from __future__ import annotations
 

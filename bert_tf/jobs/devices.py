@@ -1,4 +1,4 @@
-"""What this machine has to compute on, what TensorFlow cannot use, and what settings would choose."""
+"""Lists the devices of this machine, those that TensorFlow cannot use, and those that settings would choose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a traced step put out, what it held at its peak, and two traces side by side."""
+"""Traces the memory of one step, reports its peak, and compares two traces."""
 
 from __future__ import annotations
 

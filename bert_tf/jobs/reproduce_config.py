@@ -1,4 +1,4 @@
-"""What is asked of a reproduction."""
+"""Config of a reproduction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a run leaves in its output folder for people and scripts to read."""
+"""Writes the results of a run into its folder, for people and scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the speed flags mean to each room."""
+"""Speed flags, turned into the settings of model, input and optimizer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What training recorded of its steps, as calls: where time and memory went."""
+"""Records of a run's time and memory, as calls."""
 
 from __future__ import annotations
 

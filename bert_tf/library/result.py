@@ -1,4 +1,4 @@
-"""What an evaluation says to a program, and to a notebook."""
+"""Result of an evaluation, for a program and a notebook."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several seeds of one training came to."""
+"""Results of several seeds of one training."""
 
 from __future__ import annotations
 

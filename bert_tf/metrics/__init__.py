@@ -1,4 +1,4 @@
-"""What predictions are worth: metrics, how certain they are, tables by class, the GLUE score."""
+"""Metrics of predictions, their confidence intervals, tables by class, the GLUE score."""
 
 from bert_tf.metrics.classes import ClassScores, collapse, confusion, per_class
 from bert_tf.metrics.glue import GLUE_METRICS, glue_score

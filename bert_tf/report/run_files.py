@@ -1,4 +1,4 @@
-"""What a run left in its folder, as far as it came: files that are missing, cut off or damaged are left out and named."""
+"""Reads the files of a run, as far as it came: files that are missing, cut off or damaged are left out and named."""
 
 from __future__ import annotations
 

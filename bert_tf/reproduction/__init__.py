@@ -1,1 +1,1 @@
-"""What was published about a run, what a run here gives, and how they compare."""
+"""Published figures of a run, figures of a run here, and their comparison."""

@@ -1,4 +1,4 @@
-"""What a run here gives, of all that is known of a published one: read from what it left, and from its own data."""
+"""Figures of a run here for each one that was published: read from its files, and from its own data."""
 
 from __future__ import annotations
 

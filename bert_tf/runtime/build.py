@@ -1,4 +1,4 @@
-"""What the installed TensorFlow was built for."""
+"""CUDA versions and architectures of the installed TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container or a service is granted of its machine, by the kernel's control groups, version 1 and 2."""
+"""Memory and CPUs granted to a container or a service: the kernel's control groups, version 1 and 2."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What CUDA's driver answers when it starts: cuInit is the first call of every program that computes on a GPU."""
+"""Starts CUDA's driver to learn whether it works: cuInit is the first call of every program that computes on a GPU."""
 
 from __future__ import annotations
 

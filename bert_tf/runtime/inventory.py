@@ -1,4 +1,4 @@
-"""What there is to compute on, and which GPUs TensorFlow cannot use. Nothing here raises on an odd machine."""
+"""Lists the devices, and the GPUs that TensorFlow cannot use. Nothing here raises on an odd machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may say about the machine, as settings of every command that computes; no TensorFlow: --help is quick."""
+"""Settings of devices, for every command that computes; no TensorFlow: --help is quick."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What is to be learned: examples, labels, head and metrics of each task."""
+"""Tasks: examples, labels, head and metrics of each."""

@@ -1,4 +1,4 @@
-"""What the cells of a table must hold to be texts and labels."""
+"""Checks and reads the cells of a table: texts and labels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model reaches on labelled examples, whatever it learned."""
+"""Metrics of a model on labelled examples, whatever it learned."""
 
 from __future__ import annotations
 

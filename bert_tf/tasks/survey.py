@@ -1,4 +1,4 @@
-"""What there is in a split, counted in one pass."""
+"""Counts the examples of a split in one pass."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What fits into the memory of a device, by the forecast: batches, parts of a batch, and what each lever buys."""
+"""Batches and micro-batches that fit into a device's memory by the forecast, and the memory that each lever saves."""
 
 from __future__ import annotations
 

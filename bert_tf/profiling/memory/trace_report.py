@@ -1,4 +1,4 @@
-"""What the outputs of one step took, summed up by allocator, phase, layer, scope and time."""
+"""Sums the outputs of one step by allocator, phase, layer, scope and time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What held a run up, from the times of its steps: one paragraph with the evidence, and the flag to try next."""
+"""Names the bottleneck of a run by the times of its steps: one paragraph with the evidence, and the flag to try next."""
 
 from __future__ import annotations
 
