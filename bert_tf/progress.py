@@ -14,29 +14,14 @@ with warnings.catch_warnings():
     from tqdm.auto import tqdm
 
 
-def bar(
-    iterable: Iterable[Any] | None = None,
-    *,
-    desc: str | None = None,
-    total: float | None = None,
-    initial: float = 0,
-    unit: str = "it",
-    unit_scale: bool = False,
-    smoothing: float = 0.3,
-    dynamic_ncols: bool = False,
-) -> tqdm[Any]:
-    """Returns a bar of tqdm that shows itself where somebody looks; arguments are those of `tqdm.tqdm`."""
-    return tqdm(
-        iterable,
-        desc=desc,
-        total=total,
-        initial=initial,
-        unit=unit,
-        unit_scale=unit_scale,
-        smoothing=smoothing,
-        dynamic_ncols=dynamic_ncols,
-        disable=not _seen(),
-    )
+def bar(iterable: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
+    """Returns a bar that shows itself where somebody looks.
+
+    Args:
+      iterable: whose elements are counted; None where the caller counts.
+      **options: of `tqdm.tqdm`.
+    """
+    return tqdm(iterable, disable=not _seen(), **options)
 
 
 def say(line: str) -> None:

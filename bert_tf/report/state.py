@@ -10,11 +10,6 @@ def reached(run: Run) -> int | None:
     return int(run.metrics[-1]["step"]) if run.metrics else None
 
 
-def is_finished(run: Run) -> bool:
-    """Returns whether there are results of the run's own task."""
-    return run.own is not None
-
-
 def sentence(run: Run) -> str:
     """Returns whether the run was finished and evaluated, and at which step."""
     total, last = mapping(run.record, "schedule").get("steps"), reached(run)
