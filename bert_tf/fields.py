@@ -23,6 +23,7 @@ class Field(NamedTuple):
       dtype: of the values.
       width: how many values there are at each place, as a last axis; None for one, without an axis.
       padding: what lies beyond the tokens or slots of a row.
+      in_batches: whether the graph reads it; else features keep it for those who make predictions of outputs.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Field(NamedTuple):
     dtype: npt.DTypeLike = np.int32
     width: int | None = None
     padding: float = 0
+    in_batches: bool = True
 
     def shape(self, rows: int | None, tokens: int | None, slots: int | None = None) -> tuple[int | None, ...]:
         """Returns the shape in a batch; None is a size left open.
@@ -46,3 +48,4 @@ class Field(NamedTuple):
 # What the encoder reads: ids of word pieces, 1 for real tokens, and 1 for those of the second text.
 INPUTS = (Field("input_ids", TOKEN), Field("input_mask", TOKEN), Field("segment_ids", TOKEN))
 SLOTS = Field("slots")  # how many slots a row has; in batches of rows that have any
+GROUPS = Field("groups")  # which example of the batch a row is of, from 0 on; in batches of examples whose rows stay together

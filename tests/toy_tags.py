@@ -61,7 +61,7 @@ class TagFamily:
     metrics = ("tag_accuracy",)
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
     file_patterns = ("predictions*.jsonl",)
-    trains_on_windows = True
+    trains_on_windows, trains_together = True, False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:

@@ -107,7 +107,8 @@ class Forward:
         fields = self._head.outputs
         results = {field.name: features.empty(field) for field in fields}
         with readable_errors("prediction"):
-            for rows in eval_batches(features.lengths, batch_size, batching):
+            for units in eval_batches(features, batch_size, batching):
+                rows = features.rows_of(units)
                 batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
                 fed = {tensor: batch[name] for name, tensor in self._inputs.items()}
                 found = self._session.run(self._outputs, fed)

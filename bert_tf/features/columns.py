@@ -1,6 +1,6 @@
 """The features of a split, as columns without padding.
 
-Shapes: E examples, N rows, B rows of a batch, T tokens of the longest of these.
+Shapes: E examples, N rows, B rows of a batch, T tokens of the longest of these, U units that a batch is made of.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.fields import INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
+from bert_tf.fields import GROUPS, INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
 
 IntArray = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
@@ -37,6 +37,8 @@ class Features:
       slots: [N] how many slots a row has; None where it has none.
       weights: [N] terms that a row adds to the mean of the loss, as labelled tokens; None for one each.
       truncated: how many examples lost tokens to the length limit.
+      together: whether the rows of an example stay in one batch, as the choices of a question do. Units are then examples, else
+        rows: what an epoch draws, and what batch sizes count.
     """
 
     token_ids: IntArray
@@ -48,6 +50,7 @@ class Features:
     slots: IntArray | None = None
     weights: IntArray | None = None
     truncated: int = 0
+    together: bool = False
 
     def __post_init__(self) -> None:
         """Checks that the columns belong together.
@@ -75,19 +78,43 @@ class Features:
         """Number of examples."""
         return len(self.first_rows)
 
+    @property
+    def units(self) -> int:
+        """Number of units, U."""
+        return self.examples if self.together else len(self)
+
+    @functools.cached_property
+    def unit_lengths(self) -> IntArray:
+        """[U] tokens of the longest row of each."""
+        return np.maximum.reduceat(self.lengths, self.first_rows) if self.together else self.lengths
+
+    @functools.cached_property
+    def unit_rows(self) -> IntArray:
+        """[U] how many rows each has."""
+        if not self.together:
+            return np.ones(len(self), np.int32)
+        return np.diff(self.first_rows, append=len(self)).astype(np.int32)
+
+    def rows_of(self, units: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
+        """Returns the numbers of the rows of some units, those of each one after the other."""
+        return ranges(self.first_rows[units], self.unit_rows[units]) if self.together else units.astype(np.int64)
+
     @functools.cached_property
     def first_rows(self) -> npt.NDArray[np.int64]:
         """[E] the number of the first row of each example."""
         return np.arange(len(self)) if self.example_ids is None else np.flatnonzero(np.diff(self.example_ids, prepend=-1))
 
     @classmethod
-    def from_columns(cls, columns: Mapping[str, Array], fields: Sequence[Field], *, truncated: int) -> Features:
+    def from_columns(
+        cls, columns: Mapping[str, Array], fields: Sequence[Field], *, truncated: int, together: bool = False
+    ) -> Features:
         """Inverse of `columns`.
 
         Args:
           columns: by name.
           fields: of the targets among them.
           truncated: how many examples lost tokens.
+          together: whether the rows of an example stay in one batch.
 
         Raises:
           KeyError: a target is missing.
@@ -95,7 +122,7 @@ class Features:
         """
         arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
         targets = {field.name: arrays.pop(field.name) for field in fields}
-        return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated)
+        return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated, together=together)
 
     def columns(self) -> dict[str, Array]:
         """Returns the arrays by name, for storage."""
@@ -124,18 +151,21 @@ class Features:
 
     def weight(self, rows: npt.NDArray[np.integer[Any]]) -> int:
         """Returns how many terms the loss of some rows has."""
-        return len(rows) if self.weights is None else int(self.weights[rows].sum(dtype=np.int64))
+        if self.weights is not None:
+            return int(self.weights[rows].sum(dtype=np.int64))
+        return int(self._begins[rows].sum()) if self.together else len(rows)
 
     @property
     def batch_fields(self) -> tuple[Field, ...]:
         """What a batch holds."""
-        return (*INPUTS, *([] if self.slots is None else [SLOTS]), *self.fields)
+        added = [*([] if self.slots is None else [SLOTS]), *([GROUPS] if self.together else [])]
+        return (*INPUTS, *added, *(field for field in self.fields if field.in_batches))
 
     def batch(self, rows: npt.NDArray[np.integer[Any]], tokens: int) -> dict[str, Array]:
         """Returns the padded features of some rows.
 
         Args:
-          rows: [B] their numbers.
+          rows: [B] their numbers; those of a unit one after the other.
           tokens: T, the length to pad to.
 
         Returns:
@@ -158,7 +188,9 @@ class Features:
         }
         if self.slots is not None:
             inputs[SLOTS.name] = self.slots[rows]
-        return {**inputs, **{field.name: self._padded(field, rows, tokens) for field in self.fields}}
+        if self.together:
+            inputs[GROUPS.name] = np.cumsum(self._begins[rows], dtype=np.int32) - 1
+        return {**inputs, **{field.name: self._padded(field, rows, tokens) for field in self.fields if field.in_batches}}
 
     def _padded(self, field: Field, rows: npt.NDArray[np.integer[Any]], tokens: int) -> Array:
         """Returns [B, ...], [B, T, ...] or [B, S, ...] of a target."""
@@ -171,6 +203,13 @@ class Features:
         padded = np.full([len(rows), longest, *column.shape[1:]], field.padding, column.dtype)
         padded[np.arange(longest) < lengths[:, None]] = column[self.places(field.axis, rows)]
         return padded
+
+    @functools.cached_property
+    def _begins(self) -> npt.NDArray[np.bool_]:
+        """[N] whether a row is the first of its example."""
+        begins = np.zeros(len(self), np.bool_)
+        begins[self.first_rows] = True
+        return begins
 
     def _lengths(self, axis: str) -> IntArray:
         if axis == TOKEN:

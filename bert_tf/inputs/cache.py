@@ -89,6 +89,8 @@ def load_or_build(
         return features, False
     columns = features.columns()
     metadata = {"key": key.digest, "content": _content_digest(columns), "truncated": str(features.truncated)}
+    if features.together:
+        metadata["together"] = "1"
     with atomic.replacing(path) as temporary:
         temporary.write_bytes(safetensors.numpy.save(dict(columns), metadata=metadata))
     return features, False
@@ -101,7 +103,7 @@ def _load(path: Path, key_digest: str, fields: Sequence[Field]) -> Features | No
             columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
         if metadata.get("key") != key_digest or metadata.get("content") != _content_digest(columns):
             return None
-        return Features.from_columns(columns, fields, truncated=int(metadata["truncated"]))
+        return Features.from_columns(columns, fields, truncated=int(metadata["truncated"]), together="together" in metadata)
     except (OSError, safetensors.SafetensorError, TypeError, ValueError, KeyError):
         return None
 

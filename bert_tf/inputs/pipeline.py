@@ -1,7 +1,7 @@
 """Features become batches: in shuffled order for training, by length for evaluation and prediction.
 
 The order is a function of (seed, epoch) alone, so a run that starts again at step s sees the batches that the first one
-would have seen from there.
+would have seen from there. Batches are made of units: rows, or examples whose rows stay together, see `Features.together`.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import tensorflow as tf
 from bert_tf.features.columns import Array, Features, IntArray
 from bert_tf.inputs import autotune
 
-_WINDOW = 50  # steps whose examples are sorted together
-_GROUPED = 1  # sets the order of batches apart from that of examples
+_WINDOW = 50  # steps whose units are sorted together
+_GROUPED = 1  # sets the order of batches apart from that of units
 _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products of a CPU faster
 
 # What a batch holds beside its features.
-ROWS = "rows"  # [B] int32, numbers of the examples
+ROWS = "rows"  # [B] int32, numbers of the rows
 GLOBAL_WEIGHT = "global_weight"  # scalar int32, terms of the loss of the step over all replicas; 1 where it has none
 GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
 READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
 InputFn = Callable[..., tf.data.Dataset]
-Rows = npt.NDArray[np.int64]  # numbers of rows
+Units = npt.NDArray[np.int64]  # numbers of units
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,8 +39,8 @@ class Schedule:
     """How long to train.
 
     Attributes:
-      rows: how many there are; windows of a long text are rows of their own.
-      batch_size: rows of one step, over all replicas.
+      rows: how many units there are; windows of a long text are rows of their own.
+      batch_size: units of one step, over all replicas.
       epochs: how often to see each; may be a fraction.
       fixed_steps: how many steps to take, whatever the epochs; None to go by them.
     """
@@ -63,19 +63,19 @@ class Schedule:
         return int(self.rows * self.epochs) - self.steps * self.batch_size
 
 
-def epoch_order(examples: int, *, seed: int, epoch: int) -> Rows:
-    """Returns the [examples] numbers of all examples in the order of one epoch.
+def epoch_order(units: int, *, seed: int, epoch: int) -> Units:
+    """Returns the [U] numbers of all units in the order of one epoch.
 
     Args:
-      examples: how many there are.
+      units: how many there are.
       seed: of the order.
       epoch: counted from 0.
     """
-    return np.random.default_rng([seed, epoch]).permutation(examples)
+    return np.random.default_rng([seed, epoch]).permutation(units)
 
 
-def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Rows]:
-    """Yields the [batch_size] example numbers of each step from `start_step` on.
+def training_units(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Units]:
+    """Yields the [batch_size] numbers of the units of each step from `start_step` on.
 
     Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
 
@@ -86,34 +86,34 @@ def training_rows(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iter
     """
     size = schedule.batch_size
     epoch, offset = divmod(start_step * size, schedule.rows)
-    rows = epoch_order(schedule.rows, seed=seed, epoch=epoch)[offset:]
+    units = epoch_order(schedule.rows, seed=seed, epoch=epoch)[offset:]
     for _ in range(start_step, schedule.steps):
-        while len(rows) < size:
+        while len(units) < size:
             epoch += 1
-            rows = np.concatenate([rows, epoch_order(schedule.rows, seed=seed, epoch=epoch)])
-        yield rows[:size]
-        rows = rows[size:]
+            units = np.concatenate([units, epoch_order(schedule.rows, seed=seed, epoch=epoch)])
+        yield units[:size]
+        units = units[size:]
 
 
-def grouped_rows(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Rows]:
-    """As `training_rows`, but examples of similar length together, so that little padding and computation is left.
+def grouped_units(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Units]:
+    """As `training_units`, but units of similar length together, so that little padding and computation is left.
 
-    Every window of steps has the examples that it would have without grouping, sorted by length and cut into batches; the
+    Every window of steps has the units that it would have without grouping, sorted by length and cut into batches; the
     batches of a window come in random order.
 
     Args:
       schedule: how long to train.
-      lengths: [examples] tokens of each.
+      lengths: [U] tokens of each.
       seed: of the order.
       start_step: first step to yield.
     """
     first = start_step - start_step % _WINDOW
-    batches = training_rows(schedule, seed=seed, start_step=first)
+    batches = training_units(schedule, seed=seed, start_step=first)
     for window in range(first, schedule.steps, _WINDOW):
-        rows = np.concatenate(list(itertools.islice(batches, _WINDOW)))
-        rows = rows[np.argsort(lengths[rows], kind="stable")].reshape(-1, schedule.batch_size)
-        order = np.random.default_rng([seed, window, _GROUPED]).permutation(len(rows))
-        yield from rows[order[max(start_step - window, 0) :]]
+        units = np.concatenate(list(itertools.islice(batches, _WINDOW)))
+        units = units[np.argsort(lengths[units], kind="stable")].reshape(-1, schedule.batch_size)
+        order = np.random.default_rng([seed, window, _GROUPED]).permutation(len(units))
+        yield from units[order[max(start_step - window, 0) :]]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,13 +158,13 @@ def train_input_fn(
     Raises:
       ValueError: the schedule is of another number of rows.
     """
-    if len(features) != schedule.rows:
-        raise ValueError(f"the schedule is of {schedule.rows} rows, the features have {len(features)} rows")
+    if features.units != schedule.rows:
+        raise ValueError(f"the schedule is of {schedule.rows} rows, the features have {features.units} rows")
     if batching.group_by_length:
-        rows = functools.partial(grouped_rows, schedule, features.lengths, seed=seed, start_step=start_step)
+        units = functools.partial(grouped_units, schedule, features.unit_lengths, seed=seed, start_step=start_step)
     else:
-        rows = functools.partial(training_rows, schedule, seed=seed, start_step=start_step)
-    return _input_fn(features, lambda _: rows(), batching)
+        units = functools.partial(training_units, schedule, seed=seed, start_step=start_step)
+    return _input_fn(features, lambda _: units(), batching)
 
 
 def eval_input_fn(features: Features, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
@@ -172,14 +172,14 @@ def eval_input_fn(features: Features, batch_size: int | None, *, batching: Batch
 
     Args:
       features: of a split.
-      batch_size: examples of a batch, the last may be smaller; None for as many as suit their lengths.
+      batch_size: units of a batch, the last may be smaller; None for as many as suit their lengths.
       batching: how to pad.
     """
-    return _input_fn(features, functools.partial(eval_batches, features.lengths, batch_size, batching), batching)
+    return _input_fn(features, functools.partial(eval_batches, features, batch_size, batching), batching)
 
 
-def eval_order(lengths: IntArray) -> Rows:
-    """Returns the numbers of all examples in the order of evaluation and prediction: by length, the longest first.
+def eval_order(lengths: IntArray) -> Units:
+    """Returns the numbers of all units in the order of evaluation and prediction: by length, the longest first.
 
     Batches of equal lengths hold no padding, and what is too large for the memory fails at once.
     """
@@ -187,29 +187,31 @@ def eval_order(lengths: IntArray) -> Rows:
 
 
 def eval_batches(
-    lengths: IntArray, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
-) -> Iterator[Rows]:
-    """Yields the row numbers of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
+    features: Features, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
+) -> Iterator[Units]:
+    """Yields the numbers of the units of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
+    lengths, rows = features.unit_lengths, int(features.unit_rows.max(initial=1))
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
     while start < len(order):
-        size = batch_size or max(1, most // batching.tokens(int(lengths[order[start]]))) * replicas
+        size = batch_size or max(1, most // (batching.tokens(int(lengths[order[start]])) * rows)) * replicas
         yield order[start : start + size]
         start += size
 
 
-def _input_fn(features: Features, rows: Callable[[int], Iterator[Rows]], batching: Batching) -> InputFn:
+def _input_fn(features: Features, units: Callable[[int], Iterator[Units]], batching: Batching) -> InputFn:
     """Pads each batch; what lies in padding reaches no result.
 
-    Several replicas deal a batch among themselves like cards, so that sorted examples leave each with as much to compute. One
-    that gets none computes an example of another, under the same number.
+    Several replicas deal a batch among themselves like cards, so that sorted units leave each with as much to compute. One
+    that gets none computes a unit of another, under the same number.
     """
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
-        for batch in rows(replicas):
-            weight, real = np.int32(features.weight(batch) or 1), np.int32(features.lengths[batch].sum())
+        for batch in units(replicas):
+            rows = features.rows_of(batch)
+            weight, real = np.int32(features.weight(rows) or 1), np.int32(features.lengths[rows].sum())
             for replica in own:
-                part = batch[replica::replicas] if replica < len(batch) else batch[:1]
+                part = features.rows_of(batch[replica::replicas] if replica < len(batch) else batch[:1])
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
                 own_rows, ready = part.astype(np.int32), np.float64(time.time())
                 yield {**padded, ROWS: own_rows, GLOBAL_WEIGHT: weight, GLOBAL_TOKENS: real, READY: ready}

@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
-from bert_tf.features.columns import IntArray
+from bert_tf.features.columns import Features
 from bert_tf.jobs import speed
 from bert_tf.jobs.job import Job
 from bert_tf.modeling.heads import registry as heads
@@ -39,11 +39,13 @@ class Lengths(NamedTuple):
       tokens: of the longest example, with which a batch is padded.
       padding: share of the positions of a batch that is padding.
       spread: its standard deviation from one example to the next.
+      together: rows that an example adds to a batch, at most; 1 where rows are drawn one by one.
     """
 
     tokens: int
     padding: float
     spread: float
+    together: int = 1
 
 
 def fitted(job: Job, memory: int | None) -> Job:
@@ -81,18 +83,19 @@ def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
 def _lengths(job: Job) -> Lengths:
     """Returns the mean of some examples, and the longest of those with the longest texts."""
     examples, options = job.examples[job.train_split], job.settings.speed
-    some = _tokens(job, examples[:: max(1, len(examples) // _SAMPLE)])
-    longest = _tokens(job, heapq.nlargest(_LONGEST, examples, key=_characters)).max()
-    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(max(longest, some.max())))
+    some = _features(job, examples[:: max(1, len(examples) // _SAMPLE)])
+    longest = _features(job, heapq.nlargest(_LONGEST, examples, key=_characters))
+    lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
+    tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(most))
+    together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
     if options.group_by_length:  # the longest are in one batch
-        return Lengths(tokens, 0.0, 0.0)
-    return Lengths(tokens, 1.0 - float(some.mean()) / tokens, float(some.std()) / tokens)
+        return Lengths(tokens, 0.0, 0.0, together)
+    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together)
 
 
-def _tokens(job: Job, examples: Sequence[Example]) -> IntArray:
-    """Returns the [N] lengths of the rows of some examples."""
+def _features(job: Job, examples: Sequence[Example]) -> Features:
     data = job.settings.data
-    return job.task.family.features(examples, job.tokenizer, Limits(data.max_seq_length)).lengths
+    return job.task.family.features(examples, job.tokenizer, Limits(data.max_seq_length))
 
 
 def _characters(example: Example) -> int:
@@ -124,7 +127,8 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
 def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
     """Computes a batch in the fewest parts of which one fits; where none does, `_check` says so."""
     batch_size = job.settings.train.train_batch_size
-    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=batch_size, memory=memory, options=options)
+    rows = batch_size * lengths.together
+    found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=rows, memory=memory, options=options)
     if found is None or found.micro_batches == options.micro_batches:
         return job, options
     count = found.micro_batches
@@ -140,7 +144,8 @@ def _written(combination: Combination) -> str:
 
 def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> None:
     batch_size = job.settings.train.train_batch_size
-    found = forecast(job.config, tokens=lengths.tokens, batch_size=batch_size, options=options)
+    rows = batch_size * lengths.together
+    found = forecast(job.config, tokens=lengths.tokens, batch_size=rows, options=options)
     said = (
         f"training needs about {found.needed // MEBIBYTE} MiB on each GPU, {found.gaps // MEBIBYTE} MiB of it for rounding and"
         f" fragmentation; {memory // MEBIBYTE} MiB are there for tensors"
@@ -148,11 +153,15 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     if fitting.fits(found, memory):
         logging.info("%s (%s)", said, found.moment)
         return
-    asked = Step(lengths.tokens, batch_size, options)
+    asked = Step(lengths.tokens, rows, options)
     taken = gpu_failures.others()
     said += f" ({taken})" if taken else ""
-    helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
-    largest = fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options)
+    helps = []
+    if lengths.together == 1:  # else the batches that are named would be of rows
+        helps = [_written(combination) for combination in search.cheapest(job.config, asked, memory=memory)[:_NAMED]]
+    largest = (
+        fitting.largest_batch(job.config, tokens=lengths.tokens, memory=memory, options=options) or 0
+    ) // lengths.together
     named = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"

@@ -51,7 +51,7 @@ def train(job: Job, plan: RestorePlan) -> run.Outcome:
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
     columns = features(job, job.train_split)
-    schedule = job.schedule(len(columns))
+    schedule = job.schedule(columns.units)
     if machine.is_chief:
         counts = {"train_examples": columns.examples, "steps": schedule.steps}
         if schedule.rows != columns.examples:

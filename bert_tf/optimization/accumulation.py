@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import tensorflow as tf
 
+from bert_tf.fields import GROUPS
+
 tf1 = tf.compat.v1
 
 Features = Mapping[str, tf.Tensor]
@@ -23,16 +25,19 @@ def add_up(
     Args:
       compute: builds values by the features of some examples and the number of their micro-batch, a scalar int32; takes
         variables that exist already.
-      features: [B, ...] each; scalars are handed on.
-      count: how many; where there are fewer examples, as many as those. Their sizes differ by one at most.
+      features: [B, ...] each; scalars are handed on. Rows of one of `fields.GROUPS` stay in one micro-batch.
+      count: how many; where there are fewer examples, as many as those. Their sizes differ by one example at most.
       like: of the shapes and types of the values.
     """
-    size = tf.shape(next(value for value in features.values() if value.shape.rank))[0]
+    first_rows = _first_rows(features)
+    size = tf.shape(first_rows)[0] - 1
     parts = tf.minimum(count, size)
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        start, stop = number * size // parts, (number + 1) * size // parts
+        start, stop = (first_rows[place * size // parts] for place in (number, number + 1))
         some = {name: value[start:stop] if value.shape.rank else value for name, value in features.items()}
+        if GROUPS.name in some:
+            some[GROUPS.name] -= some[GROUPS.name][0]
         with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
             values = compute(some, number)
         totals = []
@@ -45,3 +50,12 @@ def add_up(
     zeros = [tf.raw_ops.Empty(shape=tf.shape(value), dtype=value.dtype.base_dtype, init=True) for value in like]
     _, *sums = tf.while_loop(lambda number, *_: number < parts, add, [tf.constant(0), *zeros], parallel_iterations=1)
     return sums
+
+
+def _first_rows(features: Features) -> tf.Tensor:
+    """Returns where each example begins, and where the last one ends: [examples + 1]."""
+    size = tf.shape(next(value for value in features.values() if value.shape.rank))[0]
+    if GROUPS.name not in features:
+        return tf.range(size + 1)
+    groups = features[GROUPS.name]
+    return tf.searchsorted(groups, tf.range(groups[-1] + 2))

@@ -106,11 +106,15 @@ class Family(Protocol):
 
     @property
     def targets(self) -> tuple[Field, ...]:
-        """What batches hold for the loss."""
+        """What batches hold for the loss, and what features keep beside batches for predictions."""
 
     @property
     def trains_on_windows(self) -> bool:
         """Whether each window of a long text can be trained on; else what is cut off a training text is lost."""
+
+    @property
+    def trains_together(self) -> bool:
+        """Whether the rows of an example stay in one batch, see `Features.together`."""
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
         """Returns rows that a program has in memory as examples.

@@ -215,3 +215,49 @@ def test_targets_are_those_that_fields_declare():
 def test_first_segment_beyond_its_example_is_refused(first_lengths):
     with pytest.raises(ValueError, match="a first segment is longer than its row, or empty"):
         features(first_lengths=first_lengths)
+
+
+def together(rows=(3, 1, 2)) -> Features:
+    """Examples of so many rows each, which stay together; row i has i + 1 tokens and the label i."""
+    lengths = np.arange(1, sum(rows) + 1, dtype=np.int32)
+    return Features(
+        token_ids=np.repeat(lengths, lengths),
+        lengths=lengths,
+        first_lengths=np.ones_like(lengths),
+        targets={"label_ids": lengths - 1},
+        fields=(LABEL,),
+        example_ids=np.repeat(np.arange(len(rows)), rows).astype(np.int32),
+        together=True,
+    )
+
+
+def test_units_are_rows_unless_rows_stay_together():
+    assert (features().units, together().units) == (3, 3)
+    assert features().unit_lengths.tolist() == [6, 3, 6]
+    assert features().rows_of(np.array([2, 0])).tolist() == [2, 0]
+
+
+def test_rows_of_a_unit_follow_each_other():
+    assert together().unit_rows.tolist() == [3, 1, 2]
+    assert together().unit_lengths.tolist() == [3, 4, 6]
+    assert together().rows_of(np.array([2, 0, 2])).tolist() == [4, 5, 0, 1, 2, 4, 5]
+
+
+def test_a_batch_says_which_rows_belong_together():
+    found = together()
+    batch = found.batch(found.rows_of(np.array([2, 0, 2])), 6)
+    assert batch["groups"].tolist() == [0, 0, 1, 1, 1, 2, 2]
+    assert batch["label_ids"].tolist() == [4, 5, 0, 1, 2, 4, 5]
+    assert [field.name for field in found.batch_fields] == list(batch)
+
+
+def test_the_loss_has_a_term_for_each_unit():
+    assert together().weight(together().rows_of(np.array([2, 0]))) == 2
+
+
+def test_what_lies_beside_batches_stays_out_of_them():
+    offsets = Field("offsets", TOKEN, in_batches=False)
+    found = tagged(targets={"tags": np.zeros(15, np.int32), "offsets": np.arange(15, dtype=np.int32)}, fields=(TAGS, offsets))
+    assert "offsets" not in found.batch(np.array([0]), 6)
+    assert offsets not in found.batch_fields
+    assert found.columns()["offsets"].tolist() == list(range(15))

@@ -244,3 +244,12 @@ def test_digests_do_not_depend_on_the_run():
     values = {name: value for name, value in dataclasses.asdict(KEY).items() if name != "of_family"}  # which is empty
     text = json.dumps(["2", values], sort_keys=True)
     assert KEY.digest == hashlib.sha256(text.encode()).hexdigest()
+
+
+def test_that_rows_stay_together_is_kept(tmp_path):
+    together = dataclasses.replace(features(), example_ids=np.array([0, 0], np.int32), together=True)
+    load_or_build(tmp_path, KEY, FIELDS, lambda: together)
+    found, cached = load_or_build(tmp_path, KEY, FIELDS, features)
+    assert cached
+    assert found.together
+    assert found.units == 1

@@ -96,3 +96,17 @@ def test_the_next_step_is_put_together_while_one_is_computed(monkeypatch, replic
         while len(made) < 2 * replicas and time.monotonic() < patience:
             time.sleep(0.01)
     assert len(made) >= 2 * replicas
+
+
+def test_rows_that_belong_together_reach_one_replica_whole():
+    rows = np.array([3, 1, 2, 4, 2, 2, 3])
+    owners = np.repeat(np.arange(7), rows).astype(np.int32)
+    found = dataclasses.replace(
+        labelled(owners + 1, np.ones(17, np.int32), np.ones(17, np.int32), np.arange(17, dtype=np.int32), owners), together=True
+    )
+    steps = parts(train_input_fn(found, Schedule(7, 4, 2.0), seed=3), 2, 1)
+    assert [sum(int(part["groups"][-1]) + 1 for part in step) for step in steps] == [4, 4, 4]
+    assert all(part["global_weight"] == 4 for step in steps for part in step)
+    for part in itertools.chain.from_iterable(steps):
+        of_groups = np.split(part["input_ids"][:, 0] - 1, np.flatnonzero(np.diff(part["groups"])) + 1)
+        assert all(len(set(owner)) == 1 and len(owner) == rows[owner[0]] for owner in of_groups)

@@ -14,11 +14,12 @@ from bert_tf.jobs import batch_machine, speed
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
+from tests.labelled import labelled
 
 CPU = Machine(None)
 GPU = Machine(None, Plan(devices=("/device:GPU:0",)), gpu_memory=20 * 2**30)
 BASE = BertConfig(vocab_size=30522)
-LENGTHS = np.full(1000, 128)
+FEATURES = labelled(np.zeros(128_000, np.int32), np.full(1000, 128), np.ones(1000, np.int32), np.zeros(1000, np.int32))
 
 
 def options():
@@ -26,7 +27,7 @@ def options():
 
 
 def sizes(batching, **arguments):
-    return [len(rows) for rows in eval_batches(LENGTHS, None, batching, **arguments)]
+    return [len(rows) for rows in eval_batches(FEATURES, None, batching, **arguments)]
 
 
 def test_a_cpu_computes_what_it_did():
@@ -48,7 +49,7 @@ def test_while_the_model_trains_there_is_less():
 
 
 def test_a_size_that_is_given_decides():
-    rows = eval_batches(LENGTHS, 10, Batching(eval_tokens=32768))
+    rows = eval_batches(FEATURES, 10, Batching(eval_tokens=32768))
     assert len(next(rows)) == 10
 
 

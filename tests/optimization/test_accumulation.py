@@ -76,3 +76,18 @@ def test_one_micro_batch_begins_when_the_one_before_is_done():
 
     assert added(compute, 5) == [0 + 1 + 2 + 3 + 4]
     assert seen == [(number, what) for number in range(5) for what in (0, 1)]
+
+
+@pytest.mark.parametrize(("count", "sums"), [(1, [28]), (2, [3, 25]), (3, [3, 3, 22]), (9, [3, 3, 22])])
+def test_rows_that_belong_together_stay_in_one_micro_batch(count, sums):
+    def build():
+        features = {"groups": tf.constant([0, 0, 0, 1, 2, 2, 2, 2]), "x": tf.range(8.0)}
+
+        def compute(some, number):
+            zero = tf.cast(some["groups"][0], tf.float32)  # groups of each are counted from 0
+            return [tf.one_hot(number, 3) * (tf.reduce_sum(some["x"]) + 1000.0 * zero)]
+
+        return accumulation.add_up(compute, features, count, like=[tf.zeros([3])])
+
+    (found,) = evaluate(build)
+    assert found[: len(sums)].tolist() == sums

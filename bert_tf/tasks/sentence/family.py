@@ -63,6 +63,7 @@ class SentenceFamily:
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
+    trains_together = False
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
