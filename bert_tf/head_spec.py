@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 
-# Kinds that the package knows; others may be registered. One of several classes, a number, any of several classes.
+# Kinds that the package knows; others may be registered. Of a sentence or pair: one of several classes, a number, any of
+# several classes. An answer in a text, a tag for each word, one of several continuations, vectors of texts that are alike.
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
+SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
 
 # How the names of a head's variables begin, as a regular expression: those of the published classifier; `cls` of published
 # pre-training and question answering; `head` where there is no published name.

@@ -13,6 +13,7 @@ from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
 from bert_tf.commands.flags import read
 from bert_tf.jobs import recipes
 from bert_tf.optimization import parts
+from bert_tf.tasks.registry import get_task
 
 PAGE = (Path(__file__).resolve().parents[1] / "docs/gpu_checks.md").read_text(encoding="utf-8")
 CHECKS = re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]
@@ -53,7 +54,7 @@ def trained(line):
     """The settings of training, with those that come from the recipe of the bundled sample."""
     program = line.partition("run_classifier.py")
     settings = classifier_flags.parse(["program", *shlex.split(program[2])])
-    return recipes.apply(settings, default_checkpoint=True, sample_data=True)[0]
+    return recipes.apply(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)[0]
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if re.search("--nodefer_embeddings|--deterministic", line)])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import tensorflow as tf
@@ -23,7 +23,7 @@ from bert_tf.tasks.evaluation import Evaluation
 
 tf1 = tf.compat.v1
 
-KIND, NAME = "tags", "toy-tags"
+KIND, NAME = "toy-tags", "toy-tags"
 TAGS = ("other", "weather", "food")
 NO_TAG = -1  # of tokens that begin no word
 
@@ -62,10 +62,16 @@ class TagFamily:
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
     file_patterns = ("predictions*.jsonl",)
     trains_on_windows, trains_together = True, False
+    usual_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
         return cls(tuple(record["labels"]))
+
+    def as_trained(self, record) -> TagFamily:
+        del record
+        return self
 
     @property
     def head(self) -> HeadSpec:
@@ -180,7 +186,7 @@ class TagHead:
 class TagTask:
     """train.tsv, dev.tsv and test.tsv: words, and their tags, with spaces between."""
 
-    name, family = NAME, TagFamily()
+    name, family, reads_folder = NAME, TagFamily(), True
 
     def splits(self, data_dir, purpose) -> tuple[str, ...]:
         del data_dir

@@ -12,6 +12,7 @@ from typing import Any
 
 from absl import logging
 
+from bert_tf import documents
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.computer import Computer, InferenceOptions
@@ -171,9 +172,9 @@ class _Features:
         self._built: dict[tuple[object, ...], Features] = {}
 
     def of(self, dataset: Dataset, model: Trained) -> Features:
-        family = dataset.task.family
+        family = dataset.task.family.as_trained(model.record)
         reading = (model.vocabulary.fingerprint, model.lower_case, model.limits)
-        key = (family.kind, family.labels, dataset.digest, *reading)
+        key = (documents.to_json(family.record(), sort_keys=True), dataset.digest, *reading)
         if key not in self._built:
             self._built[key] = family.features(dataset.examples, model.tokenizer, model.limits)
         return self._built[key]
@@ -181,8 +182,9 @@ class _Features:
 
 def _row(due: _Due, computes: Computer, features: _Features) -> Row:
     checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
+    family = task.family.as_trained(model.record)
     try:
-        model.refuse(task.family)
+        model.refuse(family)
         step = computes.load(model)
         read = features.of(dataset, model)
         start = time.perf_counter()
@@ -190,7 +192,7 @@ def _row(due: _Due, computes: Computer, features: _Features) -> Row:
         seconds = time.perf_counter() - start
     except BertError as error:
         return _failed(checkpoint, dataset, error)
-    measured = task.family.evaluation(task.family.predictions(outputs, read, dataset.examples), dataset.examples)
+    measured = family.evaluation(family.predictions(outputs, read, dataset.examples), dataset.examples)
     return Row(
         checkpoint=checkpoint.prefix,
         step=step,

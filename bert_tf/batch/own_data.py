@@ -12,6 +12,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME, CustomSettings
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.settings import TaskSettings
 
 # Not the format, which the name of each file says.
 _KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
@@ -40,4 +41,4 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "text_a" in given:
         kept["text_b"] = None
     settings = CustomSettings(**{**kept, **given, **files, "problem": record["kind"]})
-    return get_task(NAME, settings, record["labels"])
+    return get_task(NAME, TaskSettings(settings), record["labels"])

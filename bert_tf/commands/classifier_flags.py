@@ -34,6 +34,8 @@ _ELSEWHERE = ("use_tpu", "master")  # what would compute somewhere else than her
 _TITLES = {
     "data": "Task and data",
     "custom": f"Your own data (--task_name={CUSTOM_NAME})",
+    "span": "Answers in a text (--task_name=SQuAD, SQuAD2)",
+    "tags": "Tags (--task_name=CoNLL2003)",
     "model": "Model",
     "actions": "What to do (train and evaluate where none is given)",
     "train": "Training",

@@ -23,7 +23,7 @@ from bert_tf.tasks.registry import canonical_name
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 DETERMINING = "training"  # the part of the record that decides what is learned
-COLUMNS = "columns"  # where texts and labels stand in one's own tables
+COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
 
 _REMEDY = "restore it, or train with --overwrite_output_dir"
 

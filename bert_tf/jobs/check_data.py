@@ -15,14 +15,14 @@ import numpy as np
 from bert_tf import files, home
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
-from bert_tf.jobs.fine_tune_config import check_custom
 from bert_tf.settings import Setting, named, settings_of
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomSettings, CustomTask
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.label_column import are_numbers
-from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.registry import canonical_name, get_task, refuse_foreign
+from bert_tf.tasks.settings import TaskSettings
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -70,8 +70,8 @@ def configured(data_dir: str | os.PathLike[str] | None, **values: Any) -> CheckC
         raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
     name = name or _task_of(Path(folder or ""))
     custom = CustomSettings(**given)
-    check_custom(canonical_name(name), given)
-    task = get_task(name, custom)
+    refuse_foreign(canonical_name(name), given, custom.problem)
+    task = get_task(name, TaskSettings(custom))
     if task.name != CUSTOM_NAME and folder is None:
         raise FlagError(f"data check: name the folder of {task.name}")
     if task.name == CUSTOM_NAME and (folder or not (custom.train_file or custom.dev_file or custom.test_file)):

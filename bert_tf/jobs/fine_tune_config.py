@@ -21,10 +21,13 @@ from bert_tf.jobs.settings import (
 )
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import named, settings_of
+from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.custom import CustomSettings
-from bert_tf.tasks.registry import canonical_name, known_names
+from bert_tf.tasks.registry import canonical_name, known_names, refuse_foreign
+from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.span.settings import SpanSettings
+from bert_tf.tasks.tags.settings import TagSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -37,6 +40,8 @@ class FineTuneConfig:
 
     data: DataSettings
     custom: CustomSettings
+    span: SpanSettings
+    tags: TagSettings
     model: ModelSettings
     actions: ActionSettings
     train: TrainSettings
@@ -45,6 +50,11 @@ class FineTuneConfig:
     devices: DeviceSettings
     output: OutputSettings
     given: frozenset[str]
+
+    @property
+    def of_task(self) -> TaskSettings:
+        """The settings of tasks."""
+        return TaskSettings(**{group: getattr(self, group) for group in tasks.GROUPS})
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         """Returns the configuration with the values of some settings changed, whichever group they belong to."""
@@ -57,7 +67,7 @@ class FineTuneConfig:
 
 GROUPS: Mapping[str, type] = {
     "data": DataSettings,
-    "custom": CustomSettings,
+    **tasks.GROUPS,
     "model": ModelSettings,
     "actions": ActionSettings,
     "train": TrainSettings,
@@ -86,31 +96,17 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     if not given.get("task_name"):
         raise FlagError(f"--task_name is required: {', '.join(known_names())}")
     name = canonical_name(given["task_name"]) if task is None else task.name
-    check_custom(name, given)
+    if task is None:
+        refuse_foreign(name, given, given.get("problem"))
     config = FineTuneConfig(**{group: kind() for group, kind in GROUPS.items()}, given=frozenset(given)).replaced(given)
     _check_training(config)
     return config.replaced(_resolved(config, name))
 
 
 def _refuse_for_objects(given: Collection[str]) -> None:
-    said = [name for name in ("task_name", *(row.name for row in settings_of(CustomSettings))) if name in given]
+    said = [name for name in ("task_name", *tasks.NAMES) if name in given]
     if said:
         raise FlagError(f"--{said[0]} is of tasks that are named; the task that is given here says that itself: leave it out")
-
-
-def check_custom(task: str, given: Collection[str]) -> None:
-    """Checks that settings of one's own data go with its task.
-
-    Args:
-      task: its name, as `canonical_name` writes it.
-      given: names of settings.
-
-    Raises:
-      FlagError: they go with another one.
-    """
-    own = [row.name for row in settings_of(CustomSettings) if row.name in given]
-    if own and task != CUSTOM:
-        raise FlagError(f"--{own[0]} belongs to --task_name={CUSTOM}; {task} has columns and files of its own")
 
 
 def _check_training(config: FineTuneConfig) -> None:

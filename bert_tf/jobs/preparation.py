@@ -21,8 +21,8 @@ from bert_tf.jobs.trained import Found
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Task
-from bert_tf.tasks.custom import COLUMNS
 from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.settings import KEPT
 
 _OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
@@ -50,7 +50,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
     examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
     source = find_model(settings.model, environment=environment)
-    settings, chosen = recipes.apply(settings, default_checkpoint=source.is_default, sample_data=data.is_sample)
+    settings, chosen = recipes.apply(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
     _log_origins(settings, task, data, source, chosen)
     weights = _weights(settings, source, found, chosen)
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
@@ -64,7 +64,7 @@ def _task(
     settings: FineTuneConfig, given: Task | None, record: Mapping[str, Any], environment: Mapping[str, str]
 ) -> tuple[Task, DataSource]:
     if given is None:
-        task = get_task(settings.data.task_name or "", settings.custom, record.get("labels"))
+        task = get_task(settings.data.task_name or "", settings.of_task, record.get("labels"))
         return task, find_data(task, settings.data.data_dir, environment=environment)
     folder = settings.data.data_dir
     return given, DataSource(Path(folder or ""), "the task", has_folder=folder is not None, has_command=False)
@@ -105,7 +105,7 @@ def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, 
     idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
     if idle:
         logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
-    kept = {name: record[name] for name in COLUMNS if name in record and name not in settings.given}
+    kept = {name: record[name] for name in KEPT if name in record and name not in settings.given}
     if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
         kept["init_checkpoint"] = checkpoint
     return settings.replaced(kept)

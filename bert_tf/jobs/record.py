@@ -19,8 +19,9 @@ from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV
-from bert_tf.tasks.custom import COLUMNS, FILES, CustomSettings
-from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import FILES
+from bert_tf.tasks.registry import settings_of_task
+from bert_tf.tasks.settings import KEPT, NAMES
 
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
@@ -30,7 +31,7 @@ def make_record(job: Job) -> dict[str, Any]:
     plan = job.machine.plan
     return {
         run_folder.DETERMINING: _determining(job),
-        run_folder.COLUMNS: _custom(job, COLUMNS),
+        run_folder.COLUMNS: _of_task(job, KEPT),
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command else "",
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
@@ -81,7 +82,7 @@ def command(job: Job) -> str:
     repeat = {
         "task_name": job.task.name,
         "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
-        **_custom(job, [field.name for field in dataclasses.fields(CustomSettings)]),
+        **_of_task(job, NAMES),
         "init_checkpoint": str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
@@ -109,12 +110,13 @@ def _training(train: TrainSettings) -> dict[str, Any]:
     return values
 
 
-def _custom(job: Job, names: Iterable[str]) -> dict[str, Any]:
-    """Returns settings of one's own data, where it is such; files are named so that they are found from anywhere."""
-    if job.task.name != CUSTOM:
-        return {}
-    values = {name: getattr(job.settings.custom, name) for name in names}
-    return {name: str(Path(v).resolve()) if v and name in FILES else v for name, v in values.items()}
+def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
+    """Returns the settings that the task takes; files are named so that they are found from anywhere."""
+    groups = dataclasses.asdict(job.settings.of_task).values()
+    values = {name: value for group in groups for name, value in group.items()}
+    takes = settings_of_task(job.task.name, job.settings.custom.problem)
+    wanted = {name: values[name] for name in names if name in takes}
+    return {name: str(Path(v).resolve()) if v and name in FILES else v for name, v in wanted.items()}
 
 
 def _checkpoint_digest(prefix: str) -> str:

@@ -14,7 +14,6 @@ from bert_tf import files, home
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.registry import folder_name
 
 SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
@@ -68,7 +67,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
       DataError: there is no such folder, or no sample of the task.
       FlagError: --data_dir is given, and the task names each file.
     """
-    if isinstance(task, CustomTask):
+    if not task.reads_folder:
         if data_dir is not None:
             raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
         return DataSource(Path(), "--train_file, --dev_file, --test_file", has_folder=False)

@@ -80,13 +80,20 @@ class Family(Protocol):
 
     Attributes:
       file_patterns: the names of `files` with any suffix, as patterns of `glob`; they are deleted with the run.
+      usual_settings: of training, by name, in the place of defaults; where none are given.
+      sample_settings: the same where the default checkpoint is trained on the bundled sample.
     """
 
     file_patterns: ClassVar[tuple[str, ...]]
+    usual_settings: ClassVar[Mapping[str, Any]]
+    sample_settings: ClassVar[Mapping[str, Any]]
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> Family:
         """Returns the family of a trained model, of what its `record` returned."""
+
+    def as_trained(self, record: Mapping[str, Any]) -> Family:
+        """Returns the family with those of its settings that a trained model was made with, as the stride of windows."""
 
     @property
     def kind(self) -> str:
@@ -207,6 +214,10 @@ class Task(Protocol):
     @property
     def family(self) -> Family:
         """What is learned."""
+
+    @property
+    def reads_folder(self) -> bool:
+        """Whether a folder holds its files; else it knows each."""
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.

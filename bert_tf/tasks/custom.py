@@ -53,14 +53,12 @@ class CustomSettings:
 
 
 FILES = ("train_file", "dev_file", "test_file")
-# What says where texts and labels are: a model is used with those of its training.
-COLUMNS = tuple(field.name for field in dataclasses.fields(CustomSettings) if field.name not in (*FILES, "labels"))
 
 
 class CustomTask:
     """A task over one's own files, which the settings name; `data_dir` counts for nothing."""
 
-    name = NAME
+    name, reads_folder = NAME, False
 
     def __init__(self, settings: CustomSettings, labels: Sequence[str] | None = None) -> None:
         """Checks that the settings belong together; no file is read yet.

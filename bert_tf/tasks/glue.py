@@ -8,6 +8,7 @@ import logging
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
@@ -46,6 +47,8 @@ class GlueTask:
     headless: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # How many rows of a labelled split, as a share, the published files have that cannot be used.
     broken: float = 0.0
+
+    reads_folder: ClassVar[bool] = True
 
     @property
     def family(self) -> SentenceFamily:

@@ -28,7 +28,7 @@ class SentenceTask:
         task = SentenceTask(train=[("Rain all day.", "weather"), ("Salt the soup.", "food")])
     """
 
-    name = NAME
+    name, reads_folder = NAME, False
 
     def __init__(
         self,

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -22,6 +26,33 @@ _ALIASES = {
 
 
 _registered: dict[str, Task] = {}
+
+Labels = Optional[Sequence[str]]  # where a trained model knows them
+
+
+class _OfSettings(NamedTuple):
+    """A task that settings decide on.
+
+    Attributes:
+      make: makes it of them.
+      takes: their names.
+    """
+
+    make: Callable[[TaskSettings, Labels], Task]
+    takes: frozenset[str]
+
+
+def _names(*groups: str) -> frozenset[str]:
+    return frozenset(row.name for group in groups for row in settings_of(GROUPS[group]))
+
+
+_FILES = frozenset(FILES)
+
+# Named tasks, and one's own data by `--problem`.
+_NAMED: Mapping[str, _OfSettings] = {}
+_OWN: Mapping[str, _OfSettings] = {
+    **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+}
 
 
 def register(task: Task) -> None:
@@ -37,7 +68,7 @@ def register(task: Task) -> None:
 
 def known_names() -> tuple[str, ...]:
     """Returns the names of all tasks; one language of XNLI stands for all."""
-    return (*glue.TASKS, "XNLI", "XNLI-en", CUSTOM, *_registered)
+    return (*glue.TASKS, "XNLI", "XNLI-en", *_NAMED, CUSTOM, *_registered)
 
 
 def canonical_name(name: str) -> str:
@@ -61,24 +92,62 @@ def folder_name(task: str) -> str:
     return name if name == XnliTask().name else task
 
 
-def get_task(name: str, custom: CustomSettings | None = None, labels: Sequence[str] | None = None) -> Task:
+def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:
     """Returns the task of a name.
 
     Args:
       name: as people write it, see `canonical_name`.
-      custom: what the task custom needs.
-      labels: of the task custom, where a trained model knows them.
+      settings: of tasks.
+      labels: of one's own data, where a trained model knows them.
 
     Raises:
-      FlagError: the name is unknown, or the settings of the task custom contradict each other.
+      FlagError: the name is unknown, or the settings contradict each other.
     """
-    canonical = canonical_name(name)
-    if canonical == CUSTOM:
-        return CustomTask(custom or CustomSettings(), labels)
+    canonical, settings = canonical_name(name), settings or TaskSettings()
+    decided = _of_settings(canonical, settings.custom.problem)
+    if decided is not None:
+        return decided.make(settings, labels)
     named = {**glue.TASKS, **_registered}
     if canonical in named:
         return named[canonical]
     return XnliTask(canonical.partition("-")[2] or None)
+
+
+def settings_of_task(name: str, problem: str) -> frozenset[str]:
+    """Returns the names of the settings that a task takes.
+
+    Args:
+      name: of the task, as `canonical_name` writes it.
+      problem: of one's own data.
+    """
+    decided = _of_settings(name, problem)
+    return frozenset() if decided is None else decided.takes
+
+
+def refuse_foreign(name: str, given: Collection[str], problem: str | None) -> None:
+    """Checks that settings of tasks are those of one.
+
+    Args:
+      name: of the task, as `canonical_name` writes it.
+      given: names of settings, of others too.
+      problem: of one's own data; None where it is not given.
+
+    Raises:
+      FlagError: some are of another task.
+    """
+    problem = problem or CustomSettings.problem
+    takes = settings_of_task(name, problem)
+    foreign = [setting for setting in NAMES if setting in given and setting not in takes]
+    if not foreign:
+        return
+    where = f" --problem={problem}" if name == CUSTOM else ""
+    owners = [task for task, settings in _NAMED.items() if foreign[0] in settings.takes]
+    owners += [CUSTOM] if any(foreign[0] in settings.takes for settings in _OWN.values()) else []
+    raise FlagError(f"--{foreign[0]} belongs to --task_name={' or '.join(owners)}; {name}{where} does not take it")
+
+
+def _of_settings(name: str, problem: str) -> _OfSettings | None:
+    return _OWN[problem] if name == CUSTOM else _NAMED.get(name)
 
 
 def _folded(name: str) -> str:

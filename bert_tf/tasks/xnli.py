@@ -12,6 +12,7 @@ import dataclasses
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells, tables
@@ -41,6 +42,8 @@ class XnliTask:
     """
 
     language: str | None = None
+
+    reads_folder: ClassVar[bool] = True
 
     @property
     def name(self) -> str:

@@ -19,6 +19,7 @@ from bert_tf.jobs.seeds_table import SeedResult
 from bert_tf.reproduction import facts
 from bert_tf.reproduction.facts import GTX1060, INPUT_IDS, TOKENS, LabelLine, Published, Span, TokenLine, Variable, digest
 from bert_tf.runtime.nvidia import Gpu, System
+from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.tiny import SIZES, write_project
 from tests.tiny import TOKENS as PIECES
@@ -233,5 +234,5 @@ def test_help_ends_with_status_0(arguments, capsys):
 
 def test_the_recipe_of_the_bundled_sample_freezes_and_smooths_nothing_of_a_published_run():
     settings = job.fine_tune_config(parse(), System(), {})
-    found, _ = recipes.apply(settings, default_checkpoint=True, sample_data=True)
+    found, _ = recipes.apply(settings, get_task("MRPC").family, default_checkpoint=True, sample_data=True)
     assert (found.train.freeze, found.train.label_smoothing) == (None, 0.0)

@@ -6,6 +6,9 @@ import pytest
 
 from bert_tf.commands import classifier_flags
 from bert_tf.jobs import recipes
+from bert_tf.tasks.registry import get_task
+
+FAMILY = get_task("MRPC").family
 
 
 def settings(*arguments: str):
@@ -15,17 +18,17 @@ def settings(*arguments: str):
 @pytest.mark.parametrize("sample_data", [True, False])
 def test_another_checkpoint_keeps_the_published_values(sample_data):
     before = settings()
-    assert recipes.apply(before, default_checkpoint=False, sample_data=sample_data) == (before, {})
+    assert recipes.apply(before, FAMILY, default_checkpoint=False, sample_data=sample_data) == (before, {})
 
 
 def test_task_data_gets_small_batches_and_bias_correction():
-    after, chosen = recipes.apply(settings(), default_checkpoint=True, sample_data=False)
+    after, chosen = recipes.apply(settings(), FAMILY, default_checkpoint=True, sample_data=False)
     assert chosen == {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
     assert (after.train.num_train_epochs, after.data.max_seq_length) == (3.0, 128)
 
 
 def test_sample_gets_more_epochs_and_what_keeps_it_from_learning_by_heart():
-    after, _ = recipes.apply(settings(), default_checkpoint=True, sample_data=True)
+    after, _ = recipes.apply(settings(), FAMILY, default_checkpoint=True, sample_data=True)
     assert (after.train.num_train_epochs, after.train.train_batch_size) == (6.0, 8)
     assert (after.train.learning_rate, after.data.max_seq_length) == (8e-5, 64)
     assert (after.train.freeze, after.train.label_smoothing) == ("embeddings,0-1", 0.1)
@@ -43,16 +46,16 @@ def test_never_over_a_flag_that_is_given(sample_data):
         "--freeze=5",
         "--label_smoothing=0.2",
     )
-    assert recipes.apply(before, default_checkpoint=True, sample_data=sample_data) == (before, {})
+    assert recipes.apply(before, FAMILY, default_checkpoint=True, sample_data=sample_data) == (before, {})
 
 
 def test_no_epochs_where_the_steps_are_given():
-    _, chosen = recipes.apply(settings("--num_train_steps=9"), default_checkpoint=True, sample_data=True)
+    _, chosen = recipes.apply(settings("--num_train_steps=9"), FAMILY, default_checkpoint=True, sample_data=True)
     assert "num_train_epochs" not in chosen
 
 
 def test_one_given_flag_leaves_the_rest_of_the_recipe():
-    after, chosen = recipes.apply(settings("--learning_rate=5e-5"), default_checkpoint=True, sample_data=True)
+    after, chosen = recipes.apply(settings("--learning_rate=5e-5"), FAMILY, default_checkpoint=True, sample_data=True)
     assert "learning_rate" not in chosen
     assert (after.train.learning_rate, after.train.num_train_epochs) == (5e-5, 6.0)
 

@@ -8,6 +8,7 @@ from bert_tf.errors import FlagError
 from bert_tf.tasks.custom import CustomSettings, CustomTask
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.registry import canonical_name, folder_name, get_task, known_names
+from bert_tf.tasks.settings import TaskSettings
 
 
 @pytest.mark.parametrize("name", TASKS)
@@ -65,6 +66,6 @@ def test_every_language_lies_in_one_folder(name, folder):
 
 
 def test_the_task_of_ones_own_data_gets_its_settings_and_labels(tmp_path):
-    task = get_task("custom", CustomSettings(dev_file=str(tmp_path / "a.tsv")), ["x", "y"])
+    task = get_task("custom", TaskSettings(CustomSettings(dev_file=str(tmp_path / "a.tsv"))), ["x", "y"])
     assert isinstance(task, CustomTask)
     assert (task.labels, task.file("", "dev")) == (("x", "y"), tmp_path / "a.tsv")

@@ -1,0 +1,111 @@
+"""Tasks that have one file for each split: the one that a setting names, else one of a folder."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.errors import DataError, FlagError
+from bert_tf.tasks import tables
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family
+from bert_tf.tasks.custom import CustomSettings
+
+Read = Callable[[tables.Source, str, tables.Report], Iterator[Any]]  # of a file, the name of its split, and what bad rows meet
+
+
+class FileTask:
+    """A family over files; splits are called train, dev and test."""
+
+    def __init__(
+        self,
+        name: str,
+        family: Callable[[], Family],
+        read: Read,
+        settings: CustomSettings,
+        patterns: Mapping[str, Sequence[str]],
+    ) -> None:
+        """Reads nothing yet.
+
+        Args:
+          name: of the task.
+          family: makes what is learned; may read the training file for it.
+          read: yields the examples of a file.
+          settings: name files.
+          patterns: of `glob`, how files of each split are called in a folder; of several the last by name counts. None for tasks
+            without a folder.
+
+        Raises:
+          FlagError: a file for training or evaluation is the standard input.
+        """
+        self.name = name
+        self._make_family, self._read, self._patterns = family, read, patterns
+        self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
+        self._family: Family | None = None
+        for purpose in (TRAIN, DEV):
+            if self._files[purpose] == tables.STANDARD_INPUT:
+                raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
+
+    @property
+    def family(self) -> Family:
+        """What is learned.
+
+        Raises:
+          BertError: it depends on a file that cannot be read.
+        """
+        if self._family is None:
+            self._family = self._make_family()
+        return self._family
+
+    @property
+    def reads_folder(self) -> bool:
+        """Whether a folder holds its files."""
+        return bool(self._patterns) and not any(self._files.values())
+
+    def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
+        """Returns the purpose itself.
+
+        Raises:
+          FlagError: files are named, but none for it.
+        """
+        self.file(data_dir, purpose)
+        return (purpose,)
+
+    def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:
+        """Returns the file of a split.
+
+        Raises:
+          FlagError: files are named, but none for it.
+        """
+        named = self._files[split]
+        if named:
+            return Path(named)
+        if not self.reads_folder:
+            raise FlagError(f"--{split}_file is required with --task_name={self.name}, where files are named")
+        folder, patterns = Path(data_dir), self._patterns[split]
+        found = (sorted(folder.glob(pattern))[-1:] for pattern in patterns)
+        return next((paths[0] for paths in found if paths), folder / patterns[0])
+
+    def examples(self, data_dir: str | os.PathLike[str], split: str) -> list[Any]:
+        """Reads a split.
+
+        Raises:
+          BertError: the file is missing or cannot be read; names file and row.
+        """
+        path = self.file(data_dir, split)
+        found = list(self._read(path, split, tables.refuse))
+        if not found:
+            raise DataError("no examples", path)
+        return found
+
+    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+        """Reads a file, see `Task.stream`."""
+        return self._read(source, split, report)
+
+    def published_name(self, split: str) -> str:
+        """Returns the name of the split."""
+        return split
+
+    def submission(self, split: str) -> None:
+        """GLUE's server does not know it."""

@@ -1,0 +1,25 @@
+"""The settings of all tasks in their groups: one's own data, and what families add."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+
+from bert_tf.settings import settings_of
+from bert_tf.tasks.custom import FILES, CustomSettings
+from bert_tf.tasks.span.settings import SpanSettings
+from bert_tf.tasks.tags.settings import TagSettings
+
+
+@dataclasses.dataclass(frozen=True)
+class TaskSettings:
+    """Settings of tasks; each task takes some of them, see `registry.settings_of_task`."""
+
+    custom: CustomSettings = dataclasses.field(default_factory=CustomSettings)
+    span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
+    tags: TagSettings = dataclasses.field(default_factory=TagSettings)
+
+
+GROUPS: Mapping[str, type] = {"custom": CustomSettings, "span": SpanSettings, "tags": TagSettings}
+NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
+KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
