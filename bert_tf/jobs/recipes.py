@@ -30,10 +30,9 @@ def apply(
     Returns:
       The settings, and the values that came from the recipe.
     """
-    recipe = {
-        **(family.usual_settings if settings.actions.do_train else {}),
-        **(_DEFAULT_CHECKPOINT if default_checkpoint else {}),
-    }
+    recipe = dict(family.usual_settings) if settings.actions.do_train else {}
+    if default_checkpoint:
+        recipe.update(_DEFAULT_CHECKPOINT)
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
     decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())

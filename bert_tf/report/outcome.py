@@ -18,6 +18,7 @@ _MOST_LABELS = 12  # a table of more is wider than it is legible; then the most 
 _MOST_CONFUSIONS = 15
 _MOST_TEXT = 700  # characters of a text
 _NO_METRIC = {"examples", "loss"}
+MARKS = ("label", "predicted", "both")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,14 +86,14 @@ class Wrong:
 
     Attributes:
       id: of the example.
-      texts: one or two, cut off where they are long.
+      texts: one or two, in pieces with their mark, `label`, `predicted` or `both`, none for most; cut off where they are long.
       label: what it is.
       predicted: what the model takes it for.
       sure: how sure it is, or how far off.
     """
 
     id: str
-    texts: Sequence[str]
+    texts: Sequence[Sequence[tuple[str, str]]]
     label: str
     predicted: str
     sure: str
@@ -194,8 +195,55 @@ def _as_shown(line: Mapping[str, Any]) -> Wrong:
         sure = f"{line['confidence']:.1%} sure"
     elif is_number(line.get("error")):
         sure = f"off by {line['error']:+.2f}"
-    texts = [cut(str(line[key])) for key in ("text_a", "text_b") if line.get(key) is not None]
+    texts = [[(cut(str(line[key])), "")] for key in ("text_a", "text_b") if line.get(key) is not None]
+    marks = _marks(line)
+    if marks:
+        texts[0] = _marked(str(line["text_a"]), marks)
     return Wrong(str(line.get("id", "")), texts, _label(line.get("label")), _label(line.get("predicted")), sure)
+
+
+def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:
+    """Returns the marks of the first text in their order; none where they are damaged."""
+    text, marks = line.get("text_a"), line.get("marks")
+    try:
+        found = sorted((int(start), int(end), str(mark)) for start, end, mark in marks or ())
+    except (TypeError, ValueError):
+        return []
+    ends = [place for start, end, _ in found for place in (start, end)]
+    inside = isinstance(text, str) and all(0 <= place <= len(text) for place in ends)
+    return found if inside and ends == sorted(ends) and all(mark in MARKS for _, _, mark in found) else []
+
+
+def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str, str]]:
+    """Returns a text in pieces; what lies far from all marks is left out."""
+    pieces: list[tuple[str, str]] = []
+    at = 0
+    for start, end, mark in marks:
+        pieces += [(_near(text[at:start], after=at > 0, before=True), ""), (text[start:end], mark)]
+        at = end
+    pieces.append((_near(text[at:], after=True, before=False), ""))
+    return [piece for piece in pieces if piece[0]]
+
+
+def _near(text: str, *, after: bool, before: bool) -> str:
+    """Returns of a long text between marks what is near the one that it comes after, and the one that it comes before."""
+    if len(text) <= _MOST_TEXT:
+        return text
+    kept = _MOST_TEXT // 2
+    return f"{text[:kept] if after else ''} … {text[-kept:] if before else ''}"
+
+
+def panels(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Returns the tables that a family adds to the page, see `tasks.evaluation.Panel`."""
+    found = details.get("panels")
+    return [panel for panel in found if _is_panel(panel)] if isinstance(found, list) else []
+
+
+def _is_panel(panel: Any) -> bool:
+    if not isinstance(panel, dict) or not all(isinstance(panel.get(name), list) for name in ("columns", "rows")):
+        return False
+    widths = {len(row) if isinstance(row, list) else -1 for row in panel["rows"]}
+    return widths <= {len(panel["columns"])} and all(isinstance(panel.get(name), str) for name in ("title", "note"))
 
 
 def _label(value: Any) -> str:

@@ -106,7 +106,12 @@ def _template() -> jinja2.Template:
         lstrip_blocks=True,
     )
     environment.filters.update(
-        number=wording.number, duration=wording.duration, metric=wording.metric, flags=wording.flags, svg=_svg
+        number=wording.number,
+        value=wording.value,
+        duration=wording.duration,
+        metric=wording.metric,
+        flags=wording.flags,
+        svg=_svg,
     )
     return environment.get_template("page.html.j2")
 
@@ -204,7 +209,8 @@ def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
             "confusion": outcome.confusion(found.splits[split]),
             "classes": outcome.classes(found.splits[split])[:50],
             "wrong": outcome.wrong(found, split, most),
-            "is_number": not found.splits[split].get("labels"),
+            "panels": outcome.panels(found.splits[split]),
+            "is_number": found.splits[split].get("labels") == [],
         }
         for run, found, split in splits
     ]

@@ -16,6 +16,13 @@ def number(value: float) -> str:
     return f"{value:.3g}"
 
 
+def value(cell: object) -> str:
+    """Returns a cell of a table: texts and whole numbers as they are, others with three digits, nothing for None."""
+    if cell is None:
+        return ""
+    return number(cell) if isinstance(cell, float) else str(cell)
+
+
 def duration(seconds: float) -> str:
     """Returns a time: 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
     whole = round(seconds)

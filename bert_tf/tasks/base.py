@@ -175,6 +175,10 @@ class Family(Protocol):
     def mistakes(self, predictions: Any, examples: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
         """Returns the predictions that are most confidently wrong, the worst first, as values for JSON.
 
+        The page shows of each `id`, `text_a`, `text_b`, `label`, `predicted`, and how sure the model is: `confidence`, or how
+        far off: `error`. `marks` are places in `text_a`: first character, the one after the last, and whose they are: `label`,
+        `predicted` or `both`.
+
         Args:
           predictions: of the examples.
           examples: E of them, with labels.

@@ -3,12 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 _PURPOSES = ("train", "dev", "test")
+
+
+class Panel(NamedTuple):
+    """A table of the page of a run.
+
+    Attributes:
+      title: above it.
+      columns: their names; the first names the rows.
+      rows: of texts and numbers.
+      note: below it.
+    """
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[str | float | None]]
+    note: str = ""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +56,11 @@ class Evaluation:
         """Why the predictions look as if nothing was learned; None where they do not."""
         return None
 
+    @property
+    def panels(self) -> Sequence[Panel]:
+        """What the page of the run shows of it beside metrics."""
+        return ()
+
     def table(self) -> list[str]:
         """Returns lines for the log: scores by label, or whatever else is worth a table."""
         return []
@@ -51,6 +72,7 @@ class Evaluation:
             "examples": self.examples,
             "collapsed": self.collapsed,
             "intervals_95": self.intervals,
+            **({"panels": [panel._asdict() for panel in self.panels]} if self.panels else {}),
         }
 
 

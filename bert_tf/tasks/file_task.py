@@ -33,8 +33,8 @@ class FileTask:
           family: makes what is learned; may read the training file for it.
           read: yields the examples of a file.
           settings: name files.
-          patterns: of `glob`, how files of each split are called in a folder; of several the last by name counts. None for tasks
-            without a folder.
+          patterns: of `glob`, how files of each split are called in a folder; of several the last by name counts. Empty for
+            tasks without a folder.
 
         Raises:
           FlagError: a file for training or evaluation is the standard input.

@@ -446,7 +446,7 @@ def test_a_folder_without_data_is_refused(run, tmp_path):
         ),
         (
             ["check", "x", "--task_name=RTE", "--text_a=1"],
-            "--text_a belongs to --task_name=custom; RTE has columns and files of its own",
+            "--text_a belongs to --task_name=custom; RTE does not take it",
         ),
         (["check", "x", "y"], "unexpected argument 'y'; flags are written --name=value"),
     ],

@@ -52,7 +52,7 @@ def test_the_same_values_make_the_same_configuration(values, arguments):
         ({"do_train": 1}, "--do_train=1: expected True or False"),
         ({"output_dir": ""}, "--output_dir is empty"),
         ({"precision": "flaot16"}, "--precision: unknown value 'flaot16'; did you mean float16?"),
-        ({"text_a": "said"}, "--text_a belongs to --task_name=custom; MRPC has columns and files of its own"),
+        ({"text_a": "said"}, "--text_a belongs to --task_name=custom; MRPC does not take it"),
         ({"freeze": "head"}, "--freeze: unknown part 'head'"),
         ({"do_eval": False}, "nothing to do: at least one of"),
     ],

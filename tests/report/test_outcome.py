@@ -100,7 +100,7 @@ def test_damaged_confusion_is_none(counts):
 def test_wrong_examples_of_a_split(tmp_path):
     (run,) = runs(tmp_path, 0.75)
     (one,) = outcome.wrong(run.own, "dev", 5)
-    assert (one.label, one.predicted, one.sure, one.texts[1]) == ("yes", "no", "98.7% sure", "a second text")
+    assert (one.label, one.predicted, one.sure, one.texts[1]) == ("yes", "no", "98.7% sure", [("a second text", "")])
     assert outcome.wrong(run.own, "dev_other", 5) == []
     assert outcome.wrong(run.own, "dev", 0) == []
 
@@ -121,3 +121,38 @@ def test_several_labels_are_listed(tmp_path):
 
 def test_long_text_is_cut():
     assert outcome.cut("x" * 800) == "x" * 700 + " … (100 more characters)"
+
+
+def marked(tmp_path, text, marks):
+    (run,) = runs(tmp_path, 0.75)
+    line = {"split": "dev", "text_a": text, "text_b": "who?", "label": "a", "predicted": "b", "marks": marks}
+    (one,) = outcome.wrong(dataclasses.replace(run.own, wrong=[line]), "dev", 5)
+    return one.texts
+
+
+def test_marks_are_shown_in_the_first_text(tmp_path):
+    first, second = marked(tmp_path, "Ann met Bob.", [[8, 11, "predicted"], [0, 3, "label"]])
+    assert first == [("Ann", "label"), (" met ", ""), ("Bob", "predicted"), (".", "")]
+    assert second == [("who?", "")]
+
+
+def test_of_a_long_text_what_is_near_a_mark_is_shown(tmp_path):
+    first, _ = marked(tmp_path, "x" * 5000 + "Ann" + "y" * 5000, [[5000, 5003, "both"]])
+    assert [(len(piece), mark) for piece, mark in first] == [(353, ""), (3, "both"), (353, "")]
+    assert (first[0][0][:4], first[2][0][-4:]) == (" … x", "y … ")
+
+
+@pytest.mark.parametrize(
+    "marks", ["x", [[0, 99, "label"]], [[0, 5, "label"], [3, 6, "label"]], [[0, 1, "<b>"]], [[0, 1]], [None]]
+)
+def test_damaged_marks_are_left_out(tmp_path, marks):
+    assert marked(tmp_path, "Ann met Bob.", marks)[0] == [("Ann met Bob.", "")]
+
+
+PANEL = {"title": "By length", "columns": ["words", "F1"], "rows": [["1 to 5", 0.5]], "note": ""}
+
+
+def test_panels_are_those_that_are_whole():
+    bad = [7, {}, {**PANEL, "rows": [["1"]]}, {**PANEL, "rows": [3]}, {**PANEL, "title": None}]
+    assert outcome.panels({"panels": [PANEL, *bad]}) == [PANEL]
+    assert outcome.panels({}) == outcome.panels({"panels": 3}) == []

@@ -117,10 +117,14 @@ def hostile(folder, mark):
     content = example.results()
     dev = content["splits"].pop("dev")
     content["splits"][mark] = {**dev, mark: 0.5, "labels": [mark, f"{mark} 2"], "collapsed": mark}
+    panel = {"title": mark, "columns": [mark, mark], "rows": [[mark, 0.5], [mark, mark]], "note": mark}
+    content["splits"][mark]["panels"] = [panel]
     content["splits"][mark]["per_class"] = [{**row, "label": mark} for row in dev["per_class"]]
     example.write_json(folder / "eval_results.json", content)
     example.write_json(folder / "AX" / "eval_results.json", content)
-    example.write_lines(folder / "wrong_examples.jsonl", [{**dict.fromkeys(example.WRONG, mark), "confidence": 0.9}])
+    example.write_lines(
+        folder / "wrong_examples.jsonl", [{**dict.fromkeys(example.WRONG, mark), "confidence": 0.9, "marks": [[0, 1, "both"]]}]
+    )
     example.write_json(folder / "timing.json", {**example.TIMING, "diagnosis": {"text": f"{mark} --{mark}=1 --flag={mark}"}})
     example.write_json(folder / "profile" / "phases.json", {mark: 0.1, "batch": 0.2})
     operations = [example.operation(f"{mark}/{mark}", mark, 5.0), *example.OPERATIONS["operations"]]

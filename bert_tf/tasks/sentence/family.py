@@ -65,8 +65,8 @@ class SentenceFamily:
     trains_on_windows = False  # a window may lack what its label is for
     trains_together = False
     usual_settings: ClassVar[Mapping[str, Any]] = {}
-    # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by mean
-    # and spread over ten seeds (benchmarks/accuracy.md).
+    # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by
+    # mean and spread over ten seeds (benchmarks/accuracy.md).
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 8e-5,
         "train_batch_size": 8,

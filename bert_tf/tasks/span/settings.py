@@ -16,6 +16,4 @@ class SpanSettings:
     n_best_size: int = setting(20, "answers to each question that nbest_predictions.json lists", lowest=1)
     max_answer_length: int = setting(30, "longest answer in word pieces", lowest=1)
     version_2_with_negative: bool = setting(False, "some questions have no answer; SQuAD2 has it on")
-    null_score_diff_threshold: float = setting(
-        0.0, "no answer where its score is higher than that of the best by more than this"
-    )
+    null_score_diff_threshold: float = setting(0.0, "no answer where its score is above the best by more than this")
