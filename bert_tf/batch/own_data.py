@@ -8,18 +8,19 @@ from typing import Any
 
 from bert_tf.batch.job import Columns, LabelledColumns
 from bert_tf.errors import FlagError
+from bert_tf.tasks import families
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME, CustomSettings
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.sentence.family import SentenceFamily
 
 # Not the format, which the name of each file says.
 _KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
 
 
 def can_be(record: Mapping[str, Any]) -> bool:
-    """Returns whether what a model has learned can be read from tables of one's own."""
-    return record["kind"] in KINDS
+    """Returns whether the task custom reads what a model has learned: its columns are of sentences."""
+    return isinstance(families.of_record(record), SentenceFamily)
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
@@ -31,10 +32,12 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
       files: as `CustomSettings` calls them.
 
     Raises:
-      FlagError: the record does not say what the labels are.
+      FlagError: the record does not say what the labels are, or it is of another family than tables have columns for.
     """
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
+    if not can_be(record):
+        raise FlagError(f"task {NAME}: tables of sentences, and the model has learned {record['kind']}; name its own task")
     given = columns.given()
     kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
     if "text_a" in given:

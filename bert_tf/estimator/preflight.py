@@ -82,16 +82,26 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
       reader: the checkpoint.
       shapes: that its variables should have.
     """
-    wrong = [
-        f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
-        for name, shape in shapes.items()
-        if reader.shapes.get(name, shape) != shape
-    ]
+    wrong = wrong_shapes(reader, shapes)
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
         return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a model of this task?"]
     problem = values.problem_of_weights(reader, shapes)
     return [problem] if problem else []
+
+
+def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Returns what is wrong with each variable of a trained head that has another shape.
+
+    Args:
+      reader: the checkpoint.
+      shapes: that its variables should have.
+    """
+    return [
+        f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
+        for name, shape in shapes.items()
+        if reader.shapes.get(name, shape) != shape
+    ]
 
 
 def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
