@@ -12,14 +12,10 @@ from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
-from bert_tf.errors import FlagError, unknown_name
-from bert_tf.jobs.reproduce_config import ReproduceConfig
-from bert_tf.jobs.settings import seed_numbers
+from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
 from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
-from bert_tf.settings import settings_of
 
-FLAGS = tuple(settings_of(ReproduceConfig))
 OUTSIDE, STOPPED = 1, 130
 
 
@@ -47,20 +43,14 @@ def parse(argv: Sequence[str]) -> ReproduceConfig:
       HelpAsked: instead of settings.
     """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
-    values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
-    if not named:
-        raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")
-    if named[0] not in RUNS:
-        raise FlagError(unknown_name("run", named[0], RUNS))
-    config = ReproduceConfig(RUNS[named[0]], **{row.name: values[row.name].value for row in FLAGS})
-    seed_numbers(config.seeds)
-    return config
+    values = read([argv[0], *argv[1 + len(named) :]], SETTINGS)
+    return configured(named[0] if named else None, **{row.name: values[row.name].value for row in SETTINGS})
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     lines = [f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return "\n".join([*lines, *map(help_line, SETTINGS)]) + "\n"
 
 
 def _run(config: ReproduceConfig) -> int:

@@ -97,7 +97,7 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
         if entry.file is None:
-            raise FlagError(f"tasks: {CUSTOM} needs a file")
+            raise FlagError(f"tasks: {CUSTOM} needs a file: {{name: {CUSTOM}, file: dev.tsv}} in a job file")
         record = _first_record(named)
         if not record:
             _refuse_missing(named[0])
