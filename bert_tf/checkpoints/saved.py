@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import atomic, files
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, LIST
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def go_on_from(prefix: str) -> None:
             part = _PART.fullmatch(path.name)
             if part and part[1] not in names and path.is_file():
                 if part[3] == "index":
-                    logging.warning("%s: deleted, it is not in the list of checkpoints to keep", path.with_suffix(""))
+                    log.warning("%s: deleted, it is not in the list of checkpoints to keep", path.with_suffix(""))
                 path.unlink()
 
 
@@ -115,7 +115,7 @@ def _set_aside(prefix: str) -> None:
     with atomic.readable_errors(found.parent):
         for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
             path.rename(path.with_name(path.name.replace(found.name, f"{found.name}{_ASIDE}", 1)))
-    logging.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
+    log.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
 
 
 def is_listed(prefix: str) -> bool:
@@ -176,4 +176,4 @@ def _step(prefix: str) -> int:
 @functools.cache
 def _warn_once(text: str) -> None:
     """A command asks for the checkpoint of a folder several times."""
-    logging.warning("%s", text)
+    log.warning("%s", text)

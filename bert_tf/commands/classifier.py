@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from absl import logging
-
 from bert_tf.commands import classifier_flags
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
+from bert_tf.log_form import log
 
 STOPPED = 130
 
@@ -26,7 +25,7 @@ def _run(argv: Sequence[str]) -> int:
     begin(config.output.verbosity, config.output.log_form)
     reports_go_to(config.output.folder)
     if idle:
-        logging.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
+        log.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
     from bert_tf.jobs import fine_tune, seeds, seeds_table  # TensorFlow waits until it is needed: --help is quick
 
     if not config.train.seed_numbers:

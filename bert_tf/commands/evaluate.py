@@ -6,14 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import logging
-
 from bert_tf.commands.batch_flags import VERBOSITY, given
 from bert_tf.commands.beginning import begin
 from bert_tf.commands.ending import ended
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
 from bert_tf.jobs.evaluate_config import SETTINGS, EvaluateConfig, configured
+from bert_tf.log_form import log
 
 FLAGS = (*SETTINGS, VERBOSITY)
 
@@ -70,5 +69,5 @@ def _run(settings: Settings) -> int:
     score = glue.of(done.rows)
     if score is not None:
         print(score)
-    logging.info("the table is in %s", done.table)
+    log.info("the table is in %s", done.table)
     return INCOMPLETE if done.failed else 0

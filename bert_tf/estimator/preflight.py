@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from absl import logging
-
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
+from bert_tf.log_form import log
 from bert_tf.tasks.base import Example
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -36,7 +35,7 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
         if multiple is None:
             problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
         else:
-            logging.warning("%s: taken for padding to a multiple of %d", said, multiple)
+            log.warning("%s: taken for padding to a multiple of %d", said, multiple)
     if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
         problems.append(
             f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"
@@ -57,7 +56,7 @@ def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
     if found.against(lower_case=lower_case):
         return [f"the vocabulary is {kind} ({found}) but --do_lower_case is {flag}; {remedy}"]
     if found.doubtful(lower_case=lower_case):
-        logging.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
+        log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
     return []
 
 

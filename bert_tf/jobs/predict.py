@@ -10,8 +10,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from absl import logging
-
 from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
@@ -21,6 +19,7 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine
 from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.log_form import log
 from bert_tf.runtime.precision import computed
 
 
@@ -59,7 +58,7 @@ def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environme
     model = _model(job)
     reads = _inputs(job, model)
     learned = ", ".join(reads.family.labels) or reads.family.kind
-    logging.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
+    log.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
     if beam is not None:
         _run_on_beam(job, machine, beam, reads)
         return

@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
-from absl import logging
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
+from bert_tf.log_form import log
 from bert_tf.runtime import placement, threads
 from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
@@ -210,7 +210,7 @@ def _refuse_contradictions(
         raise DeviceError(f"--gpu_memory_growth contradicts {FORCED_GROWTH}=false in the environment: unset one of them")
     if (limit is not None or settings.gpu_memory_growth) and not gpus:
         name = "gpu_memory_growth" if limit is None else "gpu_memory_limit_mb"
-        logging.warning("--%s has no effect: %s", name, _seen(gpus, environment))
+        log.warning("--%s has no effect: %s", name, _seen(gpus, environment))
     if gpus and settings.virtual_devices > 1 and limit is None:
         raise DeviceError("--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb")
 
