@@ -1,4 +1,4 @@
-"""Which checkpoints a job names: files, folders, patterns, all steps of a run."""
+"""Checkpoints that a job names: files, folders, patterns, all steps of a run."""
 
 from __future__ import annotations
 

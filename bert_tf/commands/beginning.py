@@ -1,4 +1,4 @@
-"""How a command begins that computes: log and collector, before TensorFlow is imported."""
+"""Setup of a command that computes: log and garbage collector, before TensorFlow is imported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a command ends: its status, and one line for each problem."""
+"""End of a command: its exit status, and one line for each problem."""
 
 from __future__ import annotations
 

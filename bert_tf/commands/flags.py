@@ -1,4 +1,4 @@
-"""How every command reads its command line: by a table of flags."""
+"""Parsing of command lines by a table of flags, the same for every command."""
 
 from __future__ import annotations
 

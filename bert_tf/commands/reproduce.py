@@ -16,6 +16,7 @@ from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
 from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
 
+FLAGS = SETTINGS
 OUTSIDE, STOPPED = 1, 130
 
 
@@ -43,14 +44,14 @@ def parse(argv: Sequence[str]) -> ReproduceConfig:
       HelpAsked: instead of settings.
     """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
-    values = read([argv[0], *argv[1 + len(named) :]], SETTINGS)
-    return configured(named[0] if named else None, **{row.name: values[row.name].value for row in SETTINGS})
+    values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
+    return configured(named[0] if named else None, **{row.name: values[row.name].value for row in FLAGS})
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     lines = [f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}", ""]
-    return "\n".join([*lines, *map(help_line, SETTINGS)]) + "\n"
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
 
 def _run(config: ReproduceConfig) -> int:

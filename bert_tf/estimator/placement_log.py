@@ -1,4 +1,4 @@
-"""Where the operations of a step run, written down once: a file with all of them, and a few lines in the log."""
+"""Devices of the operations of a step, written down once: a file with all of them, and a few lines in the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a run is saved and restored: weights in the checkpoint, all that only training needs in files beside it.
+"""Saving and restoring of runs: weights in the checkpoint, all that only training needs in files beside it.
 
 Saving changes nothing in the run: word vectors whose updates are put off are written as they are, made current for the
 checkpoint, and read back. So the weights do not depend on when checkpoints are saved, which may go by the clock.

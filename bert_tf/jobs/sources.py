@@ -1,4 +1,4 @@
-"""Where data and weights come from, when a command line does not say."""
+"""Sources of data and weights, where a command line does not name them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which trained model is evaluated, where nothing is trained: that of the output folder, or that of --init_checkpoint."""
+"""The trained model to evaluate where nothing is trained: that of the output folder, or that of --init_checkpoint."""
 
 from __future__ import annotations
 

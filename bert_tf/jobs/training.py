@@ -1,4 +1,4 @@
-"""How a job trains: schedule, optimizer, evaluations on the way, what is written about steps."""
+"""Training of a job: schedule, optimizer, evaluations on the way, what is written about steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an operation belongs to, read off its name: the phase of the step, the scope, the layer.
+"""Phase, scope and layer of an operation, read off its name.
 
 The names are TensorFlow's and those of the published BERT: variables by their paths, Adam's moments below them, derivatives
 below `gradients`, the optimizer's arithmetic without a path. The names of this package follow the same rules.

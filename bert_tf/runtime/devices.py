@@ -1,4 +1,4 @@
-"""Which devices TensorFlow sees and how it takes their memory: the one owner of tf.config and of session configurations."""
+"""Devices that TensorFlow sees, and how it takes their memory: the one owner of tf.config and of session configurations."""
 
 from __future__ import annotations
 

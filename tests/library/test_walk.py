@@ -28,7 +28,7 @@ PAIRS = {
     "memory diff": ("memory_diff", memory.ACTIONS["diff"].flags),
     "report": ("write_report", report.FLAGS),  # bert_tf.report is the package that makes the page
     "profile": ("profile", profile.FLAGS),
-    "reproduce": ("reproduce", reproduce.SETTINGS),
+    "reproduce": ("reproduce", reproduce.FLAGS),
 }
 WITHOUT_FUNCTION = {
     "benchmark": "belongs to a clone: it is not installed with the package",

@@ -1,4 +1,4 @@
-"""How a step of training is computed, as far as its memory depends on that."""
+"""Compute options of a training step, as far as its memory depends on them."""
 
 from __future__ import annotations
 
