@@ -7,7 +7,7 @@ from absl import flags
 from bert_tf import log_form
 
 
-def begin(verbosity: int, form: str = log_form.SHORT) -> None:
+def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
     """Sets the log up.
 
     Args:

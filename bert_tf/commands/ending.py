@@ -16,7 +16,7 @@ _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
 _STOPPED = 130
 
 
-def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
+def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
     """Does the work of a command.
 
     Args:

@@ -21,7 +21,7 @@ _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and s
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
-    """The command line asks which flags there are, see `ending.ended`."""
+    """The command line asks which flags there are, see `ending.run_command`."""
 
 
 Flag = Setting  # one row of the table

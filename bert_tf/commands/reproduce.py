@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert_tf import log_form
-from bert_tf.commands.beginning import begin
-from bert_tf.commands.ending import ended
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
@@ -24,9 +24,9 @@ def main(argv: Sequence[str]) -> int:
     """Runs a command line.
 
     Returns:
-      Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.ended`.
+      Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.run_command`.
     """
-    return ended(
+    return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
         stopped="stopped at once; the same command continues from the last checkpoint",
@@ -55,7 +55,7 @@ def help_text() -> str:
 
 
 def _run(config: ReproduceConfig) -> int:
-    begin(logging.INFO, log_form.PUBLISHED)
+    setup_logging(logging.INFO, log_form.PUBLISHED)
     reports_go_to(config.folder)
     from bert_tf.jobs.reproduce import reproduce  # TensorFlow waits until it is needed: --help is quick
 

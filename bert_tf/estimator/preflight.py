@@ -119,17 +119,17 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     return problems
 
 
-def check_batch(batch_size: int, *, replicas: int, parts: int = 1) -> list[str]:
-    """Returns one line where a batch of training has nothing for some replicas, or for some of the parts that each computes.
+def check_batch(batch_size: int, *, replicas: int, micro_batches: int = 1) -> list[str]:
+    """Returns one line where a batch of training has nothing for some replicas, or for some micro-batches of each.
 
     Args:
       batch_size: examples of a step.
       replicas: that share it.
-      parts: micro-batches of each replica.
+      micro_batches: of each replica.
     """
-    if batch_size >= replicas * parts:
+    if batch_size >= replicas * micro_batches:
         return []
-    each = f", in {parts} parts each (--gradient_accumulation_steps)" if parts > 1 else ""
+    each = f", in {micro_batches} micro-batches each (--gradient_accumulation_steps)" if micro_batches > 1 else ""
     return [
         f"--train_batch_size={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
         " raise it, or lower --num_gpus or --virtual_devices"

@@ -17,6 +17,7 @@ from tensorflow.python.client import timeline
 from bert_tf import atomic, documents, run_layout
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
+from bert_tf.host import HOST
 from bert_tf.log_form import log
 from bert_tf.profiling.operations import operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
@@ -76,7 +77,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._marks = []
         for number, (stamp, phase) in enumerate(phases):
             following = phases[number + 1][1] if number + 1 < len(phases) else _OPTIMIZER
-            with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
+            with tf.device(HOST), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
             if stamp != stamps.COPIED:  # added to the whole graph, so nothing is behind it; nor does a GPU wait at a gate

@@ -46,7 +46,7 @@ class Lengths(NamedTuple):
 
 
 def fitted(job: Job, memory: int | None) -> Job:
-    """Returns the job, with --fit_memory computed in as many parts as fit.
+    """Returns the job, with --fit_memory computed in as few micro-batches as fit.
 
     Args:
       job: what to train.

@@ -28,10 +28,10 @@ def add_up(
       like: of the shapes and types of the values.
     """
     size = tf.shape(next(value for value in features.values() if value.shape.rank))[0]
-    parts = tf.minimum(count, size)
+    micro_batches = tf.minimum(count, size)
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        start, stop = number * size // parts, (number + 1) * size // parts
+        start, stop = number * size // micro_batches, (number + 1) * size // micro_batches
         some = {name: value[start:stop] if value.shape.rank else value for name, value in features.items()}
         with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
             values = compute(some, number)
@@ -43,5 +43,5 @@ def add_up(
 
     # Not `tf.zeros`: a constant would stay in memory beside the sum.
     zeros = [tf.raw_ops.Empty(shape=tf.shape(value), dtype=value.dtype.base_dtype, init=True) for value in like]
-    _, *sums = tf.while_loop(lambda number, *_: number < parts, add, [tf.constant(0), *zeros], parallel_iterations=1)
+    _, *sums = tf.while_loop(lambda number, *_: number < micro_batches, add, [tf.constant(0), *zeros], parallel_iterations=1)
     return sums

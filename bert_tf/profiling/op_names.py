@@ -31,7 +31,7 @@ _RULES = tuple(
     for phase, pattern in (
         (CLIP, r"(?:^|/)(?:clip_by_global_norm|global_norm|VerifyFinite)(?:_\d+)?(?:/|$)|^watch/gradient_norm"),
         (BACKWARD, r"(?:^|/)gradients(?:_\d+)?/"),
-        # A batch that is computed in parts: the sums of the gradients so far, and how they travel from part to part.
+        # A batch in micro-batches: the sums of the gradients so far, and how they travel from one to the next.
         (BACKWARD, r"^while/body/_\d+/add(?:_\d+)?$|^while/(?!body/)|^Empty(?:_\d+)?$"),
         (BACKWARD, r"^AddN(?:_\d+)?$"),  # the sums of gradients over replicas
         (UPDATE, r"^(?:update|PolynomialDecay|global_step|Read(?:_\d+)?|Cast(?:_\d+)?|watch/learning_rate)(?:/|$)"),

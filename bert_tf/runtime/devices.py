@@ -77,8 +77,8 @@ def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple
                 part = tf.config.LogicalDeviceConfiguration(memory_limit=limit // settings.virtual_devices)
                 tf.config.set_logical_device_configuration(gpu, [part] * settings.virtual_devices)
         if not gpus and settings.virtual_devices > 1:
-            parts = [tf.config.LogicalDeviceConfiguration()] * settings.virtual_devices
-            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+            logical = [tf.config.LogicalDeviceConfiguration()] * settings.virtual_devices
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         _set_threads(settings)
@@ -142,8 +142,8 @@ def _named_gpus(settings: DeviceSettings) -> set[int] | None:
     return {0} if settings.strategy == ONE_DEVICE else None
 
 
-def _in_its_gpu(device: str | None, parts: int) -> str | None:
-    return device and f"/device:GPU:{_number(placement.normalized(device)) % parts}"
+def _in_its_gpu(device: str | None, virtual_devices: int) -> str | None:
+    return device and f"/device:GPU:{_number(placement.normalized(device)) % virtual_devices}"
 
 
 def _number(device: str) -> int:

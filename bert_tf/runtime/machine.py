@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
+from bert_tf.host import HOST
 from bert_tf.log_form import log
 from bert_tf.runtime import cluster, devices, diagnosis, distribution, gpu_memory, inventory, newer_gpus, placement
 from bert_tf.runtime.cluster import Cluster
@@ -32,7 +33,7 @@ class Plan:
     """
 
     strategy: str = ONE_DEVICE
-    devices: tuple[str, ...] = ("/device:CPU:0",)
+    devices: tuple[str, ...] = (HOST,)
     cluster: Cluster | None = None
     device_function: DeviceFunction | None = None
 

@@ -17,7 +17,7 @@ class ComputeOptions:
     """How a step is computed, by the names of the training command's flags.
 
     Attributes:
-      micro_batches: parts that a batch is computed in, one after the other.
+      micro_batches: of a batch, which are computed one after the other.
       recompute: keeps of each layer its input alone.
       precision: of activations.
       frozen: parts that keep their weights.
