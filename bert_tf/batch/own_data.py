@@ -37,7 +37,9 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
     if not can_be(record):
-        raise FlagError(f"task {NAME}: tables of sentences, and the model has learned {record['kind']}; name its own task")
+        raise FlagError(
+            f"task {NAME} reads tables of sentences, but the model has learned {record['kind']}; name the task of its training"
+        )
     given = columns.given()
     kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
     if "text_a" in given:

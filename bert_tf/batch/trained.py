@@ -26,7 +26,7 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-PRETRAINED = "this is a pretrained model, it has no head of a task"
+PRETRAINED = "this is a pretrained model, it has no task head"
 
 _LENGTH = 128  # where nothing says otherwise, as in the published script
 _RECORDED = ("max_seq_length", "do_lower_case", "long_text")

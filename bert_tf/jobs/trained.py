@@ -38,7 +38,7 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
       environment: of the process; where a converted checkpoint is kept.
 
     Raises:
-      CheckpointError: there is none, or it has no head of a task.
+      CheckpointError: there is none, or it has no task head.
       FlagError: the output folder holds another run than the one that is named.
     """
     output_dir = settings.output.folder

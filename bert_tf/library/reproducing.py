@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import logging as absl_logging
-
 from bert_tf import log_form
 from bert_tf.jobs import reproduce as job
 from bert_tf.jobs.reproduce_config import SETTINGS, configured
@@ -83,7 +81,7 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
 def _published_log() -> Iterator[None]:
     """Has the job hear the log in the published form, which is compared; the handlers of the program hear no more of it."""
     root, of_tensorflow = logging.getLogger(), logging.getLogger("tensorflow")
-    loggers = (absl_logging.get_absl_logger(), of_tensorflow, log_form.short, log_form.published)
+    loggers = (log_form.log, of_tensorflow, log_form.short, log_form.published)
     before = [(one, one.level, one.disabled, one.handlers[:], one.filters[:]) for one in loggers]
     handlers, least = root.handlers[:], max(root.level, logging.WARNING)
 

@@ -87,5 +87,5 @@ def test_a_model_that_learned_something_else_is_refused(folder, run):
 def test_tables_of_sentences_are_not_for_it():
     record = {"task_name": "custom", **toy_tags.TagFamily().record()}
     assert not own_data.can_be(record)
-    with pytest.raises(FlagError, match="task custom: tables of sentences, and the model has learned tags"):
+    with pytest.raises(FlagError, match="task custom reads tables of sentences, but the model has learned tags; name"):
         own_data.task(record, Columns(), dev_file="rows.tsv")
