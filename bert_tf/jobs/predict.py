@@ -21,6 +21,9 @@ from bert_tf.jobs import batch_machine
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.log_form import log
 from bert_tf.runtime.precision import computed
+from bert_tf.tasks.base import Family
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
 
 
 class Beam(NamedTuple):
@@ -112,7 +115,12 @@ def _model(job: PredictJob) -> Trained:
         raise CheckpointError(f"{job.checkpoint}: {len(named)} checkpoints, of which one can predict; name it")
     if named[0].problem:
         raise CheckpointError(named[0].problem)
-    return trained.load(named[0].prefix, job.model)
+    return trained.load(named[0].prefix, job.model, family=_family(job.task_name))
+
+
+def _family(task_name: str | None) -> Family | None:
+    """Returns what a named task learns; of one's own data only a record knows that."""
+    return None if task_name is None or canonical_name(task_name) == CUSTOM else get_task(task_name).family
 
 
 def _inputs(job: PredictJob, model: Trained) -> Inputs:

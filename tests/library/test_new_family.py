@@ -15,6 +15,7 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.report import drawing
 from bert_tf.tasks import families
+from bert_tf.tasks import registry as tasks
 from bert_tf.tasks.in_memory import RowsTask
 from tests import toy_tags
 from tests.tiny import FILLERS, HALVES
@@ -75,6 +76,17 @@ def test_where_no_record_is_the_task_says_what_was_learned(folder, tmp_path):
         assert model.evaluate(DEV).metrics["tag_accuracy"] > 0.9
     with pytest.raises(CheckpointError, match=r"head/tags/kernel is \[8, 3\], expected \[8, 2\]; .*; is it a model of"):
         bert_tf.load(copy, task=RowsTask(toy_tags.TagFamily(("a", "b"))), max_seq_length=24)
+
+
+def test_files_are_predicted_where_no_record_is(folder, tmp_path, monkeypatch):
+    monkeypatch.setitem(tasks._registered, toy_tags.NAME, toy_tags.TagTask())
+    copy = shutil.copytree(folder, tmp_path / "copy")
+    (copy / "run_config.json").unlink()
+    (tmp_path / "rows.tsv").write_text("\n".join(["words", *(" ".join(words) for words, _ in DEV), ""]))
+    given = {"input": tmp_path / "rows.tsv", "output": tmp_path / "tags.jsonl", "max_seq_length": 24}
+    (path,) = bert_tf.predict_files(checkpoint=copy, task_name=toy_tags.NAME, **given)
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [len(line["tags"]) for line in lines] == [len(words) for words, _ in DEV]
 
 
 def test_a_model_that_learned_something_else_is_refused(folder, run):
