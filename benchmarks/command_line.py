@@ -14,8 +14,8 @@ from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
 from benchmarks.sizes import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf import atomic
-from bert_tf.commands.beginning import begin
-from bert_tf.commands.ending import ended
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError, unknown_name
@@ -52,10 +52,10 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`; SIGTERM ends it as Ctrl-C does."""
+    """Runs a command line; returns the exit status, see `ending.run_command`; SIGTERM ends it as Ctrl-C does."""
     command = shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]])
     stopped = "stopped; the output folder holds the comparisons that were finished"
-    return ended(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
+    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
 def parse(argv: Sequence[str]) -> Settings:
@@ -111,7 +111,7 @@ def _stop(*_: object) -> None:
 
 
 def _run(settings: Settings, command: str) -> int:
-    begin(verbosity=0)
+    setup_logging(verbosity=0)
     from benchmarks import report, session  # TensorFlow, and what imports it, waits until it is needed: --help is quick
     from benchmarks.environments import Environments
     from benchmarks.materials import Materials

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from bert_tf.library.page import Page, write_report
     from bert_tf.library.prediction import predict_files
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
+    from bert_tf.library.reproducing import Reproduction, reproduce
     from bert_tf.library.result import Result
     from bert_tf.library.seed_runs import SeedRuns
     from bert_tf.tasks.in_memory import SentenceTask
@@ -31,6 +32,7 @@ __all__ = [
     "BertError",
     "Model",
     "Page",
+    "Reproduction",
     "Result",
     "SeedRuns",
     "SentenceTask",
@@ -47,6 +49,7 @@ __all__ = [
     "memory_report",
     "predict_files",
     "profile",
+    "reproduce",
     "write_report",
 ]
 
@@ -91,6 +94,7 @@ _MODULES = {
     "BertError": "errors",
     "Model": "library.model",
     "Page": "library.page",
+    "Reproduction": "library.reproducing",
     "Result": "library.result",
     "SeedRuns": "library.seed_runs",
     "SentenceTask": "tasks.in_memory",
@@ -107,6 +111,7 @@ _MODULES = {
     "memory_report": "library.records",
     "predict_files": "library.prediction",
     "profile": "library.records",
+    "reproduce": "library.reproducing",
     "write_report": "library.page",
 }
 

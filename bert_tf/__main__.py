@@ -70,9 +70,9 @@ def run(argv: list[str]) -> int:
         from bert_tf import streams
 
         streams.make_safe()
-        from bert_tf.commands.ending import ended
+        from bert_tf.commands.ending import run_command
 
-        return ended(lambda: main(argv), help_text=str, stopped="stopped")
+        return run_command(lambda: main(argv), help_text=str, stopped="stopped")
     except KeyboardInterrupt:
         print("error: stopped", file=sys.stderr)
         return 130

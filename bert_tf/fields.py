@@ -1,4 +1,4 @@
-"""What the arrays of a batch are: their axes, types and padding, declared once for features, heads and exports.
+"""Arrays of a batch: their axes, types and padding, declared once for features, heads and exports.
 
 Shapes: B rows, T tokens of the longest row, S slots of the row that has most.
 """

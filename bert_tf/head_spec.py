@@ -1,4 +1,4 @@
-"""Which head a task wants on top of the encoder: all that tasks and modeling both know of it."""
+"""The head that a task wants on top of the encoder: all that tasks and modeling both know of it."""
 
 from __future__ import annotations
 

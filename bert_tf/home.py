@@ -1,4 +1,4 @@
-"""Where the package keeps what it fetches, and finds what people put there.
+"""Folders in which the package keeps what it fetches, and finds what people put there.
 
 In a clone: `checkpoints/` and `data/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
 """

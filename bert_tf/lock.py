@@ -16,10 +16,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from absl import logging
-
 from bert_tf import atomic, documents, files
 from bert_tf.errors import OutputError
+from bert_tf.log_form import log
 
 _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
@@ -165,7 +164,7 @@ def _is_at(path: Path, descriptor: int) -> bool:
 @functools.cache
 def _warn_of_no_locks(place: Path) -> None:
     """Says it once of a folder, however many locks are taken there."""
-    logging.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
+    log.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
 
 
 def _who(holder: Path) -> str:

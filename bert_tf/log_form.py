@@ -1,6 +1,6 @@
 """The log of a command, in one of two forms: short, for people, or that of the published script.
 
-What absl logs is in both. A line that only one form has goes to that form's logger.
+What `log` gets, absl's logger, is in both. A line that only one form has goes to that form's logger.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from tqdm import tqdm
 
 FORMS = SHORT, PUBLISHED = ("short", "published")
 
+# absl's functions would give a program without handlers one of their own (logging.basicConfig), its logger does not.
+log: logging.Logger = absl_logging.get_absl_logger()
 short = logging.getLogger("bert_tf.log.short")
 published = logging.getLogger("bert_tf.log.published")
 

@@ -4,7 +4,7 @@ import importlib
 
 from bert_tf.commands import beginning
 
-beginning.begin(0)  # as a command does before it imports TensorFlow
+beginning.setup_logging(0)  # as a command does before it imports TensorFlow
 
 import tensorflow as tf  # noqa: E402
 

@@ -19,7 +19,7 @@ LAYERS = (
     ("errors",),
     ("files",),
     ("atomic", "documents", "text_table", "streams", "log_form", "progress"),
-    ("config", "fields", "head_spec", "home", "run_layout", "settings"),
+    ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
     ("lock", "metrics", "tokenization"),
     ("features",),
     ("tasks",),

@@ -1,4 +1,4 @@
-"""Which checkpoints a job names: files, folders, patterns, all steps of a run."""
+"""Checkpoints that a job names: files, folders, patterns, all steps of a run."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from absl import logging
-
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
 from bert_tf.estimator import best
+from bert_tf.log_form import log
 
 ALL = ":all"
 
@@ -63,7 +62,7 @@ def _kept(folder: str) -> list[str]:
     found = list(_in(glob.escape(folder) + "/*"))
     others = [Path(prefix).name for prefix in found if not saved.is_listed(prefix)]
     if others:
-        logging.warning("%s: not in the list of checkpoints, so left out: %s", folder, ", ".join(sorted(others)))
+        log.warning("%s: not in the list of checkpoints, so left out: %s", folder, ", ".join(sorted(others)))
     return [prefix for prefix in found if Path(prefix).name not in others]
 
 

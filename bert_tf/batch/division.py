@@ -6,7 +6,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from contextlib import AbstractContextManager
 from typing import TypeVar
 
-from absl import logging
+from bert_tf.log_form import log
 
 T = TypeVar("T")
 Claim = Callable[..., "AbstractContextManager[str | None]"]  # see `divided`
@@ -41,7 +41,7 @@ def divided(pieces: Iterable[T], claim: Claim, shared: Callable[[T], Hashable]) 
             else:
                 waiting[piece] = other
     for piece, other in waiting.items():
-        logging.info("%s: %s; waiting for it", piece, other)
+        log.info("%s: %s; waiting for it", piece, other)
     for piece in waiting:
         with claim(piece, wait=True):
             yield piece

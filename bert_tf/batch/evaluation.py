@@ -10,8 +10,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from absl import logging
-
 from bert_tf import documents
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
@@ -24,6 +22,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
+from bert_tf.log_form import log
 from bert_tf.tasks.base import Example, Task
 
 
@@ -70,7 +69,7 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequenc
 
     dropped = table.drop(outdated)
     if dropped:
-        logging.info("rows of earlier jobs that are no longer true, and leave the table: %d", dropped)
+        log.info("rows of earlier jobs that are no longer true, and leave the table: %d", dropped)
 
 
 def evaluate(
@@ -113,7 +112,7 @@ def evaluate(
         for due in ours:
             found = table.stored(due.key)
             if found is not None and _is_settled(due, found, before):
-                logging.info("%s: another job has done it", due)
+                log.info("%s: another job has done it", due)
                 done.append(found)
             else:
                 done.append(_put(table, _row(due, computes, features)))
@@ -149,7 +148,7 @@ def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], i
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
     there = due.key in before and before[due.key].is_of(due.settings)
     if there:
-        logging.info("%s: is in the table already", due)
+        log.info("%s: is in the table already", due)
     return there
 
 
@@ -218,10 +217,10 @@ def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
 def _put(table: ResultsTable, row: Row) -> Row:
     kept = "" if table.put(row) else "; its earlier row stays"
     if row.error:
-        logging.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)
+        log.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)
     else:
         values = ", ".join(f"{name} = {value:.4f}" for name, value in {**row.metrics, "loss": row.loss}.items())
-        logging.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
+        log.info("%s, %s %s: %s (%.1f examples/s)", row.checkpoint, row.task, row.split, values, row.examples_per_second)
     if row.warning:
-        logging.warning("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.warning)
+        log.warning("%s, %s %s: %s", row.checkpoint, row.task, row.split, row.warning)
     return row

@@ -14,7 +14,7 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.tasks import families, tables
+from bert_tf.tasks import families, registry, tables
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -116,7 +116,7 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
     family = families.of_record(record)
     trained.refuse(family)
     name = record["task_name"]
-    published = None if name == CUSTOM else get_task(name)
+    published = None if name == CUSTOM else registry.of_record(record)
     own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
     return Inputs(family, published, own, columns, skip_bad_rows)
 

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.batch.job import Columns, LabelledColumns
+from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
+from bert_tf.tasks import registry
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import NAME, CustomSettings
-from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.custom import NAME
+from bert_tf.tasks.settings import KEPT, of_values
 
-# Not the format, which the name of each file says.
-_KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
+_OF_FILES = ("file_format",)  # the name of each file says it
 
 
 def can_be(record: Mapping[str, Any]) -> bool:
-    """Returns whether what a model has learned can be read from tables of one's own."""
-    return record["kind"] in KINDS
+    """Returns whether the task custom reads what a model has learned."""
+    return registry.reads_own(record["kind"])
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
@@ -32,13 +29,16 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
       files: as `CustomSettings` calls them.
 
     Raises:
-      FlagError: the record does not say what the labels are.
+      FlagError: the record does not say what the labels are, or the model has learned what such files do not hold.
     """
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
+    if not can_be(record):
+        raise FlagError(
+            f"task {NAME} has no files of {record['kind']}, which the model has learned; name the task of its training"
+        )
     given = columns.given()
-    kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
+    kept: dict[str, Any] = {name: record[name] for name in KEPT if name in record and name not in _OF_FILES}
     if "text_a" in given:
         kept["text_b"] = None
-    settings = CustomSettings(**{**kept, **given, **files, "problem": record["kind"]})
-    return get_task(NAME, TaskSettings(settings), record["labels"])
+    return registry.get_task(NAME, of_values({**kept, **given, **files, "problem": record["kind"]}), record["labels"])

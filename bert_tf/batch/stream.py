@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
 
-from absl import logging
-
 from bert_tf import atomic, files, progress
 from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
@@ -22,6 +20,7 @@ from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.resumable import ResumableFile
 from bert_tf.errors import DataError
+from bert_tf.log_form import log
 
 PIPE = "-"
 PATIENCE_S = 1.0  # between pipes: how long a line waits for others to be computed with it
@@ -74,7 +73,7 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
       BrokenPipeError: nobody reads the pipe any more.
     """
     if _passes_through(pair):
-        logging.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
+        log.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
         with _opened(pair.output) as file:
             _stream(pair, inputs, predictor, _Plain(file), None)
         return
@@ -82,7 +81,7 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
     deciding = {**settings, "output_format": str(_form(pair)), "input_sha256": digest}
     output = ResumableFile(atomic.linked(Path(pair.output)), deciding)
     if output.finished:
-        logging.info("%s is there already, with %d rows", pair.output, output.rows)
+        log.info("%s is there already, with %d rows", pair.output, output.rows)
         return
     with output:
         _stream(pair, inputs, predictor, output, lines)
@@ -132,7 +131,7 @@ def _opened(output: str) -> Iterator[BinaryIO]:
 
 def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:
     if sink.chunks:
-        logging.info("%s: continuing after %d rows", pair.output, sink.rows)
+        log.info("%s: continuing after %d rows", pair.output, sink.rows)
     start, rows = time.perf_counter(), 0
     form, patience = _form(pair), PATIENCE_S if _is_watched(pair) else None
     chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
@@ -144,7 +143,7 @@ def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, li
             rows += len(examples)
         bar.total = bar.n  # a header is a line too
     seconds = time.perf_counter() - start
-    logging.info("%s: %d rows in %.1f s, %.1f rows/s", pair.output, rows, seconds, rows / seconds)
+    log.info("%s: %d rows in %.1f s, %.1f rows/s", pair.output, rows, seconds, rows / seconds)
 
 
 def _survey(path: str) -> tuple[str, int | None]:

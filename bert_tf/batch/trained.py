@@ -26,6 +26,8 @@ from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
+PRETRAINED = "this is a pretrained model, it has no task head"
+
 _LENGTH = 128  # where nothing says otherwise, as in the published script
 _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
@@ -59,7 +61,7 @@ class Trained:
         """Of the model: that of its record, else the published classifier with as many labels as it has.
 
         Raises:
-          CheckpointError: it has none, or cannot be read.
+          CheckpointError: it has none, one of another size, or cannot be read.
         """
         return _head(CheckpointReader(self.prefix), self.config, self.record)
 
@@ -123,12 +125,13 @@ class Trained:
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
 
 
-def load(prefix: str, given: Given) -> Trained:
+def load(prefix: str, given: Given, *, family: Family | None = None) -> Trained:
     """Finds what belongs to a trained checkpoint, see `described`, and checks it.
 
     Args:
       prefix: the checkpoint.
       given: what goes before that which its folder says.
+      family: what it has learned, where no record of a run says it.
 
     Raises:
       FlagError: longer inputs are given than the model can read.
@@ -136,6 +139,8 @@ def load(prefix: str, given: Given) -> Trained:
     """
     CheckpointReader(prefix)
     model = described(prefix, given)
+    if family is not None:
+        model = dataclasses.replace(model, record={**family.record(), **model.record})
     length = given.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
@@ -168,10 +173,13 @@ def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
 
 def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any]) -> HeadSpec:
     head = families.of_record(record).head if "kind" in record else None
-    names = [PUBLISHED_WEIGHTS] if head is None else heads.of(head).variables(config)  # a head may have none of its own
-    missing = [name for name in names if name not in reader.shapes]
+    shapes = {} if head is None else heads.of(head).variables(config)  # a head may have none of its own
+    missing = [name for name in ([PUBLISHED_WEIGHTS] if head is None else shapes) if name not in reader.shapes]
     if missing:
-        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: this is a pretrained model, not a classifier; train it first")
+        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first")
+    wrong = preflight.wrong_shapes(reader, shapes)
+    if wrong:
+        raise CheckpointError(f"{reader.prefix}: {'; '.join(wrong)}; is it a model of this task?")
     return HeadSpec(reader.shapes[PUBLISHED_WEIGHTS][0]) if head is None else head
 
 

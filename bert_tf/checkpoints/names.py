@@ -6,6 +6,7 @@ Shapes: V vocabulary, P positions, S segments, D hidden size, I intermediate siz
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
@@ -83,6 +84,15 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 _EXPECTED_EXTRAS = re.compile(
     rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/adam_[mv]$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
 )
+
+
+_HEAD = re.compile(rf"^(?:{VARIABLE_SCOPES})(?:/|$)")
+_PRETRAINING = re.compile(r"^cls/(?:predictions|seq_relationship)(?:/|$)")
+
+
+def has_task_head(names: Iterable[str]) -> bool:
+    """Whether entries of these published names include the head of a task, beside those of pre-training."""
+    return any(_HEAD.match(name) and not _PRETRAINING.match(name) for name in names)
 
 
 def is_expected_extra(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""What a run needs to go on from a checkpoint, beside the weights; deleted when a newer checkpoint is whole on disk.
+"""State of the optimizer, without which a run cannot go on; deleted when a newer checkpoint is whole on disk.
 
 OUTPUT_DIR/optimizer/moments-N holds the optimizer's moments at step N, rows-N the word vectors whose updates are put off. Both
 are in TensorFlow's format, and written before model.ckpt-N: a checkpoint that lacks its moments has had them.

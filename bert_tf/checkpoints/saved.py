@@ -14,16 +14,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import atomic, files
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, LIST
 
 if TYPE_CHECKING:
     from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
 
+_ASIDE = "-set-aside"  # end of the name of a checkpoint that is neither listed nor deleted
 _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
 
 
@@ -83,6 +84,9 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
 def go_on_from(prefix: str) -> None:
     """Makes the list of a folder name a checkpoint of it, and deletes those that are not in the list: what a kill has left.
 
+    Where it is not the one that the list named, newer ones that are whole are renamed, not deleted: their weights can be used,
+    even if training cannot go on from them.
+
     Raises:
       OutputError: the folder cannot be written.
     """
@@ -90,7 +94,10 @@ def go_on_from(prefix: str) -> None:
     kept = listed(folder)
     if _named(folder) != prefix or not kept:
         step = _step(prefix)
-        kept = [other for other in reversed(_by_step(folder)) if _step(other) <= step and problem_of(other) is None]
+        whole = [other for other in reversed(_by_step(folder)) if problem_of(other) is None]
+        kept = [other for other in whole if _step(other) <= step]
+        for newer in whole[len(kept) :]:
+            _set_aside(newer)
         write_list(folder, Path(prefix).name, [Path(other).name for other in kept])
     names = {Path(other).name for other in (*kept, prefix)}
     with atomic.readable_errors(folder):
@@ -98,13 +105,24 @@ def go_on_from(prefix: str) -> None:
             part = _PART.fullmatch(path.name)
             if part and part[1] not in names and path.is_file():
                 if part[3] == "index":
-                    logging.warning("%s: deleted, it is not in the list of checkpoints to keep", path.with_suffix(""))
+                    log.warning("%s: deleted, it is not in the list of checkpoints to keep", path.with_suffix(""))
                 path.unlink()
+
+
+def _set_aside(prefix: str) -> None:
+    """Renames a checkpoint; its index goes last, so that what a kill leaves of this is known to be unfinished."""
+    found = Path(prefix)
+    with atomic.readable_errors(found.parent):
+        for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
+            path.rename(path.with_name(path.name.replace(found.name, f"{found.name}{_ASIDE}", 1)))
+    log.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
 
 
 def is_listed(prefix: str) -> bool:
     """Whether a checkpoint is one of those that training keeps: where its folder has no usable list, any is."""
     path = Path(prefix)
+    if path.name.endswith(_ASIDE):
+        return False
     names = {Path(other).name for other in listed(path.parent)}
     return not names or path.name in names or not _PART.fullmatch(f"{path.name}.index")
 
@@ -158,4 +176,4 @@ def _step(prefix: str) -> int:
 @functools.cache
 def _warn_once(text: str) -> None:
     """A command asks for the checkpoint of a folder several times."""
-    logging.warning("%s", text)
+    log.warning("%s", text)

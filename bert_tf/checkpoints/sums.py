@@ -1,4 +1,4 @@
-"""What a folder was made of: a file of its sums, by which it is known again that nothing in it has changed.
+"""Checksums of a folder's files, by which it is known again that nothing in it has changed.
 
 All of it is read on every use (1.6 GB/s on a CPU with instructions for SHA-256): a time stamp would miss what a copy changed.
 """

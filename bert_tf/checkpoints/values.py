@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
-from absl import logging
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, UnreadableError
+from bert_tf.log_form import log
 
 _CONVERTED = (tf.float16, tf.bfloat16, tf.float64)
 _FLOATS = (tf.float32, *_CONVERTED)
@@ -93,7 +93,7 @@ def as_float32(prefix: str) -> Iterator[str]:
     if not converted:
         yield prefix
         return
-    logging.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
+    log.info("%s: weights in %s are converted to float32", prefix, ", ".join(converted))
     with tempfile.TemporaryDirectory(prefix="bert_tf-") as folder:
         copy = Path(folder, Path(prefix).name)
         entries = {name: reader[name] for name, dtype in reader.dtypes.items() if dtype.is_floating or dtype.is_integer}

@@ -1,4 +1,4 @@
-"""How a command begins that computes: log and collector, before TensorFlow is imported."""
+"""Setup of a command that computes: log and garbage collector, before TensorFlow is imported."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from absl import flags
 from bert_tf import log_form
 
 
-def begin(verbosity: int, form: str = log_form.SHORT) -> None:
+def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
     """Sets the log up.
 
     Args:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf import home
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.errors import BertError
 
 FOLDER = "benchmarks"
@@ -22,7 +22,7 @@ def main(argv: Sequence[str], *, project: Path = home.PACKAGE.parent) -> int:
       project: folder of the clone.
     """
     if not (project / FOLDER / "command_line.py").is_file():
-        return ended(_missing, help_text=str, stopped="stopped")
+        return run_command(_missing, help_text=str, stopped="stopped")
     sys.path.insert(0, str(project))
     return int(importlib.import_module(f"{FOLDER}.command_line").main(argv))
 

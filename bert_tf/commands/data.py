@@ -11,7 +11,7 @@ from absl import flags as absl_flags
 
 from bert_tf import log_form
 from bert_tf.commands.batch_flags import given
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, action_of, help_line, read
 from bert_tf.errors import FlagError, PreflightError
 from bert_tf.jobs import check_data, fetch
@@ -27,8 +27,8 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped; run the same command again")
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped; run the same command again")
 
 
 def help_text() -> str:

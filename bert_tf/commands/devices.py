@@ -10,7 +10,7 @@ from absl import flags as absl_flags
 from absl import logging
 
 from bert_tf.commands.classifier_flags import DEVICES
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import DeviceError
 from bert_tf.jobs.devices import as_json, describe, survey
@@ -27,8 +27,8 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
 
 
 def parse(argv: Sequence[str]) -> Settings:

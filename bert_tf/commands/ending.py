@@ -1,4 +1,4 @@
-"""How a command ends: its status, and one line for each problem."""
+"""End of a command: its exit status, and one line for each problem."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
 _STOPPED = 130
 
 
-def ended(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
+def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
     """Does the work of a command.
 
     Args:

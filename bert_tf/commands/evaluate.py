@@ -6,14 +6,13 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import logging
-
 from bert_tf.commands.batch_flags import VERBOSITY, given
-from bert_tf.commands.beginning import begin
-from bert_tf.commands.ending import ended
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
 from bert_tf.jobs.evaluate_config import SETTINGS, EvaluateConfig, configured
+from bert_tf.log_form import log
 
 FLAGS = (*SETTINGS, VERBOSITY)
 
@@ -31,9 +30,9 @@ def main(argv: Sequence[str]) -> int:
     """Runs a command line.
 
     Returns:
-      Exit status: 0 done, 3 a checkpoint could not be evaluated and its row says why; else see `ending.ended`.
+      Exit status: 0 done, 3 a checkpoint could not be evaluated and its row says why; else see `ending.run_command`.
     """
-    return ended(
+    return run_command(
         lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; the same command leaves out the rows that are done"
     )
 
@@ -60,7 +59,7 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    begin(settings.verbosity)
+    setup_logging(settings.verbosity)
     reports_go_to(settings.config.job.output_dir)
     from bert_tf.batch import glue, rows_text
     from bert_tf.jobs.evaluate import evaluate  # TensorFlow, and what imports it, waits until it is needed: --help is quick
@@ -70,5 +69,5 @@ def _run(settings: Settings) -> int:
     score = glue.of(done.rows)
     if score is not None:
         print(score)
-    logging.info("the table is in %s", done.table)
+    log.info("the table is in %s", done.table)
     return INCOMPLETE if done.failed else 0

@@ -1,4 +1,4 @@
-"""How every command reads its command line: by a table of flags."""
+"""Parsing of command lines by a table of flags, the same for every command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and s
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
-    """The command line asks which flags there are, see `ending.ended`."""
+    """The command line asks which flags there are, see `ending.run_command`."""
 
 
 Flag = Setting  # one row of the table

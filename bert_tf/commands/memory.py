@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf import documents
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs import memory_trace
@@ -29,12 +29,12 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
     if list(argv[1:2]) == [PLAN]:
         from bert_tf.commands import memory_plan
 
         return memory_plan.main(argv[1:])
-    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped")
+    return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped")
 
 
 def help_text() -> str:

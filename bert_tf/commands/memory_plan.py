@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from bert_tf.commands.batch_flags import given
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.jobs.memory_plan import SETTINGS, as_json, configured, describe, make_plan
 
@@ -16,8 +16,8 @@ FLAGS = (*SETTINGS, Flag("json", bool, False, "print one JSON object instead, si
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns 0 where the step fits, 1 where it does not, else see `ending.ended`."""
-    return ended(lambda: _run(argv), help_text=help_text, stopped="stopped")
+    """Runs a command line; returns 0 where the step fits, 1 where it does not, else see `ending.run_command`."""
+    return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped")
 
 
 def help_text() -> str:

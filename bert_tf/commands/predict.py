@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from bert_tf.commands.batch_flags import VERBOSITY, given
-from bert_tf.commands.beginning import begin
-from bert_tf.commands.ending import ended
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
 from bert_tf.jobs.predict_config import SETTINGS, PredictConfig, configured
@@ -35,8 +35,8 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
         stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
@@ -69,7 +69,7 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    begin(settings.verbosity)
+    setup_logging(settings.verbosity)
     from bert_tf.jobs.predict import Beam, predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
     beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
@@ -79,5 +79,5 @@ def _run(settings: Settings) -> int:
 
 def _begin_worker(verbosity: int) -> Mapping[str, str]:
     """Begins in a process that Beam has started; returns its environment."""
-    begin(verbosity)
+    setup_logging(verbosity)
     return os.environ

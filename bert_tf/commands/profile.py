@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import documents
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.profile import SETTINGS, TOP, Tables, tables
@@ -35,8 +35,8 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.ended`."""
-    return ended(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
 
 
 def parse(argv: Sequence[str]) -> Settings:

@@ -8,18 +8,15 @@ from collections.abc import Sequence
 from absl import logging
 
 from bert_tf import log_form
-from bert_tf.commands.beginning import begin
-from bert_tf.commands.ending import ended
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
-from bert_tf.errors import FlagError, unknown_name
-from bert_tf.jobs.reproduce_config import ReproduceConfig
-from bert_tf.jobs.settings import seed_numbers
+from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
 from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
-from bert_tf.settings import settings_of
 
-FLAGS = tuple(settings_of(ReproduceConfig))
+FLAGS = SETTINGS
 OUTSIDE, STOPPED = 1, 130
 
 
@@ -27,9 +24,9 @@ def main(argv: Sequence[str]) -> int:
     """Runs a command line.
 
     Returns:
-      Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.ended`.
+      Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.run_command`.
     """
-    return ended(
+    return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
         stopped="stopped at once; the same command continues from the last checkpoint",
@@ -48,13 +45,7 @@ def parse(argv: Sequence[str]) -> ReproduceConfig:
     """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
     values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
-    if not named:
-        raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")
-    if named[0] not in RUNS:
-        raise FlagError(unknown_name("run", named[0], RUNS))
-    config = ReproduceConfig(RUNS[named[0]], **{row.name: values[row.name].value for row in FLAGS})
-    seed_numbers(config.seeds)
-    return config
+    return configured(named[0] if named else None, **{row.name: values[row.name].value for row in FLAGS})
 
 
 def help_text() -> str:
@@ -64,7 +55,7 @@ def help_text() -> str:
 
 
 def _run(config: ReproduceConfig) -> int:
-    begin(logging.INFO, log_form.PUBLISHED)
+    setup_logging(logging.INFO, log_form.PUBLISHED)
     reports_go_to(config.folder)
     from bert_tf.jobs.reproduce import reproduce  # TensorFlow waits until it is needed: --help is quick
 

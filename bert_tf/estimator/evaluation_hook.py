@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
@@ -17,6 +16,7 @@ from bert_tf.estimator import best, evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
 from bert_tf.estimator.time_to_target import Clock, Target
+from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
 
 tf1 = tf.compat.v1
@@ -136,7 +136,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
         if self._plan.target and self._plan.target.first(lines) is lines[-1]:
-            logging.info("%s of %g is reached at step %d", *self._plan.target, step)
+            log.info("%s of %g is reached at step %d", *self._plan.target, step)
         self._report(step, results, is_best=evaluations.best(lines, self._plan.metric) is lines[-1])
         self._keep_best(lines)
         return self._gives_up(step) and self._stop.end_early()
@@ -155,7 +155,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
 
     def _report(self, step: int, results: Mapping[str, float], *, is_best: bool) -> None:
         text = ", ".join(f"{name} = {value:.4f}" for name, value in results.items())
-        logging.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
+        log.info("evaluation at step %d: %s%s", step, text, " (best so far)" if is_best else "")
         write_scalars(self._folder / run_layout.EVALUATION_EVENTS, results, step)
 
     def _keep_best(self, lines: Sequence[evaluations.Line]) -> None:
@@ -168,7 +168,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         if line and Path(f"{wanted}.index").is_file():
             best.replace(self._folder, self._forward, self._forward.load(wanted))
         elif kept is not None:  # someone has the run go on from before it
-            logging.warning("%s: deleted, its evaluation is no longer part of the run", kept)
+            log.warning("%s: deleted, its evaluation is no longer part of the run", kept)
             best.remove(self._folder)
 
     def _gives_up(self, step: int) -> bool:

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import run_layout
 from bert_tf.errors import OutputError
+from bert_tf.log_form import log
 from bert_tf.profiling.memory import live_memory, live_memory_file, peak_report, peak_text, trace_file
 from bert_tf.profiling.memory.trace_text import readable
 
@@ -39,7 +39,7 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
         self._next = int(session.run(tf1.train.get_global_step(session.graph))) + 1
         self._variables = _sizes(session.graph)
         if self._next > self._step:
-            logging.warning("--memory_trace_step=%d: no trace, the run starts with step %d", self._step, self._next)
+            log.warning("--memory_trace_step=%d: no trace, the run starts with step %d", self._step, self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
         """Asks for the records of the step."""
@@ -59,30 +59,30 @@ class MemoryTraceHook(tf1.train.SessionRunHook):
             self._write_trace(run_values.run_metadata)
             self._write_live_memory(run_values.run_metadata)
         except OutputError as error:  # training goes on, whatever becomes of what is said of it
-            logging.warning("--memory_trace_step=%d: %s", self._step, error)
+            log.warning("--memory_trace_step=%d: %s", self._step, error)
 
     def _write_trace(self, metadata: tf1.RunMetadata) -> None:
         trace = trace_file.from_run_metadata(metadata)
         trace_file.write(self._path, trace)
         outputs = sum(len(node.outputs) for node in trace.nodes)
-        logging.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
+        log.info("%d outputs of %d operations of step %d are in %s", outputs, len(trace.nodes), self._step, self._path)
 
     def _write_live_memory(self, metadata: tf1.RunMetadata) -> None:
         step = live_memory_file.Step(self._step, live_memory.live_memory(metadata), live_memory.held(metadata, self._variables))
         if not step.memories:
-            logging.warning("--memory_trace_step=%d: no %s, the runtime recorded no allocation", self._step, self._live_path)
+            log.warning("--memory_trace_step=%d: no %s, the runtime recorded no allocation", self._step, self._live_path)
             return
         live_memory_file.write(self._live_path, step)
         peak = peak_report.make_peak(step)
         text = "step %d had %s of %s alive at its peak (%s); %s; see python -m bert_tf memory peak %s"
         shown = (peak_text.phases(peak.moment.by_phase), peak_text.agreement(peak.agreement[peak.allocator]))
-        logging.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
+        log.info(text, self._step, readable(peak.moment.live), peak.allocator, *shown, shlex.quote(str(self._live_path)))
 
     def end(self, session: tf1.Session) -> None:
         """Says so where the run was too short."""
         del session
         if self._next <= self._step:
-            logging.warning("--memory_trace_step=%d: no trace, the run ended with step %d", self._step, self._next - 1)
+            log.warning("--memory_trace_step=%d: no trace, the run ended with step %d", self._step, self._next - 1)
 
 
 def _sizes(graph: tf.Graph) -> dict[str, int]:

@@ -6,10 +6,9 @@ import os
 from pathlib import Path
 from typing import TextIO
 
-from absl import logging
-
 from bert_tf import atomic, documents, files, run_layout
 from bert_tf.errors import OutputError
+from bert_tf.log_form import log
 
 
 def interval(steps: int) -> int:
@@ -28,7 +27,7 @@ def opened(folder: str | os.PathLike[str], step: int) -> TextIO | None:
     try:
         _keep_lines_up_to(path, step)
     except OutputError as error:
-        logging.warning("%s; steps are not logged there", error)
+        log.warning("%s; steps are not logged there", error)
         return None
     return path.open("a", encoding="utf-8")
 
@@ -50,7 +49,7 @@ def _keep_lines_up_to(path: Path, step: int) -> None:
     steps = [_step_of(line) for line in lines]
     atomic.write_text(path, "".join(f"{line}\n" for line, of in zip(lines, steps) if of is not None and of <= step))
     if None in steps:
-        logging.warning("%s: lines that cannot be read are left out: %d", path, steps.count(None))
+        log.warning("%s: lines that cannot be read are left out: %d", path, steps.count(None))
 
 
 def _step_of(line: str) -> int | None:

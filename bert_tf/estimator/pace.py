@@ -1,4 +1,4 @@
-"""How often a run is saved where no flag says it: often enough to lose little, so rarely that it costs little."""
+"""Intervals between checkpoints where no flag sets them: often enough to lose little, so rarely that it costs little."""
 
 from __future__ import annotations
 

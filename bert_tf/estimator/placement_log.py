@@ -1,4 +1,4 @@
-"""Where the operations of a step run, written down once: a file with all of them, and a few lines in the log."""
+"""Devices of the operations of a step, written down once: a file with all of them, and a few lines in the log."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import atomic, run_layout
+from bert_tf.log_form import log
 from bert_tf.runtime.placement import short
 
 tf1 = tf.compat.v1
@@ -62,7 +62,7 @@ class PlacementHook(tf1.train.SessionRunHook):
         rows = [("op", "type", "device"), *placed]
         atomic.write_text(self._path, "".join("\t".join(row) + "\n" for row in rows))
         moved = moved_operations(run_context.session.graph, placed)
-        logging.info("where operations run, all of them in %s:\n%s", self._path, "\n".join(summary(placed, moved)))
+        log.info("where operations run, all of them in %s:\n%s", self._path, "\n".join(summary(placed, moved)))
 
 
 def placed_operations(metadata: tf1.RunMetadata) -> list[Placed]:

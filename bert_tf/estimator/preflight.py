@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from absl import logging
-
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
+from bert_tf.log_form import log
 from bert_tf.tasks.base import Example
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -36,7 +35,7 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
         if multiple is None:
             problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
         else:
-            logging.warning("%s: taken for padding to a multiple of %d", said, multiple)
+            log.warning("%s: taken for padding to a multiple of %d", said, multiple)
     if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
         problems.append(
             f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"
@@ -57,7 +56,7 @@ def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
     if found.against(lower_case=lower_case):
         return [f"the vocabulary is {kind} ({found}) but --do_lower_case is {flag}; {remedy}"]
     if found.doubtful(lower_case=lower_case):
-        logging.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
+        log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", flag, found)
     return []
 
 
@@ -82,16 +81,26 @@ def check_head(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) 
       reader: the checkpoint.
       shapes: that its variables should have.
     """
-    wrong = [
-        f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
-        for name, shape in shapes.items()
-        if reader.shapes.get(name, shape) != shape
-    ]
+    wrong = wrong_shapes(reader, shapes)
     missing = [f"{name} is missing" for name in shapes if name not in reader.shapes]
     if missing or wrong:
         return [f"{reader.prefix}: {'; '.join(missing + wrong)}; is it a model of this task?"]
     problem = values.problem_of_weights(reader, shapes)
     return [problem] if problem else []
+
+
+def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> list[str]:
+    """Returns what is wrong with each variable of a trained head that has another shape.
+
+    Args:
+      reader: the checkpoint.
+      shapes: that its variables should have.
+    """
+    return [
+        f"{name} is {list(reader.shapes[name])}, expected {list(shape)}"
+        for name, shape in shapes.items()
+        if reader.shapes.get(name, shape) != shape
+    ]
 
 
 def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
@@ -110,17 +119,17 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     return problems
 
 
-def check_batch(batch_size: int, *, replicas: int, parts: int = 1) -> list[str]:
-    """Returns one line where a batch of training has nothing for some replicas, or for some of the parts that each computes.
+def check_batch(batch_size: int, *, replicas: int, micro_batches: int = 1) -> list[str]:
+    """Returns one line where a batch of training has nothing for some replicas, or for some micro-batches of each.
 
     Args:
       batch_size: examples of a step.
       replicas: that share it.
-      parts: micro-batches of each replica.
+      micro_batches: of each replica.
     """
-    if batch_size >= replicas * parts:
+    if batch_size >= replicas * micro_batches:
         return []
-    each = f", in {parts} parts each (--gradient_accumulation_steps)" if parts > 1 else ""
+    each = f", in {micro_batches} micro-batches each (--gradient_accumulation_steps)" if micro_batches > 1 else ""
     return [
         f"--train_batch_size={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
         " raise it, or lower --num_gpus or --virtual_devices"

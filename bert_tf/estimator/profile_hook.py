@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from absl import logging
 from tensorflow.python.client import timeline
 
 from bert_tf import atomic, documents, run_layout
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
+from bert_tf.host import HOST
+from bert_tf.log_form import log
 from bert_tf.profiling.operations import operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.profiling.operations.operations_file import Record
@@ -62,7 +63,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._with_tensorflow = _UNDER_NSYS not in environment
         self._ranges, self._cuda = Ranges(), CudaProfiler()
         if not self._with_tensorflow and not self._ranges.seen_by_nsight:
-            logging.warning("--profile_steps: Nsight Systems will show no names of phases; pip install nvtx")
+            log.warning("--profile_steps: Nsight Systems will show no names of phases; pip install nvtx")
         self._profiling = self._recorded = False
         self._traces: collections.deque[Any] = collections.deque(maxlen=_TRACED)  # `StepStats`
 
@@ -76,7 +77,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         self._marks = []
         for number, (stamp, phase) in enumerate(phases):
             following = phases[number + 1][1] if number + 1 < len(phases) else _OPTIMIZER
-            with tf.device("/device:CPU:0"), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
+            with tf.device(HOST), tf.control_dependencies([graph.get_tensor_by_name(f"{stamp}:0")]):
                 passed = functools.partial(self._pass, phase, following)
                 self._marks.append(tf.numpy_function(passed, [], tf.bool, name="watch/profile"))
             if stamp != stamps.COPIED:  # added to the whole graph, so nothing is behind it; nor does a GPU wait at a gate
@@ -94,7 +95,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         # The first step of a run that goes on builds and tunes, and says nothing of the others.
         self._first = max(self._steps.first, start + 2) if start else self._steps.first
         if self._first > self._steps.last:
-            logging.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
+            log.warning("--profile_steps: nothing to record, the run starts with step %d", self._next)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs | None:
         """Starts recording where it is time."""
@@ -145,7 +146,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             self._write(session)
         except Exception as error:
             reason = str(error) if isinstance(error, BertError) else repr(error)
-            logging.warning("--profile_steps: the record is not whole: %s", reason)
+            log.warning("--profile_steps: the record is not whole: %s", reason)
 
     def _write(self, session: tf1.Session) -> None:
         trace = self._folder / f"chrome_trace_step{self._next}.json"
@@ -156,7 +157,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         atomic.write_text(self._output_dir / run_layout.PHASES, documents.to_json(phases, indent=2))
         self._write_operations(session, steps=len(self._ranges.seconds[_BATCH]), step_us=means[_BATCH] * 1e6)
         split = ", ".join(f"{name} {seconds * 1e3:.2f} ms" for name, seconds in means.items() if name != _BATCH)
-        logging.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
+        log.info("steps %d to %d are recorded in %s: %s", self._first, self._next, self._folder, split)
 
     def _write_operations(self, session: tf1.Session, *, steps: int, step_us: float) -> None:
         """Writes what `python -m bert_tf profile` shows."""
@@ -173,7 +174,7 @@ class ProfileHook(tf1.train.SessionRunHook):
             try:
                 tf.profiler.experimental.stop()
             except tf.errors.OpError as error:  # nothing was recorded, or it cannot be written
-                logging.warning("--profile_steps: TensorFlow's profile is not in %s: %s", self._folder, error.message)
+                log.warning("--profile_steps: TensorFlow's profile is not in %s: %s", self._folder, error.message)
 
     def end(self, session: tf1.Session) -> None:
         """Stops a record that the end of the run cuts off, and says where there is none."""
@@ -181,7 +182,7 @@ class ProfileHook(tf1.train.SessionRunHook):
         if self._profiling:
             self._stop_profilers()
         if not self._recorded and self._first <= self._steps.last:
-            logging.warning("--profile_steps: the record is not whole, the run ended with step %d", self._next - 1)
+            log.warning("--profile_steps: the record is not whole, the run ended with step %d", self._next - 1)
 
 
 def _phases(names: set[str]) -> list[tuple[str, str]]:

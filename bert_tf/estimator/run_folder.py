@@ -12,11 +12,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 from bert_tf import atomic, documents, files, lock, run_layout
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
+from bert_tf.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, RECORD
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
@@ -238,7 +237,7 @@ def await_claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *
                 " give all machines the same flags and a folder that they share"
             )
         if tries == 2:
-            logging.info("waiting until the chief has begun this run in %s", output_dir)
+            log.info("waiting until the chief has begun this run in %s", output_dir)
         time.sleep(0.2)
 
 

@@ -1,4 +1,4 @@
-"""How a run is saved and restored: weights in the checkpoint, all that only training needs in files beside it.
+"""Saving and restoring of runs: weights in the checkpoint, all that only training needs in files beside it.
 
 Saving changes nothing in the run: word vectors whose updates are put off are written as they are, made current for the
 checkpoint, and read back. So the weights do not depend on when checkpoints are saved, which may go by the clock.
@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.saved import problem_of
 from bert_tf.estimator.update import BEFORE_SAVING
+from bert_tf.log_form import log
 from bert_tf.optimization.deferred import DEFERRED
 
 tf1 = tf.compat.v1
@@ -144,7 +144,7 @@ class RunSaver(tf1.train.Saver):
         if optimizer_state.exists(rows):
             _read(self._rows, session, rows)
         else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
-            logging.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
+            log.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
 
 
 def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 from tensorflow.python.framework.config import is_op_determinism_enabled
 
+from bert_tf.host import HOST
 from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import on_own_devices
 
@@ -27,7 +28,6 @@ SUMS = "watch/time/sums"  # those of all replicas are, where there are several
 RECEIVED = "/received"  # what follows the name of a stamp in that of the value that the host waits for
 
 _GATE = "/gate"  # what follows the name of a stamp in that of its gate
-_HOST = "/device:CPU:0"
 
 
 def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
@@ -37,7 +37,7 @@ def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
       name: of the moment.
       after: the tensors.
     """
-    with tf.device(_HOST), tf.control_dependencies(list(after)):
+    with tf.device(HOST), tf.control_dependencies(list(after)):
         if is_op_determinism_enabled():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
         else:
@@ -46,7 +46,7 @@ def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
 
 def mark_ready(moment: tf.Tensor) -> None:
     """Adds the moment when a batch was put together, which its reader says."""
-    with tf.device(_HOST):
+    with tf.device(HOST):
         tf.identity(moment, name=BATCH)
 
 
@@ -67,7 +67,7 @@ def mark_launched(name: str, after: Sequence[tf.Tensor]) -> None:
     for device, tensors in by_device.items():
         with tf.device(device), tf.control_dependencies(tensors):
             launched.append(tf.constant(0))
-    with tf.device(_HOST):
+    with tf.device(HOST):
         told = tf.identity_n(launched)
     mark(name, told)
 
@@ -85,7 +85,7 @@ def mark_done(name: str, number: tf.Tensor, after: Sequence[tf.Tensor]) -> None:
     """
     with tf.device(number.device), tf.control_dependencies(list(after)):
         sent = tf.math.is_finite(number)  # any operation would do that cannot be left out
-    with tf.device(_HOST):
+    with tf.device(HOST):
         received = tf.identity(sent, name=name + RECEIVED)
     mark(name, [received])
 
@@ -130,7 +130,7 @@ def mark_copied(graph: tf.Graph) -> None:
         if readers:
             with tf.device(readers[0].device):  # an int32 that is passed on as it is would stay with the host
                 arrived.append(tf.reduce_sum(tf.cast(tensor, tf.float32)))
-    with tf.device(_HOST):
+    with tf.device(HOST):
         received = tf.add_n(arrived, name=COPIED + RECEIVED)
     mark(COPIED, [received])
 

@@ -1,4 +1,4 @@
-"""How long a run took to a result that it is to reach: by the clock of its processes, added up.
+"""Time that a run took to a result that it is to reach: by the clock of its processes, added up.
 
 clock.jsonl has a line for each checkpoint that was saved by a run which is evaluated while it trains. What a process that was
 killed did after its last checkpoint is lost, and its time is not counted either.

@@ -1,4 +1,4 @@
-"""What is kept of texts that are longer than a sequence.
+"""Cuts of texts that are longer than a sequence.
 
 Shapes: E examples, N rows of features; lengths and places are counted in tokens, without [CLS] and [SEP].
 """

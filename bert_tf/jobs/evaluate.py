@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 from bert_tf.batch import checkpoints, evaluation, own_data, results_table
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.evaluation import Dataset
@@ -22,6 +20,7 @@ from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
+from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -60,7 +59,7 @@ def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping
         table = ResultsTable(job.output_dir, order)
         evaluation.leave_out_outdated(table, job.checkpoints, named)
         inference = batch_machine.inference(machine, job.eval_batch_size, environment=environment)
-        logging.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
+        log.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
         failed = evaluation.evaluate(named, datasets, table, job.model, inference)
         table.write()
     return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
@@ -78,9 +77,9 @@ def _datasets(entry: TaskEntry, named: Sequence[Named], environment: Mapping[str
         yield _labelled(Dataset(task, entry.file, list(task.stream(entry.file, split))), entry.file)
         return
     data = find_data(task, entry.data_dir, environment=environment)
-    logging.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
+    log.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
     if data.is_sample:
-        logging.warning("this is the %s", SAMPLE_NOTE)
+        log.warning("this is the %s", SAMPLE_NOTE)
     for split in [entry.split] if entry.split else task.splits(data.folder, DEV):
         yield _labelled(Dataset(task, split, task.examples(data.folder, split)), task.file(data.folder, split))
 
@@ -97,7 +96,7 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
     columns = entry.columns.given()
     if canonical_name(entry.name) == CUSTOM:
         if entry.file is None:
-            raise FlagError(f"tasks: {CUSTOM} needs a file")
+            raise FlagError(f"tasks: {CUSTOM} needs a file: {{name: {CUSTOM}, file: dev.tsv}} in a job file")
         record = _first_record(named)
         if not record:
             _refuse_missing(named[0])

@@ -18,11 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from absl import logging
-
 from bert_tf import atomic, files, home
 from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs.download import download
+from bert_tf.log_form import log
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.registry import canonical_name, folder_name
@@ -153,7 +152,7 @@ DATASETS: Mapping[str, tuple[Dataset, ...]] = {
 
 
 def fetch(
-    task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = (), say: Say = logging.info
+    task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = (), say: Say = log.info
 ) -> list[Path]:
     """Puts the files of a task where it reads them.
 
@@ -258,7 +257,7 @@ def _found(part: Part, folder: Path, given: str | None) -> Path:
     if given and digest != given:
         raise DataError(f"has sha256 {digest}, not {given} as --sha256 says; it was not used", path)
     if part.sha256 and digest != part.sha256:
-        logging.warning("%s: has sha256 %s, the published file %s: the result may differ too", path, digest, part.sha256)
+        log.warning("%s: has sha256 %s, the published file %s: the result may differ too", path, digest, part.sha256)
     return path
 
 

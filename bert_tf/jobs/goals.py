@@ -1,4 +1,4 @@
-"""What --eval_every_n_steps, --best_metric, --target_metric and --early_stopping_patience mean to a task."""
+"""Metrics to evaluate, to keep the best by and to stop at, from the flags about them and the task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What --class_weights and --label_smoothing mean to a task."""
+"""Options of the loss, from --class_weights, --label_smoothing and the task."""
 
 from __future__ import annotations
 

@@ -188,7 +188,7 @@ def configured(**values: Any) -> Request:
     parts.check_layers(frozen, config.num_hidden_layers)
     pieces = chosen["gradient_accumulation_steps"]
     if pieces * chosen["num_gpus"] > batch_size:
-        raise FlagError(f"--train_batch_size={batch_size}: fewer examples than parts on all devices")
+        raise FlagError(f"--train_batch_size={batch_size}: fewer examples than micro-batches on all devices")
     options = ComputeOptions(
         micro_batches=pieces,
         frozen=frozen,

@@ -7,13 +7,12 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from absl import logging
-
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
 from bert_tf.features.columns import Features
 from bert_tf.jobs import speed
 from bert_tf.jobs.job import Job
+from bert_tf.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions
@@ -49,7 +48,7 @@ class Lengths(NamedTuple):
 
 
 def fitted(job: Job, memory: int | None) -> Job:
-    """Returns the job, with --fit_memory computed in as many parts as fit.
+    """Returns the job, with --fit_memory computed in as few micro-batches as fit.
 
     Args:
       job: what to train.
@@ -62,7 +61,7 @@ def fitted(job: Job, memory: int | None) -> Job:
     place = job.settings.devices.rules
     if not job.machine.sees_gpu or memory is None or not _can_tell(job, place) or not any(wanted):
         if job.settings.train.fit_memory:
-            logging.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
+            log.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
         return job
     if run.last_step(job.output_dir) >= job.least_schedule.steps:  # nothing is left to train
         return job
@@ -132,7 +131,7 @@ def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) 
     if found is None or found.micro_batches == options.micro_batches:
         return job, options
     count = found.micro_batches
-    logging.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
+    log.info("--gradient_accumulation_steps=%d, so that batches of %d fit (--train_batch_size=auto)", count, batch_size)
     settings = job.settings.replaced({"gradient_accumulation_steps": count})
     return dataclasses.replace(job, settings=settings), found
 
@@ -151,7 +150,7 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
         f" fragmentation; {memory // MEBIBYTE} MiB are there for tensors"
     )
     if fitting.fits(found, memory):
-        logging.info("%s (%s)", said, found.moment)
+        log.info("%s (%s)", said, found.moment)
         return
     asked = Step(lengths.tokens, rows, options)
     taken = gpu_failures.others()
@@ -166,6 +165,6 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
     remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
-        logging.warning("%s, it may run out of memory: %s", said, remedy)
+        log.warning("%s, it may run out of memory: %s", said, remedy)
         return
     raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

@@ -10,8 +10,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from absl import logging
-
 from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
@@ -21,7 +19,11 @@ from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine
 from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.log_form import log
 from bert_tf.runtime.precision import computed
+from bert_tf.tasks.base import Family
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name, get_task
 
 
 class Beam(NamedTuple):
@@ -59,7 +61,7 @@ def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environme
     model = _model(job)
     reads = _inputs(job, model)
     learned = ", ".join(reads.family.labels) or reads.family.kind
-    logging.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
+    log.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
     if beam is not None:
         _run_on_beam(job, machine, beam, reads)
         return
@@ -113,7 +115,12 @@ def _model(job: PredictJob) -> Trained:
         raise CheckpointError(f"{job.checkpoint}: {len(named)} checkpoints, of which one can predict; name it")
     if named[0].problem:
         raise CheckpointError(named[0].problem)
-    return trained.load(named[0].prefix, job.model)
+    return trained.load(named[0].prefix, job.model, family=_family(job.task_name))
+
+
+def _family(task_name: str | None) -> Family | None:
+    """Returns what a named task learns; of one's own data only a record knows that."""
+    return None if task_name is None or canonical_name(task_name) == CUSTOM else get_task(task_name).family
 
 
 def _inputs(job: PredictJob, model: Trained) -> Inputs:

@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
-from absl import logging
-
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained, described
 from bert_tf.estimator import run_folder
@@ -18,6 +16,7 @@ from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE, DataSource, ModelSource, find_data, find_model
 from bert_tf.jobs.trained import Found
+from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Task
@@ -56,7 +55,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
     job = Job(settings.replaced(dict(zip(_OF_TEXTS, read))), task, data, source, weights, splits, examples, machine)
     if job.results_dir != job.output_dir:
-        logging.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
+        log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
 
 
@@ -81,15 +80,15 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None,
 def _log_origins(
     settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
 ) -> None:
-    logging.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
+    log.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
-        logging.warning("this is the %s", SAMPLE_NOTE)
-    logging.info("checkpoint %s (%s)", source.checkpoint, source.origin)
+        log.warning("this is the %s", SAMPLE_NOTE)
+    log.info("checkpoint %s (%s)", source.checkpoint, source.origin)
     if chosen:
         values = " ".join(f"--{name}={str(value).lower()}" for name, value in chosen.items())
-        logging.info("recipe for the default checkpoint: %s", values)
+        log.info("recipe for the default checkpoint: %s", values)
     named = "--output_dir" if "output_dir" in settings.given else "default"
-    logging.info("output to %s (%s)", settings.output.output_dir, named)
+    log.info("output to %s (%s)", settings.output.output_dir, named)
 
 
 def _purposes(settings: FineTuneConfig) -> list[str]:
@@ -104,7 +103,7 @@ def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, 
     """Takes what is left open of data and model from the run of a trained model; how it reads texts `described` finds."""
     idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
     if idle:
-        logging.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
+        log.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))
     kept = {name: record[name] for name in KEPT if name in record and name not in settings.given}
     if record and not settings.given & {"init_checkpoint", "bert_config_file", "vocab_file"}:
         kept["init_checkpoint"] = checkpoint

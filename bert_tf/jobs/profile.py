@@ -1,4 +1,4 @@
-"""Where the time of recorded steps went: by operation, by scope, and as a whole."""
+"""Time of recorded steps: by operation, by scope, and as a whole."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _determining(job: Job) -> dict[str, Any]:
     said = ("log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
     for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
-        # parts of a batch, as it does for replicas.
+        # micro-batches of a batch, as it does for replicas.
         del determining[name]
     determining["freeze"] = sorted(map(str, settings.train.frozen))
     return determining

@@ -6,10 +6,9 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from absl import logging
-
 from bert_tf import lock
 from bert_tf.errors import BertError, FlagError, OutputError
+from bert_tf.log_form import log
 from bert_tf.run_layout import PAGE
 
 _ELSEWHERE = "write the page elsewhere with --output=FILE"
@@ -21,10 +20,10 @@ def at_end(folder: Path) -> None:
         from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
 
         page.write(folder / PAGE, run_files.read([folder]))
-        logging.info("the page of the run is %s", folder / PAGE)
+        log.info("the page of the run is %s", folder / PAGE)
     except Exception as error:
         reason = str(error) if isinstance(error, (BertError, ImportError)) else repr(error)
-        logging.warning("no %s: %s", PAGE, reason)
+        log.warning("no %s: %s", PAGE, reason)
 
 
 def target(folders: Sequence[Path], output: str | None) -> Path:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
-from bert_tf.reproduction.facts import Published
-from bert_tf.settings import setting
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.jobs.settings import seed_numbers
+from bert_tf.reproduction.facts import RUNS, Published
+from bert_tf.settings import named, setting, settings_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -29,3 +32,26 @@ class ReproduceConfig:
     def folder(self) -> str:
         """Where to write."""
         return self.output_dir or f"out/{self.published.name}"
+
+
+SETTINGS = tuple(settings_of(ReproduceConfig))
+
+
+def configured(run: str | None, **values: Any) -> ReproduceConfig:
+    """Makes a configuration of settings by name.
+
+    Args:
+      run: name of the published run.
+      **values: the settings that are given, None for those that are not.
+
+    Raises:
+      FlagError: there is no such run, a setting is unknown or has an unusable value.
+    """
+    given = named(SETTINGS, values)
+    if not run:
+        raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")
+    if run not in RUNS:
+        raise FlagError(unknown_name("run", run, RUNS))
+    config = ReproduceConfig(RUNS[run], **given)
+    seed_numbers(config.seeds)
+    return config

@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from absl import logging
 
 from bert_tf import atomic, documents, run_layout
-from bert_tf.log_form import published, short
+from bert_tf.log_form import log, published, short
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, split_suffix, summarize
 
@@ -100,7 +99,7 @@ def write_predictions(
     for name, text in files.items():
         atomic.write_text(folder / name, text)
     written = folder / next(iter(files))
-    logging.info("predictions of %d examples are in %s", len(examples), written)
+    log.info("predictions of %d examples are in %s", len(examples), written)
     wanted = task.submission(split)
     if wanted is not None:
         _write_lines(folder / run_layout.SUBMISSION / f"{wanted.name}.tsv", wanted.lines(predictions))
@@ -121,7 +120,7 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
     listed = ", ".join(f"{key} = {value!s}" for key, value in as_published.items())
     published.info("Saving dict for global step %d: %s", results["global_step"], listed)
     published.info("evaluation_loop marked as finished")
-    logging.info("***** Eval results *****")
+    log.info("***** Eval results *****")
     for key, value in as_published.items():
         published.info("  %s = %s", key, value)
         if key != "loss":  # the same as eval_loss
@@ -132,4 +131,4 @@ def _log(results: Mapping[str, float], evaluations: Mapping[str, Evaluation]) ->
         for line in evaluation.table():
             short.info("  %s", line)
         if evaluation.collapsed:
-            logging.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)
+            log.warning("%s: nothing was learned: %s; try another --seed or --learning_rate", split, evaluation.collapsed)

@@ -10,8 +10,6 @@ import math
 import signal
 from collections.abc import Mapping
 
-from absl import logging
-
 from bert_tf import atomic
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run, run_folder
@@ -19,6 +17,7 @@ from bert_tf.jobs import report, seeds_table
 from bert_tf.jobs.fine_tune import FineTuned, fine_tune
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.jobs.seeds_table import SeedResult
+from bert_tf.log_form import log
 from bert_tf.runtime import cluster
 from bert_tf.tasks.base import Task
 
@@ -73,7 +72,7 @@ def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: 
     seeds, first = config.train.seed_numbers, None
     results: list[SeedResult] = []
     for number, seed in enumerate(seeds, start=1):
-        logging.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
+        log.info("***** Seed %d, %d of %d *****", seed, number, len(seeds))
         single = _of_seed(config, seed)
         if not single.actions.do_train:
             run.require_checkpoint(single.output.folder)  # one model of --init_checkpoint would be that of all seeds

@@ -1,4 +1,4 @@
-"""Where data and weights come from, when a command line does not say."""
+"""Sources of data and weights, where a command line does not name them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from absl import logging
-
 from bert_tf import files, home
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs.settings import ModelSettings
+from bert_tf.log_form import log
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.registry import folder_name
 
@@ -81,7 +80,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     glue = environment.get("GLUE_DIR")
     candidates = [DataSource(Path(glue) / name, "$GLUE_DIR")] if glue else []
     if glue and not candidates[0].folder.is_dir():
-        logging.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
+        log.warning("$GLUE_DIR has no folder %s: looking elsewhere", candidates[0].folder)
     candidates.append(DataSource((project or home.folder(environment)) / "data" / name, "data/"))
     candidates.append(DataSource(sample, SAMPLE_NOTE, is_sample=True))
     for source in candidates:

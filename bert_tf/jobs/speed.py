@@ -5,12 +5,11 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from absl import logging
-
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs.settings import SpeedSettings
+from bert_tf.log_form import log
 from bert_tf.modeling.execution import Execution
 from bert_tf.profiling.forecast import forward_peak
 from bert_tf.profiling.forecast.compute_options import BYTES
@@ -31,13 +30,13 @@ def set_up(speed: SpeedSettings) -> None:
 def warn(speed: SpeedSettings) -> None:
     """Says what --xla switches off, and if a number format will not be fast here; after the devices are set up."""
     if speed.xla:
-        logging.info("--xla compiles once for each shape: --nopack_tokens, --nodefer_embeddings")
+        log.info("--xla compiles once for each shape: --nopack_tokens, --nodefer_embeddings")
     remark = precision.remark(speed.precision)
     if remark:
-        logging.info("%s", remark)
+        log.info("%s", remark)
     slow_reason = precision.slow_reason(speed.precision)
     if slow_reason:
-        logging.warning("--precision=%s: %s", speed.precision, slow_reason)
+        log.warning("--precision=%s: %s", speed.precision, slow_reason)
 
 
 def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
@@ -69,7 +68,7 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
     """
     if not (speed.defer_embeddings and deterministic and on_gpu):
         return speed
-    logging.info("--nodefer_embeddings: with --deterministic the host would write to the table, not the GPU")
+    log.info("--nodefer_embeddings: with --deterministic the host would write to the table, not the GPU")
     return dataclasses.replace(speed, defer_embeddings=False)
 
 

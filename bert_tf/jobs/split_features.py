@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from absl import logging
-
 from bert_tf import run_layout
 from bert_tf.estimator import describe
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
 from bert_tf.jobs.job import Job
-from bert_tf.log_form import published
+from bert_tf.log_form import log, published
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
 from bert_tf.tasks.base import TRAIN, Limits
 
@@ -54,7 +52,7 @@ def features(job: Job, split: str) -> Features:
         published.info("%s", line)
     if job.machine.is_chief:
         describe.keep_examples(job.results_dir, split, lines)
-    logging.info(
+    log.info(
         "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
         *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
         " (from the cache)" if cached else "",

@@ -1,4 +1,4 @@
-"""Which trained model is evaluated, where nothing is trained: that of the output folder, or that of --init_checkpoint."""
+"""The trained model to evaluate where nothing is trained: that of the output folder, or that of --init_checkpoint."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import run_layout
-from bert_tf.batch.trained import digest
+from bert_tf.batch.trained import PRETRAINED, digest
+from bert_tf.checkpoints.names import has_task_head
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import best, run, run_folder
 from bert_tf.jobs import sources
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
-from bert_tf.modeling.heads.sentence import PUBLISHED_WEIGHTS
 
 
 class Found(NamedTuple):
@@ -38,7 +38,7 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
       environment: of the process; where a converted checkpoint is kept.
 
     Raises:
-      CheckpointError: there is none, or it has no classifier.
+      CheckpointError: there is none, or it has no task head.
       FlagError: the output folder holds another run than the one that is named.
     """
     output_dir = settings.output.folder
@@ -59,14 +59,14 @@ def find(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
 def _refuse_without_head(prefix: Path) -> None:
     if not _has_head(prefix):
         raise CheckpointError(
-            f"{prefix}: no {PUBLISHED_WEIGHTS}: this is a pretrained model, not a classifier; train it first (--do_train),"
+            f"{prefix}: {PRETRAINED}; train it first (--do_train),"
             " or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
         )
 
 
 def _has_head(prefix: Path) -> bool:
-    """Whether a checkpoint has a head: a run's has, another if it is a published classifier."""
-    return "kind" in run_folder.trained(prefix.parent) or PUBLISHED_WEIGHTS in CheckpointReader(prefix).shapes
+    """Whether a checkpoint has the head of a task: a run's has, even where that owns no variables."""
+    return "kind" in run_folder.trained(prefix.parent) or has_task_head(CheckpointReader(prefix).shapes)
 
 
 def _is_trained(prefix: Path) -> bool:

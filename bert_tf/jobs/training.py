@@ -1,11 +1,9 @@
-"""How a job trains: schedule, optimizer, evaluations on the way, what is written about steps."""
+"""Training of a job: schedule, optimizer, evaluations on the way, what is written about steps."""
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-
-from absl import logging
 
 from bert_tf import atomic, run_layout
 from bert_tf.checkpoints import values
@@ -24,6 +22,7 @@ from bert_tf.jobs import speed
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.record import make_record
 from bert_tf.jobs.split_features import features
+from bert_tf.log_form import log
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.profiling.timing import diagnosis
@@ -57,8 +56,8 @@ def train(job: Job, plan: RestorePlan) -> run.Outcome:
         if schedule.rows != columns.examples:
             counts["train_rows"] = schedule.rows
         run_folder.add_to_record(job.output_dir, {"schedule": counts})
-    logging.info("variables: %s", plan.summary())
-    logging.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
+    log.info("variables: %s", plan.summary())
+    log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
@@ -117,13 +116,13 @@ def _watchers(job: Job) -> list[run.Hook]:
 def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
     freeze = job.settings.train.freeze
     rows = f" in {schedule.rows} rows" if schedule.rows != examples else ""
-    logging.info("***** Running training *****")
-    logging.info("  Num examples = %d%s", examples, rows)
-    logging.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
+    log.info("***** Running training *****")
+    log.info("  Num examples = %d%s", examples, rows)
+    log.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
     counted = "rows" if rows else "examples"
-    logging.info("  Num steps = %d (%d %s of the last epoch are left out)", schedule.steps, schedule.unseen, counted)
+    log.info("  Num steps = %d (%d %s of the last epoch are left out)", schedule.steps, schedule.unseen, counted)
     if freeze:
-        logging.info("  Frozen = %s", freeze)
+        log.info("  Frozen = %s", freeze)
 
 
 def _optimization(job: Job, steps: int) -> Optimization:

@@ -12,9 +12,13 @@ from typing import Any, Union
 from bert_tf.batch import glue, rows_text
 from bert_tf.batch.glue import Glue
 from bert_tf.batch.rows import Row
+from bert_tf.errors import FlagError
 from bert_tf.jobs import evaluate as job
+from bert_tf.jobs.batch_settings import JOB
 from bert_tf.jobs.evaluate_config import SETTINGS, configured
 from bert_tf.library.keywords import takes
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.registry import canonical_name
 
 Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
@@ -73,6 +77,11 @@ def evaluate(
       BertError: something that the caller can fix, other than a checkpoint.
     """
     config = configured(checkpoints=checkpoints, task_name=task_name, output_dir=output_dir, **settings)
+    if settings.get(JOB.name) is None and CUSTOM in (canonical_name(entry.name) for entry in config.job.tasks):
+        raise FlagError(
+            f"task_name={CUSTOM!r} does not say which file: name it in a job file (job=...),"
+            " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
+        )
     done = job.evaluate(*config, environment=os.environ)
     return Table(done.rows, done.failed, done.table)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Iterable
 from typing import Any, overload
 
 from bert_tf import progress, run_layout
@@ -12,7 +13,7 @@ from bert_tf.jobs import fine_tune as job
 from bert_tf.jobs import seeds as seeds_job
 from bert_tf.jobs.fine_tune_config import SETTINGS, FineTuneConfig, configured
 from bert_tf.jobs.settings import ActionSettings
-from bert_tf.library.keywords import takes
+from bert_tf.library.keywords import seeds_text, takes
 from bert_tf.library.loading import load
 from bert_tf.library.model import Model
 from bert_tf.library.seed_runs import SeedRuns
@@ -21,7 +22,7 @@ from bert_tf.settings import settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.base import DEV, Task
 
-_TURN = threading.Lock()  # where wall time goes is kept once a process
+TURN = threading.Lock()  # of what trains: where wall time goes is kept once a process
 _ACTIONS = frozenset(row.name for row in settings_of(ActionSettings))
 
 
@@ -33,7 +34,11 @@ def fine_tune(
 
 @overload
 def fine_tune(
-    task: str | Task | None = None, *, output_dir: str | os.PathLike[str] | None = None, seeds: str, **settings: Any
+    task: str | Task | None = None,
+    *,
+    output_dir: str | os.PathLike[str] | None = None,
+    seeds: str | Iterable[int],
+    **settings: Any,
 ) -> SeedRuns: ...
 
 
@@ -42,7 +47,7 @@ def fine_tune(
     task: str | Task | None = None,
     *,
     output_dir: str | os.PathLike[str] | None = None,
-    seeds: str | None = None,
+    seeds: str | Iterable[int] | None = None,
     **settings: Any,
 ) -> Model | SeedRuns:
     """Trains a model, and evaluates it where there is data for that; does what `run_classifier.py` does.
@@ -53,7 +58,7 @@ def fine_tune(
     Args:
       task: a name, as MRPC; or an object, as `SentenceTask`.
       output_dir: where checkpoints and results go; out/TASK where it is not given.
-      seeds: several, as "1-3": a run for each, one after the other.
+      seeds: several, as "1-3", [1, 2] or range(1, 4): a run for each, one after the other.
       **settings: those of the command, by the names of its flags: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 
@@ -65,13 +70,13 @@ def fine_tune(
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     own = None if task is None or isinstance(task, str) else _checked(task)
-    given = {**settings, "output_dir": output_dir, "seeds": seeds}
+    given = {**settings, "output_dir": output_dir, "seeds": seeds_text(seeds)}
     if own is not None and not _ACTIONS & given.keys():
         given.update(do_train=True, do_eval=_has_dev(own))
     if isinstance(task, str):
         given["task_name"] = task
     config = configured(own, **given)
-    with _TURN:
+    with TURN:
         WALL.restart()
         if config.train.seed_numbers:
             return _seed_runs(config, own)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from bert_tf.errors import FlagError
 from bert_tf.settings import Setting, named
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,6 +39,23 @@ def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str
     """
     rows = tuple(settings)
     return {**{row.name: row.default for row in rows}, **named(rows, given)}
+
+
+def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
+    """Returns seeds as the flag has them: 1,2 for [1, 2].
+
+    Raises:
+      FlagError: they are neither a text nor whole numbers.
+    """
+    if seeds is None or isinstance(seeds, str):
+        return seeds
+    try:
+        numbers = [operator.index(seed) for seed in seeds]
+    except TypeError as error:
+        raise FlagError(f"seeds={seeds!r:.80}: give a list of whole numbers, or a text as '1-5'") from error
+    if not numbers:
+        raise FlagError(f"seeds={seeds!r:.80}: name one at least")
+    return ",".join(map(str, numbers))
 
 
 def _parameter(row: Setting) -> inspect.Parameter:

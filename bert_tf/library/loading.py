@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine, machine_settings, sources
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.settings import Setting, named
-from bert_tf.tasks import families
+from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
-from bert_tf.tasks.in_memory import SentenceTask
+from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.registry import canonical_name, get_task
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
@@ -51,31 +52,34 @@ def load(
     given = named((*MODEL, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
     batch_size = given.pop(_BATCH_SIZE.name, None)
     of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
-    said = Given(**of_model)
-    found = trained.load(str(sources.checkpoint_of(path, environment=os.environ)), said)
-    learned = _task(found, task)
+    prefix = sources.checkpoint_of(path, environment=os.environ)
+    said = _said(task, run_folder.trained(prefix.parent))
+    found = trained.load(str(prefix), Given(**of_model), family=None if said is None else said.family)
+    learned = said or _recorded(found)
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
     return Model(found, learned, inference, find_data=_finder(folder))
 
 
-def _task(model: Trained, given: str | Task | None) -> Task:
-    """Returns what a model has learned: what is given, else what its record says."""
+def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:
+    """Returns the task that is given; None where there is none, or where it is the name that the record has too."""
+    if not isinstance(task, str):
+        return task
+    return None if canonical_name(task) == record.get("task_name") else get_task(task)
+
+
+def _recorded(model: Trained) -> Task:
+    """Returns what a model has learned, as the record of its run says."""
     name = model.record.get("task_name")
-    if given is not None and (not isinstance(given, str) or canonical_name(given) != name):
-        return get_task(given) if isinstance(given, str) else given
     if name is None:
         raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
-    if name != CUSTOM:
-        return _registered(model, name)
-    family = families.of_record(model.record)
-    return SentenceTask(labels=family.labels, problem=family.kind)
+    return RowsTask(families.of_record(model.record)) if name == CUSTOM else _registered(model, name)
 
 
 def _registered(model: Trained, name: str) -> Task:
     try:
-        return get_task(name)
+        return registry.of_record(model.record)
     except FlagError as error:
         raise CheckpointError(
             f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"
@@ -84,7 +88,7 @@ def _registered(model: Trained, name: str) -> Task:
 
 def _finder(data_dir: str | None) -> Callable[[Task], str]:
     def find(task: Task) -> str:
-        if isinstance(task, SentenceTask):
+        if isinstance(task, RowsTask):
             return ""
         return str(sources.find_data(task, data_dir, environment=os.environ).folder)
 

@@ -59,10 +59,10 @@ class Model:
         """Predicts rows in memory.
 
         Args:
-          rows: texts, pairs (text, second text), or mappings; see `SentenceTask`.
+          rows: of the form that the family reads; of sentences texts, pairs (text, second text) or mappings: `SentenceTask`.
 
         Returns:
-          One object for each row, in their order: `label`, `probabilities` by label, `id`.
+          One object for each row, in their order, with its `label`; of sentences also `probabilities` by label, and `id`.
 
         Raises:
           DataError: a row is of another form.
@@ -76,7 +76,7 @@ class Model:
         """Measures the model by labelled examples.
 
         Args:
-          data: the name of a split of the task, dev by default; or rows with labels, see `SentenceTask`.
+          data: the name of a split of the task, dev by default; or rows with labels, of sentences see `SentenceTask`.
 
         Raises:
           DataError: there is no such split, or a row is of another form.

@@ -1,4 +1,4 @@
-"""What a metric does not tell: which classes are taken for which, and whether a model has learned anything.
+"""Confusion of classes, and whether a model has learned anything: what a metric does not tell.
 
 Shapes: N examples, C classes, L labels that may apply together.
 """

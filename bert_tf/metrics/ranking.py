@@ -1,4 +1,4 @@
-"""Which of several results is the best."""
+"""Comparison of results: the best of several."""
 
 from __future__ import annotations
 

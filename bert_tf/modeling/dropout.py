@@ -8,9 +8,10 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from bert_tf.host import HOST
+
 _LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
 _FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
-_HOST = "/device:CPU:0"  # reads seeds and sizes: each that a GPU computes would have to be waited for
 
 
 class DropElements(Protocol):
@@ -50,7 +51,7 @@ class Dropout:
           replica: number of the replica, so that replicas drop different elements.
           micro_batch: number of the micro-batch, so that each drops different elements.
         """
-        with tf.device(_HOST):
+        with tf.device(HOST):  # seeds and sizes that a GPU computes would have to be waited for
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
             self._step = tf.cast(step, tf.int64) * (1 << 16)
         self._calls = 0
@@ -88,7 +89,7 @@ class Dropout:
         call = self._calls
         self._calls += 1
         if call not in self._drawn:
-            with tf.device(_HOST):
+            with tf.device(HOST):
                 self._drawn[call] = tf.stack([self._first, self._step + call]), tf.reduce_prod(shape)
         return self._drawn[call]
 

@@ -1,4 +1,4 @@
-"""How the encoder is computed, apart from what it computes."""
+"""Execution options of the encoder: how it is computed, apart from what it computes."""
 
 from __future__ import annotations
 

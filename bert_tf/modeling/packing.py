@@ -1,4 +1,4 @@
-"""Where the tokens of a batch lie: as rows of real tokens, and padded to one length around attention.
+"""Packed tokens of a batch: as rows of real tokens, and padded to one length around attention.
 
 Shapes: B batch, T tokens of the longest sequence, N rows, D hidden size, H heads, K = D // H.
 """
@@ -9,9 +9,8 @@ from typing import Protocol
 
 import tensorflow as tf
 
+from bert_tf.host import HOST
 from bert_tf.modeling.custom_gradients import Gradient
-
-_HOST = "/device:CPU:0"  # finds rows: it has the mask already, and knows sizes without waiting for a GPU
 
 
 class Layout(Protocol):
@@ -89,7 +88,7 @@ class Packed:
         Args:
           input_mask: [B, T] 1 for real tokens, 0 for padding.
         """
-        with tf.device(_HOST):
+        with tf.device(HOST):  # has the mask already, and knows sizes without waiting for a GPU
             self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
             input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
             flat = tf.reshape(input_mask, [-1])  # [B T]
@@ -102,12 +101,12 @@ class Packed:
 
     def pack(self, values: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
-        with tf.device(_HOST):
+        with tf.device(HOST):
             return tf.gather(tf.reshape(values, [-1]), self._place_of)
 
     def positions(self) -> tf.Tensor:
         """See `Layout`."""
-        with tf.device(_HOST):
+        with tf.device(HOST):
             return self._place_of % self._tokens
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
@@ -156,7 +155,7 @@ class Packed:
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""
         if heads not in self._by_heads:
-            with tf.device(_HOST):
+            with tf.device(HOST):
                 head = tf.range(heads)
                 rows = tf.reshape(self._row_of, [self._batch, 1, self._tokens])
                 from_rows = rows * heads + head[None, :, None]

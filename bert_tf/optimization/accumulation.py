@@ -31,10 +31,10 @@ def add_up(
     """
     first_rows = _first_rows(features)
     size = tf.shape(first_rows)[0] - 1
-    parts = tf.minimum(count, size)
+    micro_batches = tf.minimum(count, size)
 
     def add(number: tf.Tensor, *sums: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        start, stop = (first_rows[place * size // parts] for place in (number, number + 1))
+        start, stop = (first_rows[place * size // micro_batches] for place in (number, number + 1))
         some = {name: value[start:stop] if value.shape.rank else value for name, value in features.items()}
         if GROUPS.name in some:
             some[GROUPS.name] -= some[GROUPS.name][0]
@@ -48,7 +48,7 @@ def add_up(
 
     # Not `tf.zeros`: a constant would stay in memory beside the sum.
     zeros = [tf.raw_ops.Empty(shape=tf.shape(value), dtype=value.dtype.base_dtype, init=True) for value in like]
-    _, *sums = tf.while_loop(lambda number, *_: number < parts, add, [tf.constant(0), *zeros], parallel_iterations=1)
+    _, *sums = tf.while_loop(lambda number, *_: number < micro_batches, add, [tf.constant(0), *zeros], parallel_iterations=1)
     return sums
 
 

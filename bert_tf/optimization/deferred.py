@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.host import HOST
 from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, plain_update, zeros
 
 tf1 = tf.compat.v1
@@ -33,7 +34,6 @@ DEFERRED = "bert_tf/deferred"  # collection of what a table consists of: weights
 _NODES = 8
 _NEGLIGIBLE = 1e-9
 _CHUNK = 2048  # rows that are made current at once
-_HOST = "/device:CPU:0"
 
 MOST_STEPS = 1 << 24  # that a float32 counts one by one; GPUs write to places of a table of float32, not of int32
 
@@ -87,7 +87,7 @@ class DeferredTable:
           [N, D].
         """
         if self.gradient_source is not None:
-            with tf.device(_HOST):
+            with tf.device(HOST):
                 places = tf.gather(self._places, ids)
             return _rows_at(self.gradient_source, places)
         self.table = table
@@ -106,7 +106,7 @@ class DeferredTable:
         )
         for variable in (table, self._m, self._v, self._current_at):
             tf1.add_to_collection(DEFERRED, variable)
-        with tf.device(_HOST):  # has the ids, and tells how many there are without waiting for a GPU
+        with tf.device(HOST):  # has the ids, and tells how many there are without waiting for a GPU
             self._ids, inverse = tf.unique(ids)
             self._places: tf.Tensor = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
         self._rows = self._made_current(self._ids)

@@ -1,4 +1,4 @@
-"""What a step of several replicas has in common.
+"""Replicas of a step: how many there are, which of them this is, and sums over them.
 
 Each replica computes its part of the global batch. Gradients are added up once; from there on every replica has the same
 numbers and updates its own copy of the weights, so that nothing else is sent around.

@@ -1,1 +1,1 @@
-"""Where time and memory went, and where they will go."""
+"""Time and memory: where they went, and where they will go."""

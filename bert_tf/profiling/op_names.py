@@ -1,4 +1,4 @@
-"""What an operation belongs to, read off its name: the phase of the step, the scope, the layer.
+"""Phase, scope and layer of an operation, read off its name.
 
 The names are TensorFlow's and those of the published BERT: variables by their paths, Adam's moments below them, derivatives
 below `gradients`, the optimizer's arithmetic without a path. The names of this package follow the same rules.
@@ -31,7 +31,7 @@ _RULES = tuple(
     for phase, pattern in (
         (CLIP, r"(?:^|/)(?:clip_by_global_norm|global_norm|VerifyFinite)(?:_\d+)?(?:/|$)|^watch/gradient_norm"),
         (BACKWARD, r"(?:^|/)gradients(?:_\d+)?/"),
-        # A batch that is computed in parts: the sums of the gradients so far, and how they travel from part to part.
+        # A batch in micro-batches: the sums of the gradients so far, and how they travel from one to the next.
         (BACKWARD, r"^while/body/_\d+/add(?:_\d+)?$|^while/(?!body/)|^Empty(?:_\d+)?$"),
         (BACKWARD, r"^AddN(?:_\d+)?$"),  # the sums of gradients over replicas
         (UPDATE, r"^(?:update|PolynomialDecay|global_step|Read(?:_\d+)?|Cast(?:_\d+)?|watch/learning_rate)(?:/|$)"),

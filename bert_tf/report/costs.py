@@ -1,4 +1,4 @@
-"""Where time and memory went, as far as a run wrote it down: timing.json, the phases of recorded steps, traces of memory."""
+"""Time and memory, as far as a run wrote them down: timing.json, the phases of recorded steps, traces of memory."""
 
 from __future__ import annotations
 

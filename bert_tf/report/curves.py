@@ -1,4 +1,4 @@
-"""Which curves a page shows: a row of `MEASURES` for each number that metrics.jsonl may hold."""
+"""Curves of a page: a row of `MEASURES` for each number that metrics.jsonl may hold."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which runs belong together: those of a series of seeds, which are one line of the charts, and whose mean says something."""
+"""Groups of runs: those of a series of seeds are one line of the charts, and their mean says something."""
 
 from __future__ import annotations
 

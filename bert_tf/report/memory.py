@@ -1,4 +1,4 @@
-"""Where memory went in a step that was traced: what was alive over time, and what was put out."""
+"""Memory of a step that was traced: what was alive over time, and what was put out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which operations and scopes took the time of recorded steps: the tables of `python -m bert_tf profile`, shortened."""
+"""Operations and scopes that took the time of recorded steps: the tables of `python -m bert_tf profile`, shortened."""
 
 from __future__ import annotations
 

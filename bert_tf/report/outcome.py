@@ -1,4 +1,4 @@
-"""What runs reached, as a page shows it: scores with their intervals, confusion, the examples most confidently wrong.
+"""Results of runs, as a page shows them: scores with their intervals, confusion, the examples most confidently wrong.
 
 Shapes: L labels.
 """

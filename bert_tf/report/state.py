@@ -1,4 +1,4 @@
-"""How far a run came, in a sentence."""
+"""State of a run in a sentence: how far it came."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is known of published runs, in the form that it is compared in.
+"""Facts about published runs, in the form that they are compared in.
 
 The log of the run on a GTX 1060 was read off pictures of a screen, badly in places. A line of tokens is compared where it is
 legible; how much of each that is, and why not the rest, stands in docs/reproduce.md. Of the tokens only digests are kept: the

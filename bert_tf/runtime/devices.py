@@ -1,4 +1,4 @@
-"""Which devices TensorFlow sees and how it takes their memory: the one owner of tf.config and of session configurations."""
+"""Devices that TensorFlow sees, and how it takes their memory: the one owner of tf.config and of session configurations."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
-from absl import logging
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 
 from bert_tf.errors import DeviceError
+from bert_tf.log_form import log
 from bert_tf.runtime import placement, threads
 from bert_tf.runtime.diagnosis import HIDING
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
@@ -77,8 +77,8 @@ def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple
                 part = tf.config.LogicalDeviceConfiguration(memory_limit=limit // settings.virtual_devices)
                 tf.config.set_logical_device_configuration(gpu, [part] * settings.virtual_devices)
         if not gpus and settings.virtual_devices > 1:
-            parts = [tf.config.LogicalDeviceConfiguration()] * settings.virtual_devices
-            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], parts)
+            logical = [tf.config.LogicalDeviceConfiguration()] * settings.virtual_devices
+            tf.config.set_logical_device_configuration(tf.config.list_physical_devices("CPU")[0], logical)
         if settings.deterministic:
             tf.config.experimental.enable_op_determinism()
         _set_threads(settings)
@@ -142,8 +142,8 @@ def _named_gpus(settings: DeviceSettings) -> set[int] | None:
     return {0} if settings.strategy == ONE_DEVICE else None
 
 
-def _in_its_gpu(device: str | None, parts: int) -> str | None:
-    return device and f"/device:GPU:{_number(placement.normalized(device)) % parts}"
+def _in_its_gpu(device: str | None, virtual_devices: int) -> str | None:
+    return device and f"/device:GPU:{_number(placement.normalized(device)) % virtual_devices}"
 
 
 def _number(device: str) -> int:
@@ -210,7 +210,7 @@ def _refuse_contradictions(
         raise DeviceError(f"--gpu_memory_growth contradicts {FORCED_GROWTH}=false in the environment: unset one of them")
     if (limit is not None or settings.gpu_memory_growth) and not gpus:
         name = "gpu_memory_growth" if limit is None else "gpu_memory_limit_mb"
-        logging.warning("--%s has no effect: %s", name, _seen(gpus, environment))
+        log.warning("--%s has no effect: %s", name, _seen(gpus, environment))
     if gpus and settings.virtual_devices > 1 and limit is None:
         raise DeviceError("--virtual_devices splits the memory of a GPU: say how much there is, --gpu_memory_limit_mb")
 

@@ -1,4 +1,4 @@
-"""How the devices share the work: the choice of a strategy, and what contradicts it."""
+"""Distribution of the work over devices: the choice of a strategy, and what contradicts it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.errors import DeviceError
+from bert_tf.host import HOST
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
 
@@ -18,7 +19,6 @@ _CROSS_DEVICE_OPS = {
     "hierarchical": tf.distribute.HierarchicalCopyAllReduce,
     "reduce_to_one": tf.distribute.ReductionToOneDevice,
 }
-_HOST = "/device:CPU:0"
 
 
 class _Rule(NamedTuple):
@@ -108,7 +108,7 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
     if name == ONE_DEVICE or len(devices) == 1:  # a strategy of one replica would only be in the way
         return None
     if name == CENTRAL_STORAGE:
-        return tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST)
+        return tf.distribute.experimental.CentralStorageStrategy(list(devices), HOST)
     return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[_reduction(settings, devices)]())
 
 

@@ -1,4 +1,4 @@
-"""How much memory TensorFlow has for tensors on a GPU: what it says itself, once it has decided."""
+"""Memory that TensorFlow has for tensors on a GPU: what it says itself, once it has decided."""
 
 from __future__ import annotations
 

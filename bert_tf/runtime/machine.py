@@ -7,8 +7,9 @@ import os
 from collections.abc import Mapping
 
 import tensorflow as tf
-from absl import logging
 
+from bert_tf.host import HOST
+from bert_tf.log_form import log
 from bert_tf.runtime import cluster, devices, diagnosis, distribution, gpu_memory, inventory, newer_gpus, placement
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.peers import Watch, require_free_port
@@ -32,7 +33,7 @@ class Plan:
     """
 
     strategy: str = ONE_DEVICE
-    devices: tuple[str, ...] = ("/device:CPU:0",)
+    devices: tuple[str, ...] = (HOST,)
     cluster: Cluster | None = None
     device_function: DeviceFunction | None = None
 
@@ -121,7 +122,7 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
         os.environ.pop(cluster.VARIABLE, None)  # tf.estimator reads it, and wants a chief in it
     else:
         require_free_port(made.cluster.own)
-        watch = Watch(made.cluster, log=logging.info)
+        watch = Watch(made.cluster, log=log.info)
     strategy = distribution.make(made.strategy, settings, made.devices)
     config = devices.session_config(settings, xla=xla)
     # What --place puts nowhere is where TensorFlow chooses: on the first GPU that it sees.
@@ -140,20 +141,20 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
     """
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
-            logging.info("%s=%s (environment)", variable, environment[variable])
+            log.info("%s=%s (environment)", variable, environment[variable])
     ignored = devices.ignored_growth(environment)
     if ignored:
-        logging.warning(ignored)
+        log.warning(ignored)
     each = f" on each of {len(machine.plan.cluster.workers)} machines" if machine.plan.cluster else ""
     counted = f"{machine.replicas} replica{'' if machine.replicas == 1 else 's'}"
-    logging.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
+    log.info("strategy %s: %s, %s%s", machine.plan.strategy, counted, ", ".join(machine.plan.devices), each)
     if machine.gpu_memory is not None:
-        logging.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
+        log.info("memory for tensors on each GPU: %d MiB", machine.gpu_memory >> 20)
     if settings.device and placement.normalized(settings.device) not in machine.plan.devices:
-        logging.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
+        log.info("--device=%s alone is seen, as %s", settings.device, placement.short(machine.plan.devices[0]))
     unused = None if settings.asks_for_cpu else inventory.unused_gpu_warning()
     if unused:
-        logging.warning(unused)
+        log.warning(unused)
 
 
 def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunction | None]:

@@ -6,8 +6,8 @@ import os
 
 import psutil
 import tensorflow as tf
-from absl import logging
 
+from bert_tf.log_form import log
 from bert_tf.runtime import cluster
 
 HOST, GPU, GPU_PEAK = "host_memory_mb", "gpu_memory_mb", "gpu_memory_peak_mb"
@@ -37,7 +37,7 @@ class MemoryUse:
         try:
             found = [tf.config.experimental.get_memory_info(name) for name in self._gpus]
         except (RuntimeError, ValueError, tf.errors.OpError) as error:
-            logging.debug("no memory of GPUs: %s", error)
+            log.debug("no memory of GPUs: %s", error)
             self._gpus = ()
             return {}
         return {name: max(each[key] for each in found) / _MEBIBYTE for name, key in ((GPU, "current"), (GPU_PEAK, "peak"))}
@@ -52,5 +52,5 @@ def _gpus() -> tuple[str, ...]:
             return ()
         return tuple(device.name.removeprefix("/device:") for device in tf.config.list_logical_devices("GPU"))
     except (RuntimeError, ValueError, tf.errors.OpError) as error:
-        logging.debug("no memory of GPUs: %s", error)
+        log.debug("no memory of GPUs: %s", error)
         return ()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 
 import tensorflow as tf
-from absl import logging
 
+from bert_tf.log_form import log
 from bert_tf.runtime import build
 from bert_tf.runtime.build import Build, Capability
 
@@ -33,7 +33,7 @@ def warn(environment: Mapping[str, str]) -> None:
         details = tf.config.experimental.get_device_details(gpu)
         said = compile_warning(details.get("compute_capability"), installed, environment)
         if said:
-            logging.warning("%s: %s", details.get("device_name", gpu.name), said)
+            log.warning("%s: %s", details.get("device_name", gpu.name), said)
 
 
 def compile_warning(capability: Capability | None, installed: Build, environment: Mapping[str, str]) -> str | None:

@@ -1,4 +1,4 @@
-"""Where operations run: --device and --place become functions from an operation to the name of a device.
+"""Placement of operations: --device and --place become functions from an operation to the name of a device.
 
 Operations are told apart by name. Variable scopes are the names of published checkpoints, and gradients, moments and
 updates carry the name of what they belong to:
@@ -19,13 +19,13 @@ import tensorflow as tf
 
 from bert_tf.errors import DeviceError, unknown_name
 from bert_tf.head_spec import VARIABLE_SCOPES
+from bert_tf.host import HOST
 
 DeviceFunction = Callable[[tf.Operation], str]  # tf.estimator wants the argument to be named `op`
 
 EMBEDDINGS, ENCODER, POOLER, HEAD = "embeddings", "encoder", "pooler", "head"
 PARTS = (EMBEDDINGS, ENCODER, f"{ENCODER}/layer_N", f"{ENCODER}/layer_N-M", POOLER, HEAD)
 
-_HOST = "/device:CPU:0"
 _DEVICE = re.compile(r"/?(?:device:)?(?P<kind>cpu|gpu):(?P<number>\d{1,9})", re.IGNORECASE)
 _LAYERS = re.compile(rf"{ENCODER}/layer_(?P<first>\d{{1,9}})(?:-(?P<last>\d{{1,9}}))?")
 
@@ -171,7 +171,7 @@ def whole(name: str, existing: Collection[str]) -> DeviceFunction:
     wanted = require_device(name, existing)
 
     def device(op: tf.Operation) -> str:
-        return op.device or (_HOST if _needs_host(op) else wanted)
+        return op.device or (HOST if _needs_host(op) else wanted)
 
     return device
 

@@ -1,4 +1,4 @@
-"""Which number format matrix products use, and whether this machine computes in it."""
+"""Number formats of matrix products, and whether this machine computes in them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many CPU cores there are to compute on."""
+"""Number of CPU cores there are to compute on."""
 
 from __future__ import annotations
 

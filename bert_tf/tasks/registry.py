@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import NamedTuple, Optional
+from typing import Any, NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.settings import settings_of
@@ -13,7 +13,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.settings import GROUPS, KEPT, NAMES, TaskSettings, of_values
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -111,6 +111,24 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     if canonical in named:
         return named[canonical]
     return XnliTask(canonical.partition("-")[2] or None)
+
+
+def of_record(record: Mapping[str, Any]) -> Task:
+    """Returns the task that a run was trained on, with the settings of its training.
+
+    Args:
+      record: see `estimator.run_folder.trained`; it has the name of a task.
+
+    Raises:
+      FlagError: there is no such task here.
+    """
+    kept = {name: record[name] for name in KEPT if name in record}
+    return get_task(record["task_name"], of_values(kept), record.get("labels"))
+
+
+def reads_own(kind: str) -> bool:
+    """Returns whether the task custom reads what a family of this kind learns."""
+    return kind in _OWN
 
 
 def settings_of_task(name: str, problem: str) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""Whether a model reads lower-cased text. A checkpoint does not say, so there are several signs, and they may disagree.
+"""Detection of lower-casing: a checkpoint does not say it, so there are several signs, and they may disagree.
 
 The published Chinese vocabulary is uncased and holds the pieces `<S>` and `<T>`; Hugging Face's tokenizer of it is set to keep
 capitals, of which it then knows none (huggingface/transformers#9286). So pieces that are clear go before what is said of them.

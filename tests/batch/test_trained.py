@@ -84,7 +84,7 @@ def test_misfits_are_told_before_anything_is_computed(run):
 
 
 def test_a_pretrained_model_is_no_classifier(project):
-    with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model, not a classifier"):
+    with pytest.raises(CheckpointError, match="no output_weights: this is a pretrained model, it has no task head"):
         trained.load(project.init_checkpoint, Given(max_seq_length=LENGTH))
 
 

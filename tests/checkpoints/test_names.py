@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, name_pairs
+from bert_tf.checkpoints.names import encoder_shapes, has_task_head, is_expected_extra, name_pairs
 from bert_tf.config import BertConfig
 
 PAIRS = name_pairs(12)
@@ -82,3 +82,18 @@ def test_shape_of_each_kind(name, shape):
 )
 def test_knows_what_a_checkpoint_may_hold_beside_the_encoder(name, expected):
     assert is_expected_extra(name) is expected
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("output_weights", True),
+        ("cls/squad/output_bias", True),
+        ("head/tags/kernel", True),
+        ("cls/predictions/output_bias", False),
+        ("cls/seq_relationship/output_weights", False),
+        ("bert/pooler/dense/bias", False),
+    ],
+)
+def test_heads_of_tasks_are_told_from_those_of_pre_training(name, expected):
+    assert has_task_head(["global_step", name]) is expected

@@ -198,7 +198,7 @@ def test_no_step_to_train(too_few, refused):
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
 def test_nothing_trained_to_evaluate_or_predict(wanted, refused, project):
     assert refused(**{wanted: True}) == [
-        f"{project.init_checkpoint}: no output_weights: this is a pretrained model, not a classifier; train it first"
+        f"{project.init_checkpoint}: this is a pretrained model, it has no task head; train it first"
         " (--do_train), or name a trained checkpoint with --init_checkpoint, or its folder with --output_dir"
     ]
 

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 
 
 @pytest.mark.parametrize("lines", [1, 100_000])  # within what is buffered, and beyond
@@ -21,5 +21,5 @@ def test_nobody_who_reads_on_is_no_traceback(monkeypatch, capsys, lines):
 
     with os.fdopen(write, "w") as stream:
         monkeypatch.setattr(sys, "stdout", stream)
-        assert ended(work, help_text=str, stopped="stopped") == 141
+        assert run_command(work, help_text=str, stopped="stopped") == 141
     assert capsys.readouterr().err == ""

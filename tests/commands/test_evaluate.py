@@ -220,7 +220,7 @@ def test_data_of_one_s_own_is_read_as_in_training(project, tmp_path):
     ("task", "message"),
     [
         ({"name": "MRPK"}, "unknown task 'MRPK'; did you mean MRPC?"),
-        ({"name": "custom"}, "tasks: custom needs a file"),
+        ({"name": "custom"}, "tasks: custom needs a file: {name: custom, file: dev.tsv} in a job file"),
         ({"name": "custom", "file": "x.csv"}, "none: no checkpoint of this name"),
         ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),
         ({"name": "MRPC", "split": "test"}, "split test has no labels to evaluate by"),

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.commands import failure
-from bert_tf.commands.ending import ended
+from bert_tf.commands.ending import run_command
 from bert_tf.errors import PreflightError
 
 
@@ -19,7 +19,7 @@ def ending_of(error: BaseException, capsys) -> tuple[int, str]:
     def work():
         raise error
 
-    status = ended(work, help_text=str, stopped="stopped")
+    status = run_command(work, help_text=str, stopped="stopped")
     return status, capsys.readouterr().err
 
 
@@ -112,7 +112,7 @@ def test_an_error_in_another_thread_is_one_line_too(tmp_path, capsys):
         thread.join()
         return 0
 
-    assert ended(work, help_text=str, stopped="stopped") == 70
+    assert run_command(work, help_text=str, stopped="stopped") == 70
     said = capsys.readouterr().err
     assert said.startswith("error: internal error in thread reader: IndexError: list index out of range")
     assert said.count("\n") == 1

@@ -137,7 +137,7 @@ def test_a_short_model_has_no_long_lengths(capsys, tmp_path):
         ({"padding": "nan"}, "--padding=nan: not a number"),
         ({"train_batch_size": "auto"}, "train_batch_size=auto"),
         ({"freeze": "12"}, "--freeze: layer 12: the model has 12 layers"),
-        ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than parts"),
+        ({"gradient_accumulation_steps": 13}, "--train_batch_size=12: fewer examples than micro-batches"),
         ({"train_batch_size": 0}, "train_batch_size"),
         ({"precision": "float8"}, "unknown value 'float8'"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import logging
 import shutil
 import statistics
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+import bert_tf
+from bert_tf import log_form
 from bert_tf.commands import reproduce
 from bert_tf.config import BertConfig
 from bert_tf.jobs import fine_tune, recipes
@@ -122,6 +125,23 @@ def test_the_log_has_every_form_that_a_log_can_have(place):
     forms = json.loads((place.out / "reproduction.json").read_text())["forms"]
     assert {form["form"] for form in forms if form["verdict"] == "missing"} == set()
     assert [form["lines"] for form in forms if form["form"].startswith("global_step/sec")] == [5]  # as many as steps
+
+
+def test_a_program_reproduces_as_the_command_does(place, tmp_path, monkeypatch, capsys):
+    """Whatever it has made of the log, which is compared too."""
+    loggers = [logging.getLogger(name) for name in ("absl", "tensorflow", log_form.published.name)]
+    for logger in loggers:
+        monkeypatch.setattr(logger, "level", logging.ERROR)
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    monkeypatch.setattr(fine_tune.report, "at_end", lambda _: None)
+    monkeypatch.setitem(facts.RUNS, "tiny", published(place.folder / "glue" / "MRPC"))
+    folders = {"glue_dir": place.folder / "glue", "bert_base_dir": place.folder / "model"}
+    found = bert_tf.reproduce("tiny", output_dir=tmp_path / "out", **folders)
+    assert [(row.what, row.verdict) for row in found.rows] == [(row["what"], row["verdict"]) for row in place.rows()]
+    assert (found.is_outside, found.folder) == (False, tmp_path / "out")
+    assert "<pre># " in found._repr_html_()
+    assert capsys.readouterr().err == ""
+    assert {logger.level for logger in loggers} == {logging.ERROR}
 
 
 def test_a_row_that_is_outside_shows_in_the_status(place, tmp_path):

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import signal
@@ -12,7 +13,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf import files
-from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.checkpoints import saved
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError, UnreadableError
 from bert_tf.estimator import hooks, run
 from bert_tf.head_spec import CLASSIFICATION
@@ -391,6 +393,21 @@ def test_training_does_not_go_on_from_what_is_no_number(copy_with_moments, caplo
     rewritten(copy, lambda name, value: np.full_like(value, np.inf) if name == "output_bias" else value)
     assert start(copy) == 15
     assert f"{copy}/model.ckpt-{LAST}: weights that are NaN or infinite: output_bias" in caplog.text
+
+
+def test_whole_weights_that_training_does_not_go_on_from_are_kept_under_another_name(copy_with_moments, caplog):
+    copy = copy_with_moments
+    weights = {name: value for name, value in toy.entries(copy).items() if not name.endswith(("adam_m", "adam_v"))}
+    write_checkpoint(copy / f"model.ckpt-{LAST}", weights)
+    schedule = dataclasses.replace(toy.SCHEDULE, epochs=4)  # at its last step a run needs no moments
+    run.train(Starting(copy), toy.features(24), run.Training(schedule), seed=1)
+    assert saved.newest(copy).prefix == f"{copy}/model.ckpt-15"
+    assert f"kept as model.ckpt-{LAST}-set-aside" in caplog.text
+    kept = CheckpointReader(copy / f"model.ckpt-{LAST}-set-aside")
+    assert {name: kept[name].tolist() for name in kept.shapes} == {name: value.tolist() for name, value in weights.items()}
+    run.train(Starting(copy), toy.features(24), run.Training(schedule), seed=1)  # nor does the next command delete it
+    assert (copy / f"model.ckpt-{LAST}-set-aside.index").is_file()
+    assert not saved.is_listed(f"{copy}/model.ckpt-{LAST}-set-aside")
 
 
 def test_a_run_ends_as_if_neither_checkpoint_nor_log_had_been_damaged(copy_with_moments, finished, pretrained, caplog):

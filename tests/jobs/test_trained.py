@@ -105,7 +105,7 @@ def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
 
 
 def test_a_pretrained_checkpoint_is_no_classifier(project, tmp_path):
-    with pytest.raises(CheckpointError, match=r"no output_weights: this is a pretrained model, not a classifier; train it"):
+    with pytest.raises(CheckpointError, match=r"this is a pretrained model, it has no task head; train it"):
         trained.find(settings(init_checkpoint=project.init_checkpoint, output_dir=tmp_path / "out"), {})
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import signal
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 import bert_tf
@@ -12,6 +14,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs import fetch as fetch_job
 from bert_tf.jobs import report as report_job
+from bert_tf.jobs import reproduce as reproduce_job
 from bert_tf.jobs import seeds as seeds_job
 from bert_tf.jobs.seeds import Series
 from bert_tf.jobs.seeds_table import SeedResult
@@ -38,6 +41,10 @@ def test_checkpoints_are_evaluated_to_rows(run, project, tmp_path):
         ({"task_name": ["MRPC", ""]}, "a name is empty"),
         ({"task_name": "MRPC", "checkpoints": "x"}, "--output_dir is missing"),
         ({"data_dir": "x"}, "--data_dir is the folder of a task"),
+        (
+            {"task_name": "custom", "checkpoints": "x", "output_dir": "x"},
+            r"does not say which file: .* or give rows: bert_tf.load\(checkpoint\).evaluate\(rows\)",
+        ),
     ],
 )
 def test_what_an_evaluation_lacks_is_named_as_a_flag(settings, message):
@@ -124,6 +131,36 @@ def test_several_seeds_are_a_table(monkeypatch, tmp_path):
     assert runs.spread["eval_accuracy"].mean == 0.75
     assert (runs.folder, runs.results) == (tmp_path, RESULTS)
     assert "0 of 2 collapsed" in runs._repr_html_()
+
+
+@pytest.mark.parametrize("seeds", [[1, 2], range(1, 3), (np.int64(1), 2), "1,2"])
+def test_seeds_may_be_a_list(monkeypatch, seeds):
+    given = []
+    monkeypatch.setattr(seeds_job, "fine_tune_seeds", lambda config, **_: given.append(config) or Series(None, RESULTS))
+    bert_tf.fine_tune("MRPC", seeds=seeds)
+    assert given[0].train.seed_numbers == (1, 2)
+
+
+@pytest.mark.parametrize(
+    ("seeds", "message"),
+    [
+        (3, "seeds=3: give a list of whole numbers, or a text as '1-5'"),
+        ([1, "2"], "give a list of whole numbers"),
+        ([], "name one at least"),
+        ([-1], "'-1' is not a seed"),
+        ([1, 1], "a seed is named twice"),
+    ],
+)
+def test_seeds_are_whole_numbers(seeds, message):
+    for call in (functools.partial(bert_tf.fine_tune, "MRPC"), functools.partial(bert_tf.reproduce, "gtx1060")):
+        with pytest.raises(FlagError, match=message):
+            call(seeds=seeds)
+
+
+def test_a_reproduction_that_was_stopped_is_a_keyboard_interrupt(monkeypatch):
+    monkeypatch.setattr(reproduce_job, "reproduce", lambda *_, **__: reproduce_job.Reproduced(None, signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt, match="the same call continues from the last checkpoint"):
+        bert_tf.reproduce("gtx1060")
 
 
 def test_seeds_that_were_stopped_are_a_keyboard_interrupt(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import inspect
 import json
+import logging
 import shutil
 import threading
 import time
@@ -76,6 +77,16 @@ def test_a_folder_is_loaded_with_what_it_has_learned(own):
         assert again.predict(rows) == model.predict(rows)
         with pytest.raises(DataError, match="dev: the task has no such rows"):
             again.evaluate("dev")
+
+
+def test_a_program_without_handlers_stays_so(own, monkeypatch, tmp_path):
+    monkeypatch.setattr(logging.getLogger(), "handlers", [])
+    with bert_tf.load(own[1], data_dir=tmp_path) as model:
+        model.predict(["rain came over"])
+        with pytest.raises(DataError):
+            model.evaluate("dev")
+    bert_tf.evaluate(own[1], task_name="MRPC", output_dir=tmp_path / "table")  # logs what it does
+    assert logging.getLogger().handlers == []
 
 
 def test_the_same_call_again_has_nothing_left_to_train(own, settings, caplog):

@@ -9,7 +9,7 @@ import pytest
 
 import bert_tf
 from bert_tf.__main__ import COMMANDS
-from bert_tf.commands import classifier_flags, data, devices, evaluate, memory, memory_plan, predict, profile, report
+from bert_tf.commands import classifier_flags, data, devices, evaluate, memory, memory_plan, predict, profile, report, reproduce
 from bert_tf.errors import FlagError
 
 CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
@@ -28,10 +28,10 @@ PAIRS = {
     "memory diff": ("memory_diff", memory.ACTIONS["diff"].flags),
     "report": ("write_report", report.FLAGS),  # bert_tf.report is the package that makes the page
     "profile": ("profile", profile.FLAGS),
+    "reproduce": ("reproduce", reproduce.FLAGS),
 }
 WITHOUT_FUNCTION = {
     "benchmark": "belongs to a clone: it is not installed with the package",
-    "reproduce": "its verdicts are read off the log of the published form, which a command writes and a program does not",
 }
 # Flags without a keyword argument.
 WITHOUT_ARGUMENT = {

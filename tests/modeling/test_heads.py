@@ -9,11 +9,12 @@ from scipy import special
 
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.head_spec import HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import base, registry
 from bert_tf.modeling.heads import sentence as heads
+from bert_tf.tasks.sentence import scores
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
@@ -118,6 +119,18 @@ def test_the_loss_of_several_labels_is_their_mean_binary_cross_entropy(options, 
 
 def test_a_part_of_the_mean_is_of_the_whole_batch():
     assert evaluate(lambda: base.part_of_mean(tf.constant([1.0, 2.0]), tf.constant(8))) == pytest.approx(3 / 8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "shape"),
+    [(CLASSIFICATION, "probabilities", (4, 3)), (MULTI_LABEL, "probabilities", (4, 3)), (REGRESSION, "scores", (4,))],
+)
+def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
+    given = LOGITS[:, :1] if kind == REGRESSION else LOGITS
+    head = registry.of(HeadSpec(given.shape[1], kind))
+    served = evaluate(lambda: head.serving({"logits": tf.constant(given)}))
+    assert served.keys() == {name}
+    np.testing.assert_allclose(served[name], scores.scores(kind, given).reshape(shape), rtol=1e-5)
 
 
 def test_a_head_that_is_not_registered_is_one_line():

@@ -1,4 +1,4 @@
-"""What a head is: outputs, loss and variables on top of the encoder.
+"""Interface of heads: outputs, loss and variables on top of the encoder.
 
 Shapes: B rows, T tokens, D hidden size.
 """

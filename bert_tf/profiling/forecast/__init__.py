@@ -1,1 +1,1 @@
-"""How much memory a step will take, and what fits."""
+"""Forecast of the memory that a step will take, and of what fits."""

@@ -1,4 +1,4 @@
-"""What a step of training keeps of each block of the encoder for its gradient, and what it needs beside that meanwhile.
+"""Tensors that a step of training keeps of each block of the encoder for its gradient, and needs beside that meanwhile.
 
 The tables were read off the code and off live tensors at the peak (`live_memory`); for the published implementation off a trace
 of it. Two facts decide more than the formulas do. An operation takes over the memory of an input that nobody else reads, so

@@ -1,4 +1,4 @@
-"""How a step of training is computed, as far as its memory depends on that."""
+"""Compute options of a training step, as far as its memory depends on them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class ComputeOptions:
     """How a step is computed, by the names of the training command's flags.
 
     Attributes:
-      micro_batches: parts that a batch is computed in, one after the other.
+      micro_batches: of a batch, which are computed one after the other.
       recompute: keeps of each layer its input alone.
       precision: of activations.
       frozen: parts that keep their weights.

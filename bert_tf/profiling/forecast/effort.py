@@ -1,4 +1,4 @@
-"""How long a step takes in terms of another, estimated by the multiplications of the encoder. Imports no TensorFlow."""
+"""Time of a step in terms of another, estimated by the multiplications of the encoder. Imports no TensorFlow."""
 
 from __future__ import annotations
 

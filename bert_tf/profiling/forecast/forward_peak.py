@@ -1,4 +1,4 @@
-"""How many tokens to compute at a time without training, so that a GPU's memory surely holds them. Imports no TensorFlow."""
+"""Largest number of tokens to compute at a time without training, for a GPU's memory. Imports no TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What TensorFlow's allocator of GPU memory ("BFC") takes beside the tensors themselves. Imports no TensorFlow.
+"""Overhead of TensorFlow's allocator of GPU memory ("BFC") beside the tensors themselves. Imports no TensorFlow.
 
 Sizes are rounded up to 256 bytes, a tensor may be given a chunk of up to twice its size, and between tensors of other sizes,
 which packing makes of every batch, are gaps that nothing fits into. A gradient of the whole table of words, where updates are

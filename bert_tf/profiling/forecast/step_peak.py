@@ -1,4 +1,4 @@
-"""How much memory a step of training will take, said before anything is built. Imports no TensorFlow.
+"""Peak memory of a training step, said before anything is built. Imports no TensorFlow.
 
 The peak of a step is found by walking through it: weights and the optimizer's slots are there all the time; the forward pass
 adds what it keeps, block by block; the backward pass gives that back from the top, and leaves gradients, all of which stay

@@ -25,7 +25,7 @@ _NUMBER, _HALF = 4, 2  # bytes of a float32 and of an int32, and of a number of 
 # is known in half precision.
 _STORED, _PRODUCT, _COMPUTED = "stored", "product", "computed"
 _LAYER = re.compile(r"(?:^|/)layer_(\d+)/")
-_PART = re.compile(r"^while/body/_\d+/")  # of a batch that is computed in parts
+_PART = re.compile(r"^while/body/_\d+/")  # of a batch in micro-batches
 _DENSE = r"bert/encoder/layer_\d+/intermediate/dense"
 _SELF = r"bert/encoder/layer_\d+/attention/self"
 _QUERY = rf"{_SELF}/query"
@@ -93,7 +93,7 @@ NAMES = tuple(dict.fromkeys(rule.quantity for rule in _RULES))
 def infer(trace: Trace) -> dict[str, Size]:
     """Returns the sizes that can be told, by name: `NAMES`, `LAYERS` and `PARAMETERS`.
 
-    Of a batch that is computed in parts they are those of a part.
+    Of a batch in micro-batches they are those of one.
     """
     measured = _measured(trace)
     numbers = _bytes_of_numbers(measured)

@@ -1,4 +1,4 @@
-"""How fast large matrix products are where training computes its own: in its session, on its device, in its number format.
+"""Speed of large matrix products where training computes its own: in its session, on its device, in its number format.
 
 Chains of products in a loop of the graph, so that neither Python nor the session is in the time. It is what a library call
 reaches, not what the data sheet says.

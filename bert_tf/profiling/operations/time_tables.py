@@ -1,4 +1,4 @@
-"""Where the time of recorded steps went: a table of operations, one of scopes, one of the whole model (as DLProf has them).
+"""Time of recorded steps: a table of operations, one of scopes, one of the whole model (as DLProf has them).
 
 The time of an operation is that of the thread that runs it; where a trace of a GPU exists it is that of its kernels there, and
 what runs on the host alone takes none. Of a GPU without a trace it is the time of launching, which says nothing of rates.

@@ -1,4 +1,4 @@
-"""Where the time of training steps goes: reader_cost, batch_cost, and rates from them. The arithmetic alone.
+"""Time of training steps: reader_cost, batch_cost, and rates from them. The arithmetic alone.
 
 A step is one update of the weights. Micro-batches and replicas share a step: its time counts once, and its tokens are those of
 the whole batch. The first steps build and tune what later ones use, and are kept apart.

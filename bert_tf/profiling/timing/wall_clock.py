@@ -1,4 +1,4 @@
-"""Where the wall time of a command went, from the start of its process to its end.
+"""Wall time of a command by phase, from the start of its process to its end.
 
 One clock for the process, in the way of its log: whoever does a part of the work opens a span. Spans nest; the time of an inner
 one is not that of the outer one, so that all parts add up to the wall time. The main thread alone opens them.

@@ -1,4 +1,4 @@
-"""What a model of sentences reaches: from logits to metrics and loss.
+"""Evaluation of models of sentences: from logits to metrics and loss.
 
 Shapes: E examples, L logits.
 """

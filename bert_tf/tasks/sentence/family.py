@@ -78,8 +78,9 @@ class SentenceFamily:
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
-        """Returns the family of a trained model; metrics are the task's, and not in the record."""
-        return cls(tuple(record["labels"]), record["kind"], label_separator=record.get("label_separator", ","))
+        """Returns the family of a trained model; metrics are the usual ones, those of its task are not in the record."""
+        labels, kind = tuple(record["labels"]), record["kind"]
+        return cls(labels, kind, usual_metrics(kind, labels), record.get("label_separator", ","))
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:  # noqa: ARG002  (the protocol's)
         """Returns the family: it has no such settings."""

@@ -1,4 +1,4 @@
-"""What the logits of a model say: scores, losses, predicted labels.
+"""Scores, losses and predicted labels, from the logits of a model.
 
 The graph stops at logits, so that those of a text's windows can be averaged first. Shapes: N rows, E examples, L logits.
 """
