@@ -28,7 +28,7 @@ class InferenceOptions:
       execution: of the encoder.
       batching: of a model and the longest input allowed: how to pad, and how much at a time.
       precision: name of the number format.
-      batch_size: rows at a time; None for as many as suit their lengths.
+      batch_size: rows at a time on each device; None for as many as suit their lengths.
     """
 
     machine: Machine

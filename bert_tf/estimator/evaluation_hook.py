@@ -28,7 +28,7 @@ class EvaluationPlan:
 
     Attributes:
       every_n_steps: how often; the last step is evaluated too.
-      make_forward: makes the second graph, called once by the process that evaluates.
+      make_forward: returns the second graph, called once by the process that evaluates; its owner closes it.
       measure: returns the results of the weights that are loaded, floats by name.
       metric: the result that tells the best checkpoint; of `evaluations.LOSS` the least, of others the most.
       patience: evaluations in a row without a better one, after which training ends; 0 for never.
@@ -75,7 +75,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     """Evaluates checkpoints as they are saved, keeps the best, and ends training that no longer gets better.
 
     All that it knows is in evaluations.jsonl, so that a run that was killed goes on as if it had not been. The graph of
-    training is not touched. The second graph holds the weights once more on one device, without moments and gradients: of a
+    training is not touched. The second graph holds the weights once more on each device, without moments and gradients: of a
     GPU's memory it takes their size. Of several machines the chief evaluates; the others wait for it in their next step.
     """
 
@@ -144,11 +144,6 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
     def _note_time(self, step: int) -> None:
         if self._clock:
             self._clock.write(step)
-
-    def close(self) -> None:
-        """Frees the second graph, where it was built."""
-        if "_forward" in vars(self):
-            self._forward.close()
 
     def _checkpoint(self, step: int) -> str:
         return str(self._folder / run_layout.of_step(run_layout.CHECKPOINTS, step))

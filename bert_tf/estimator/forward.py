@@ -1,52 +1,50 @@
-"""A model without training, built once, whose weights are exchanged: many checkpoints, or many files, in one process."""
+"""A model without training, built once for each device, whose weights are exchanged: many checkpoints, or many files."""
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import os
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError
+from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS
-from bert_tf.inputs.pipeline import TO_LONGEST, Batching, eval_batches
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, Rows, eval_batches
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.runtime.machine import Machine
+from bert_tf.runtime.placement import DeviceFunction
 from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
 
 class Forward:
-    """The graph of a model on one device of a machine, and the session that computes it; to be closed."""
+    """A model on all devices of a machine; to be closed.
+
+    Each device has a copy of the weights and computes whole batches, so that how many there are changes no result.
+    """
 
     def __init__(self, model: Model, machine: Machine) -> None:
-        """Builds the graph; `load` has to follow.
+        """Builds the graphs; `load` has to follow.
 
         Args:
           model: what to compute.
           machine: where.
         """
-        self._graph = tf.Graph()
-        with self._graph.as_default(), tf1.device(machine.plan.device_function):
-            self._head = heads.of(model.head)
-            self._inputs = {
-                field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
-                for field in (*INPUTS, *self._head.inputs)
-            }
-            self._outputs = make_model_fn(model)(self._inputs, PREDICT).predictions
-            self._variables = tf1.trainable_variables()
-            self._saver = tf1.train.Saver(self._variables)
-            self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self._variables]
-            self._step = tf1.train.get_or_create_global_step()
-            self._whole_saver = tf1.train.Saver([*self._variables, self._step])
-        self._graph.finalize()
-        self._session = tf1.Session(graph=self._graph, config=machine.session_config)
+        self._head = heads.of(model.head)
+        self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
 
     def load(self, checkpoint: str) -> int:
         """Takes the weights of a checkpoint in the place of those before; returns its step, 0 where it has none.
@@ -54,8 +52,7 @@ class Forward:
         Raises:
           CheckpointError: it is damaged, or of another model; the weights are then those of neither.
         """
-        reader = CheckpointReader(checkpoint)
-        wanted = {variable.op.name: tuple(variable.shape.as_list()) for variable in self._variables}
+        reader, wanted = CheckpointReader(checkpoint), self._towers[0].shapes
         for name, shape in wanted.items():
             found = reader.shapes.get(name)
             if found != shape:
@@ -64,22 +61,19 @@ class Forward:
         problem = values.problem_of_types(reader, wanted)
         if problem:
             raise CheckpointError(problem)
-        # Outside of a graph a saver would build another one.
-        with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix, self._graph.as_default():
+        with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
+            step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
             try:
-                self._saver.restore(self._session, prefix)
+                self._on_each(lambda tower: tower.restore(prefix, step))
             except tf.errors.OpError:
                 for name in wanted:
                     reader[name]  # says what is damaged, which the graph does not
                 raise
-            step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
-            self._step.load(step, self._session)
         return step
 
     def not_finite(self) -> list[str]:
         """Returns the names of variables whose weights are loaded and not finite."""
-        finite = self._session.run(self._finite)
-        return [variable.op.name for variable, is_finite in zip(self._variables, finite) if not is_finite]
+        return self._towers[0].not_finite()
 
     def save(self, prefix: str | os.PathLike[str]) -> None:
         """Writes what is loaded as a checkpoint: weights and their step, without moments.
@@ -90,15 +84,15 @@ class Forward:
         Raises:
           OutputError: it cannot be written.
         """
-        with readable_errors(os.fspath(Path(prefix).parent)), self._graph.as_default():
-            self._whole_saver.save(self._session, os.fspath(prefix), write_meta_graph=False, write_state=False)
+        with readable_errors(os.fspath(Path(prefix).parent)):
+            self._towers[0].save(os.fspath(prefix))
 
     def outputs(self, features: Features, *, batch_size: int | None = None, batching: Batching = TO_LONGEST) -> Outputs:
         """Returns the outputs of the head in the order of the rows: [N, ...] or [total, ...] by their axes.
 
         Args:
           features: targets are not looked at.
-          batch_size: rows at a time; None for as many as suit their lengths.
+          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths.
           batching: how to pad.
 
         Raises:
@@ -106,16 +100,108 @@ class Forward:
         """
         fields = self._head.outputs
         results = {field.name: features.empty(field) for field in fields}
+        waiting = collections.deque(eval_batches(features, batch_size, batching))
+
+        def compute(tower: _Tower) -> None:
+            try:
+                for rows in _taken(waiting):
+                    batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
+                    found = tower.outputs(batch)
+                    for field in fields:
+                        results[field.name][features.places(field.axis, rows)] = found[field.name]
+            finally:
+                waiting.clear()  # where one device fails the others end too
+
         with readable_errors("prediction"):
-            for units in eval_batches(features, batch_size, batching):
-                rows = features.rows_of(units)
-                batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
-                fed = {tensor: batch[name] for name, tensor in self._inputs.items()}
-                found = self._session.run(self._outputs, fed)
-                for field in fields:
-                    results[field.name][features.places(field.axis, rows)] = found[field.name]
+            self._on_each(compute)
         return results
 
+    def log_graph(self, tokens: int, loaded: Collection[str]) -> None:
+        """Logs inputs and variables in the published form, see `describe.log_graph`.
+
+        Args:
+          tokens: longest input in word pieces.
+          loaded: names of the variables that were trained from a checkpoint.
+        """
+        describe.log_graph(self._towers[0].inputs, tokens, self._towers[0].variables, loaded)
+
     def close(self) -> None:
-        """Frees session and memory."""
+        """Frees sessions and memory."""
+        for tower in self._towers:
+            tower.close()
+
+    def _on_each(self, do: Callable[[_Tower], None]) -> None:
+        """Does something on all devices at once; on the first in this thread, which hears of a signal."""
+        first, *others = self._towers
+        with concurrent.futures.ThreadPoolExecutor(len(self._towers)) as pool:  # starts a thread for each task
+            running = [pool.submit(do, tower) for tower in others]
+            do(first)
+            for other in running:
+                other.result()
+
+
+class _Tower:
+    """A copy of a model: its graph on a device, and the session that computes it.
+
+    Attributes:
+      inputs: placeholders by name.
+      variables: that a checkpoint gives.
+    """
+
+    def __init__(self, model: Model, machine: Machine, device: str | DeviceFunction | None) -> None:
+        head = heads.of(model.head)
+        self._graph = tf.Graph()
+        with self._graph.as_default():
+            with tf1.device(device):
+                self.inputs = {
+                    field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
+                    for field in (*INPUTS, *head.inputs)
+                }
+                # Of what is fed the graph optimizer knows no shape, whatever the placeholder says, and fuses less.
+                shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in self.inputs.items()}
+                self._outputs = make_model_fn(model)(shaped, PREDICT).predictions
+                self.variables = tf1.trainable_variables()
+                self._finite = [tf.reduce_all(tf.math.is_finite(variable)) for variable in self.variables]
+                self._step = tf1.train.get_or_create_global_step()
+            # Names of files are strings, which no GPU has a kernel for.
+            self._saver = tf1.train.Saver(self.variables)
+            self._whole_saver = tf1.train.Saver([*self.variables, self._step])
+        self._graph.finalize()
+        self._session = tf1.Session(graph=self._graph, config=machine.session_config)
+
+    @property
+    def shapes(self) -> dict[str, tuple[int, ...]]:
+        """Of the variables, by name."""
+        return {variable.op.name: tuple(variable.shape.as_list()) for variable in self.variables}
+
+    def restore(self, prefix: str, step: int) -> None:
+        with self._graph.as_default():  # outside of a graph a saver would build another one
+            self._saver.restore(self._session, prefix)
+            self._step.load(step, self._session)
+
+    def save(self, prefix: str) -> None:
+        with self._graph.as_default():
+            self._whole_saver.save(self._session, prefix, write_meta_graph=False, write_state=False)
+
+    def not_finite(self) -> list[str]:
+        finite = self._session.run(self._finite)
+        return [variable.op.name for variable, is_finite in zip(self.variables, finite) if not is_finite]
+
+    def outputs(self, batch: dict[str, Array]) -> dict[str, npt.NDArray[np.generic]]:
+        """Returns the outputs of a batch, without padding."""
+        fed = {tensor: batch[name] for name, tensor in self.inputs.items()}
+        found: dict[str, npt.NDArray[Any]] = self._session.run(self._outputs, fed)
+        return found
+
+    def close(self) -> None:
         self._session.close()
+
+
+def _taken(waiting: collections.deque[Rows]) -> Iterator[Rows]:
+    """Yields what is not yet taken by another thread."""
+    while True:
+        try:
+            rows = waiting.popleft()
+        except IndexError:
+            return
+        yield rows

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, TextIO
 
 import numpy as np
-import numpy.typing as npt
 import tensorflow as tf
 from tqdm import tqdm
 
@@ -22,7 +21,6 @@ from bert_tf.estimator import metrics_log
 from bert_tf.estimator.pace import Pace
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.log_form import short
-from bert_tf.optimization import replicas
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import LOG, SAVES, WALL
 from bert_tf.runtime.closing import close_in_background
@@ -307,37 +305,6 @@ class WatchHook(tf1.train.SessionRunHook):
         close_in_background(session)
 
 
-class CollectHook(tf1.train.SessionRunHook):
-    """Keeps what a graph computes for every batch, on all replicas.
-
-    Attributes:
-      batches: the values of the tensors for each batch, in their order.
-    """
-
-    def __init__(self, *tensors: str) -> None:
-        """Prepares the hook.
-
-        Args:
-          *tensors: names of graph tensors.
-        """
-        self._names = tensors
-        self.batches: list[Sequence[npt.NDArray[Any]]] = []
-
-    def begin(self) -> None:
-        """Finds the tensors."""
-        self._watched = list(zip(*map(replicas.local_tensors, self._names)))
-
-    def before_run(self, run_context: tf1.train.SessionRunContext) -> tf1.train.SessionRunArgs:
-        """Asks for the tensors."""
-        del run_context
-        return tf1.train.SessionRunArgs(self._watched)
-
-    def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
-        """Keeps them."""
-        del run_context
-        self.batches += run_values.results
-
-
 def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], step: int) -> None:
     """Adds numbers of a step to what TensorBoard shows of a folder.
 
@@ -346,10 +313,25 @@ def write_scalars(folder: str | os.PathLike[str], scalars: Mapping[str, float], 
       scalars: numbers by name.
       step: that they are of.
     """
-    summary = tf1.Summary(value=[tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()])
+    _write(folder, [tf1.Summary.Value(tag=name, simple_value=value) for name, value in scalars.items()], step)
+
+
+def write_text(folder: str | os.PathLike[str], name: str, text: str, step: int) -> None:
+    """Adds a text of a step to the event files of a folder.
+
+    Args:
+      folder: of event files.
+      name: of the text.
+      text: what it says.
+      step: that it is of.
+    """
+    _write(folder, [tf1.Summary.Value(tag=name, tensor=tf.make_tensor_proto(text))], step)
+
+
+def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], step: int) -> None:
     with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
         writer = tf1.summary.FileWriterCache.get(os.fspath(folder))
-    writer.add_summary(summary, step)
+    writer.add_summary(tf1.Summary(value=found), step)
     writer.flush()
 
 

@@ -26,18 +26,12 @@ from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER
 
 tf1 = tf.compat.v1
-TRAIN, EVAL, PREDICT = (getattr(tf.estimator.ModeKeys, name) for name in ("TRAIN", "EVAL", "PREDICT"))
+TRAIN, PREDICT = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.PREDICT
 
-ROWS = "watch/rows"  # of evaluation, which hooks fetch by name: [B] the numbers of the rows; for outputs see `watched`
 TOKENS = "watch/tokens"  # of training: a scalar int32, the real tokens of the step over all replicas
 
 Features = Mapping[str, tf.Tensor]
 ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
-
-
-def watched(output: Field) -> str:
-    """Returns the name of the tensor that holds an output in evaluation and prediction: without padding, row after row."""
-    return f"watch/{output.name}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,19 +51,17 @@ class Model:
 
 
 def make_model_fn(model: Model) -> ModelFn:
-    """Returns the `model_fn` of an Estimator, for batches of `fields.INPUTS` and what the head reads besides."""
+    """Returns the `model_fn` of an Estimator, for batches of `fields.INPUTS` and what the head reads besides.
+
+    It trains, or computes outputs without padding; what measures them is not in the graph.
+    """
     head = heads.of(model.head)
 
     def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
-        if mode != TRAIN:
+        if mode == PREDICT:
             outputs = _outputs(model, head, features, model.execution)
             real = {field.name: _without_padding(field, outputs[field.name], features) for field in head.outputs}
-            if mode == PREDICT:
-                return tf.estimator.EstimatorSpec(mode, predictions=real)
-            tf.identity(features[pipeline.ROWS], name=ROWS)
-            _describe(model, head, features)
-            loss = tf.reduce_mean(head.losses(outputs, features, LossOptions()))
-            return tf.estimator.EstimatorSpec(mode, loss=loss, predictions=real)
+            return tf.estimator.EstimatorSpec(mode, predictions=real)
         if model.optimization is None:
             raise ValueError("a model without `optimization` cannot be trained")
         stamps.mark_ready(features[pipeline.READY])
@@ -113,12 +105,12 @@ def _of_read(optimization: Optimization, head: Head) -> Optimization:
 
 
 def _without_padding(field: Field, output: tf.Tensor, features: Features) -> tf.Tensor:
-    """Returns [B, ...] of rows, or [real tokens, ...], or [real slots, ...], under the name that it is watched by."""
+    """Returns [B, ...] of rows, or [real tokens, ...], or [real slots, ...]."""
     if field.axis == TOKEN:
         output = tf.boolean_mask(output, tf.cast(features["input_mask"], tf.bool))
     elif field.axis == SLOT:
         output = tf.boolean_mask(output, tf.sequence_mask(features[SLOTS.name], tf.shape(output)[1]))
-    return tf.identity(output, name=watched(field))
+    return tf.identity(output)  # a result itself would not be fused with the product before it
 
 
 def _scaffold() -> tf1.train.Scaffold | None:

@@ -1,4 +1,4 @@
-"""Training, evaluation and prediction with one Estimator."""
+"""Training with an Estimator, and the checkpoints that it goes on from and leaves."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import contextlib
 import dataclasses
 import functools
 import os
-import shutil
 import signal
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import tensorflow as tf
-from absl import logging
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
@@ -20,33 +18,27 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
-from bert_tf.estimator.failures import readable_errors, refuse_what_is_no_number
-from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars
-from bert_tf.estimator.model_fn import ROWS, Model, ModelFn, make_model_fn, watched
+from bert_tf.estimator.failures import readable_errors
+from bert_tf.estimator.hooks import CheckpointHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars, write_text
+from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
 from bert_tf.estimator.saver import SaverHook, Saving
 from bert_tf.estimator.time_to_target import Clock
 from bert_tf.estimator.timing_hook import StepTimingHook
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import HeadSpec
-from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, eval_input_fn, train_input_fn
-from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import Features as Tensors
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, train_input_fn
+from bert_tf.log_form import log, published
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.peers import Watch
-from bert_tf.runtime.placement import DeviceFunction
-from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
 Estimator = tf.estimator.Estimator
 Hook = tf.compat.v1.train.SessionRunHook
-
-_FORWARD = "forward"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +68,7 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
     """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`.
 
     Args:
-      model: what is trained or evaluated.
+      model: what is trained.
       output_dir: folder of the run.
       machine: that computes.
     """
@@ -90,19 +82,7 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
         log_step_count_steps=None,
         save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
-    return Estimator(_placed(make_model_fn(model), machine.plan.device_function), config=config)
-
-
-def _placed(model_fn: ModelFn, device_function: DeviceFunction | None) -> ModelFn:
-    """Puts evaluation and prediction on devices too; of a `RunConfig` only training takes the function."""
-    if device_function is None:
-        return model_fn
-
-    def placed(features: Tensors, mode: str) -> tf.estimator.EstimatorSpec:
-        with tf1.device(device_function):
-            return model_fn(features, mode)
-
-    return placed
+    return Estimator(make_model_fn(model), config=config)
 
 
 def train(
@@ -141,37 +121,37 @@ def train(
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
-    with _listeners(folder, training, start, stop, clock) if writes else contextlib.nullcontext([]) as listeners:
-        if start >= schedule.steps:
-            logging.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
-            return Outcome(start)
-        # Of several machines the chief may still be evaluating where the run starts: it tells the others with the next step.
-        if _ended_early(folder, training, up_to=start if watch is None else start - 1):
-            return Outcome(start)
-        if start:
-            logging.info("continuing from step %d of %d", start, schedule.steps)
-        timing = StepTimingHook(timer, training.setting)
-        progress = ProgressHook(
-            folder if writes else None,
-            batch_size=schedule.batch_size,
-            total_steps=schedule.steps,
-            every_n_steps=training.log_every_n_steps,
-            timer=timer,
-        )
-        saver = SaverHook(
-            total_steps=schedule.steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max
-        )
-        savers = [_saver(folder, training, listeners)] if writes else []
-        between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
-        input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
-        try:
-            with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
-                _fit(estimator, input_fn, between_steps, schedule.steps, watch)
-                _report_timing(folder if writes else None, timing, training.setting)
-                if writes:
-                    _report_saving(folder, saver.saving)
-        finally:
-            stop.release()
+    listeners = _listeners(folder, training, start, stop, clock) if writes else []
+    if start >= schedule.steps:
+        log.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
+        return Outcome(start)
+    # Of several machines the chief may still be evaluating where the run starts: it tells the others with the next step.
+    if _ended_early(folder, training, up_to=start if watch is None else start - 1):
+        return Outcome(start)
+    if start:
+        log.info("continuing from step %d of %d", start, schedule.steps)
+    timing = StepTimingHook(timer, training.setting)
+    progress = ProgressHook(
+        folder if writes else None,
+        batch_size=schedule.batch_size,
+        total_steps=schedule.steps,
+        every_n_steps=training.log_every_n_steps,
+        timer=timer,
+    )
+    saver = SaverHook(
+        total_steps=schedule.steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max
+    )
+    savers = [_saver(folder, training, listeners)] if writes else []
+    between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
+    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
+    try:
+        with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
+            _fit(estimator, input_fn, between_steps, schedule.steps, watch)
+            _report_timing(folder if writes else None, timing, training.setting)
+            if writes:
+                _report_saving(folder, saver.saving)
+    finally:
+        stop.release()
     # The chief of several machines may still be saving.
     outcome = Outcome(last_step(folder) if writes else progress.step, stop.stopped_by)
     if outcome.step < schedule.steps and outcome.stopped_by is None:
@@ -182,37 +162,32 @@ def train(
 def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting) -> None:
     summary = timing.timer.summary()
     diagnosis = diagnose(summary, setting, idle=timing.idle, account=WALL.account())
-    logging.info("%s", diagnosis.text)
+    log.info("%s", diagnosis.text)
     if folder is not None and (diagnosis.kind != TOO_SHORT or not timing_file.exists(folder)):
         try:
             timing_file.write(folder, summary, diagnosis)
         except OutputError as error:  # what is trained is saved already
-            logging.warning("%s", error)
+            log.warning("%s", error)
 
 
 def _report_saving(folder: str, saving: Saving) -> None:
     share = saving.seconds / WALL.account().seconds
     text = "checkpoints saved: %d, %.1f MB in %.1f s, %.1f %% of the time so far"
-    logging.info(text, saving.checkpoints, saving.bytes / 1e6, saving.seconds, 100 * share)
+    log.info(text, saving.checkpoints, saving.bytes / 1e6, saving.seconds, 100 * share)
     try:
         timing_file.add(folder, timing_file.SAVING, {**dataclasses.asdict(saving), "share": share})
     except OutputError as error:  # what is trained is saved already
-        logging.warning("%s", error)
+        log.warning("%s", error)
 
 
-@contextlib.contextmanager
-def _listeners(
-    folder: str, training: Training, start: int, stop: StopOnSignalHook, clock: Clock
-) -> Iterator[list[EvaluationListener]]:
-    """Yields what is told of checkpoints, up to date with the run at the step where it starts."""
+def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHook, clock: Clock) -> list[EvaluationListener]:
+    """Returns what is told of checkpoints, up to date with the run at the step where it starts."""
     if training.evaluation is None:
-        yield []
-        return
+        return []
     listener = EvaluationListener(folder, training.evaluation, total_steps=training.schedule.steps, stop=stop, clock=clock)
-    with contextlib.closing(listener):
-        with readable_errors(folder):
-            listener.catch_up(start)
-        yield [listener]
+    with readable_errors(folder):
+        listener.catch_up(start)
+    return [listener]
 
 
 def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
@@ -221,7 +196,7 @@ def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
     step = plan.stopped_at(folder, up_to=up_to) if plan else None
     if plan is None or step is None:
         return False
-    logging.info("stopped early at step %d of %d: %s", step, training.schedule.steps, plan.reason(folder, step))
+    log.info("stopped early at step %d of %d: %s", step, training.schedule.steps, plan.reason(folder, step))
     return True
 
 
@@ -242,62 +217,23 @@ def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListen
     return CheckpointHook(folder, every_n_steps=every, by_pace=by_pace, listeners=listeners)
 
 
-def forward(
-    estimator: Estimator,
-    head: HeadSpec,
-    features: Features,
-    checkpoint: str | None = None,
-    *,
-    batch_size: int | None = None,
-    batching: Batching = TO_LONGEST,
-) -> tuple[Outputs, int]:
-    """Computes a checkpoint over all examples, on all replicas; each counts once.
-
-    `Estimator.predict` knows one device only, so predictions come out of an evaluation too.
+def report_to_tensorboard(folder: str | os.PathLike[str], results: Mapping[str, float], step: int, *, checkpoint: str) -> None:
+    """Adds the results of an evaluation to the event files of a run.
 
     Args:
-      estimator: of the model.
-      head: of the model.
-      features: targets are not looked at.
-      checkpoint: None for the best in the estimator's folder, else the newest there.
-      batch_size: examples at a time; None for as many as suit their lengths.
-      batching: how to pad.
-
-    Returns:
-      The outputs of the head in the order of the rows, [N, ...] or [total, ...] by their axes; and the checkpoint's step.
-
-    Raises:
-      CheckpointError: there is no checkpoint, it is damaged, or computes what is no number.
-    """
-    checkpoint = checkpoint or require_checkpoint(estimator.model_dir)
-    logging.info("with the weights of %s", checkpoint)
-    fields = heads.of(head).outputs
-    collected = CollectHook(ROWS, *map(watched, fields))
-    with readable_errors(estimator.model_dir), values.as_float32(checkpoint) as prefix:
-        input_fn = eval_input_fn(features, batch_size, batching=batching)
-        done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=prefix, name=_FORWARD)
-    shutil.rmtree(estimator.eval_dir(_FORWARD), ignore_errors=True)  # its summary is of the mean over batches
-    outputs = {field.name: features.empty(field) for field in fields}
-    for rows, *found in collected.batches:
-        for field, values_of_rows in zip(fields, found):
-            outputs[field.name][features.places(field.axis, rows)] = values_of_rows
-    refuse_what_is_no_number(outputs, checkpoint)
-    return outputs, int(done["global_step"])
-
-
-def report_to_tensorboard(estimator: Estimator, results: Mapping[str, float], step: int) -> None:
-    """Adds the results of an evaluation to the event files of the run.
-
-    Args:
-      estimator: of the run.
+      folder: of the run.
       results: by name.
       step: that was evaluated.
+      checkpoint: with its weights.
 
     Raises:
       OutputError: they cannot be written.
     """
-    with readable_errors(estimator.model_dir):
-        write_scalars(estimator.eval_dir(), results, step)
+    with readable_errors(os.fspath(folder)):
+        events = Path(folder) / run_layout.EVALUATION_EVENTS
+        write_scalars(events, results, step)
+        write_text(events, "checkpoint_path", checkpoint, step)
+    published.info("Saving 'checkpoint_path' summary for global step %d: %s", step, checkpoint)
 
 
 def require_checkpoint(folder: str | os.PathLike[str]) -> str:

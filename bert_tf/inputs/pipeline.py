@@ -32,6 +32,7 @@ READY = "ready"  # scalar float64, when this replica's part was put together, in
 
 InputFn = Callable[..., tf.data.Dataset]
 Units = npt.NDArray[np.int64]  # numbers of units
+Rows = npt.NDArray[np.int64]  # numbers of rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -167,17 +168,6 @@ def train_input_fn(
     return _input_fn(features, lambda _: units(), batching)
 
 
-def eval_input_fn(features: Features, batch_size: int | None, *, batching: Batching = TO_LONGEST) -> InputFn:
-    """Returns an input function that sees every example once, in the order of `eval_order`.
-
-    Args:
-      features: of a split.
-      batch_size: units of a batch, the last may be smaller; None for as many as suit their lengths.
-      batching: how to pad.
-    """
-    return _input_fn(features, functools.partial(eval_batches, features, batch_size, batching), batching)
-
-
 def eval_order(lengths: IntArray) -> Units:
     """Returns the numbers of all units in the order of evaluation and prediction: by length, the longest first.
 
@@ -186,16 +176,20 @@ def eval_order(lengths: IntArray) -> Units:
     return np.argsort(-lengths, kind="stable")
 
 
-def eval_batches(
-    features: Features, batch_size: int | None, batching: Batching = TO_LONGEST, replicas: int = 1
-) -> Iterator[Units]:
-    """Yields the numbers of the units of each batch of evaluation, over all replicas; arguments as for `eval_input_fn`."""
+def eval_batches(features: Features, batch_size: int | None, batching: Batching = TO_LONGEST) -> Iterator[Rows]:
+    """Yields the numbers of the rows of each batch of evaluation and prediction, in the order of `eval_order`; each row once.
+
+    Args:
+      features: of a split.
+      batch_size: units of a batch, the last may be smaller; None for as many as suit their lengths.
+      batching: how to pad.
+    """
     lengths, rows = features.unit_lengths, int(features.unit_rows.max(initial=1))
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
     while start < len(order):
-        size = batch_size or max(1, most // (batching.tokens(int(lengths[order[start]])) * rows)) * replicas
-        yield order[start : start + size]
+        size = batch_size or max(1, most // (batching.tokens(int(lengths[order[start]])) * rows))
+        yield features.rows_of(order[start : start + size])
         start += size
 
 

@@ -20,7 +20,7 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
 
     Args:
       settings: the flags.
-      batch_size: rows at a time; None for as many as suit their lengths.
+      batch_size: rows at a time on each device; None for as many as suit their lengths.
       environment: TensorFlow's own variables.
 
     Raises:

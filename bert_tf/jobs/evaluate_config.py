@@ -22,7 +22,7 @@ SETTINGS = (
     Setting("data_dir", str, None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample"),
     JOB,
     Setting("output_dir", str, None, "folder of results.tsv and results.json"),
-    Setting("eval_batch_size", int, None, "examples at a time; else by length, and a GPU's memory", 1),
+    Setting("eval_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
     *MODEL,
     *MACHINE,
 )

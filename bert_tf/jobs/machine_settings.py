@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from bert_tf.jobs.settings import SpeedSettings
-from bert_tf.runtime.settings import ONE_DEVICE, DeviceSettings
+from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import named, settings_of
 
 
@@ -13,7 +13,7 @@ class MachineSettings(NamedTuple):
     """On what to compute.
 
     Attributes:
-      devices: of this machine; one computes.
+      devices: of this machine; all that are seen compute, each with a copy of the model.
       precision: of matrix products.
     """
 
@@ -29,7 +29,7 @@ SETTINGS = (PRECISION, *DEVICES)
 
 
 def configured(**values: Any) -> MachineSettings:
-    """Returns settings by name; one device computes.
+    """Returns settings by name.
 
     Args:
       **values: those of `SETTINGS`.
@@ -39,4 +39,4 @@ def configured(**values: Any) -> MachineSettings:
     """
     given = named(SETTINGS, values)
     precision = given.pop(PRECISION.name, PRECISION.default)
-    return MachineSettings(DeviceSettings(**given, strategy=ONE_DEVICE), precision)
+    return MachineSettings(DeviceSettings(**given), precision)

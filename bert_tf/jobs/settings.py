@@ -113,7 +113,7 @@ class InferenceSettings:
     """Evaluation and prediction."""
 
     eval_batch_size: int | None = setting(
-        None, "examples at a time; else by length, and a GPU's memory", lowest=1, highest=_MOST_EXAMPLES
+        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=_MOST_EXAMPLES
     )
     predict_batch_size: int | None = setting(None, "the same for prediction", lowest=1, highest=_MOST_EXAMPLES)
     submission_zip: bool = setting(False, "pack the predictions for GLUE's server into submission.zip")

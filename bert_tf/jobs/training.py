@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
+from collections.abc import Callable
 
 from bert_tf import atomic, run_layout
 from bert_tf.checkpoints import values
@@ -32,12 +32,13 @@ from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
 
 
-def train(job: Job, plan: RestorePlan) -> run.Outcome:
+def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -> run.Outcome:
     """Claims the output folder and trains.
 
     Args:
       job: what to train.
       plan: which variables come from the checkpoint.
+      make_forward: returns what evaluates on the way, see `EvaluationPlan`.
 
     Raises:
       OutputError: the folder holds another run, or cannot be written.
@@ -75,7 +76,7 @@ def train(job: Job, plan: RestorePlan) -> run.Outcome:
         settings.keep_checkpoint_max,
         check_every,
         speed.batching(job.settings.speed, job.settings.data.max_seq_length),
-        _evaluation_plan(job),
+        _evaluation_plan(job, make_forward),
         _setting(job),
     )
     watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
@@ -169,7 +170,7 @@ def _setting(job: Job) -> diagnosis.Setting:
     )
 
 
-def _evaluation_plan(job: Job) -> EvaluationPlan | None:
+def _evaluation_plan(job: Job, make_forward: Callable[[], Forward]) -> EvaluationPlan | None:
     train = job.settings.train
     if job.best_by is None:
         return None
@@ -187,7 +188,7 @@ def _evaluation_plan(job: Job) -> EvaluationPlan | None:
 
     return EvaluationPlan(
         every_n_steps=train.eval_every_n_steps,
-        make_forward=functools.partial(Forward, forward_model(job), job.machine),
+        make_forward=make_forward,
         measure=measure,
         metric=job.best_by,
         patience=train.early_stopping_patience,

@@ -23,7 +23,7 @@ from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.registry import canonical_name, get_task
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
-_BATCH_SIZE = Setting("batch_size", int, None, "rows at a time; else by length, and a GPU's memory", 1)
+_BATCH_SIZE = Setting("batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1)
 
 
 @takes((*MODEL, *machine_settings.SETTINGS))
@@ -41,7 +41,7 @@ def load(
       path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
       task: what it has learned, where no record of a run says it.
       data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
-      batch_size: rows at a time; None for as many as suit their lengths.
+      batch_size: rows at a time on each device; None for as many as suit their lengths.
       **settings: `max_seq_length` and others of the model, `precision`, and those of devices, by the names of the flags of
         `python -m bert_tf predict`.
 

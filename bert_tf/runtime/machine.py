@@ -43,6 +43,12 @@ class Plan:
         local = 1 if self.strategy == ONE_DEVICE else len(self.devices)
         return local * (len(self.cluster.workers) if self.cluster else 1)
 
+    @property
+    def towers(self) -> tuple[str | DeviceFunction | None, ...]:
+        """Where this process evaluates and predicts, as `tf.device` takes it: on each of its devices that has a whole model."""
+        one = self.strategy == ONE_DEVICE or len(self.devices) == 1
+        return (self.device_function,) if one else self.devices
+
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
@@ -76,13 +82,6 @@ class Machine:
     def sees_gpu(self) -> bool:
         """Whether a GPU computes, be it the parts that are placed nowhere: those that compute nothing are hidden."""
         return bool(self.session_config.gpu_options.visible_device_list)
-
-    def alone(self) -> Machine:
-        """Returns this process without the others, as it evaluates and predicts."""
-        if self.plan.cluster is None:
-            return self
-        os.environ.pop(cluster.VARIABLE, None)  # else tf.estimator takes a session of one machine for one of all
-        return Machine(self.session_config, Plan(devices=self.plan.devices[:1]), gpu_memory=self.gpu_memory)
 
 
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:

@@ -9,8 +9,7 @@ import warnings
 
 from bert_tf import home
 
-# Of each variable, where the list of variables says it; and numbers that are a mean over batches, not over examples.
-_SAID_BETTER = re.compile(r"Initialize variable |Saving dict for global step ")
+_SAID_BETTER = re.compile(r"Initialize variable ")  # of each, where the list of variables says it
 _OURS = re.compile(rf"[/\\](tensorflow|tensorflow_estimator|keras)[/\\]|{re.escape(str(home.PACKAGE) + os.sep)}")
 _DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator is, at each of its calls
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import shutil
 import threading
@@ -18,7 +19,6 @@ from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Row
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.estimator import run as estimator_run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.head_spec import HeadSpec
@@ -72,15 +72,14 @@ def metrics(folder):
         return [[row[name] for name in METRICS] for row in csv.DictReader(file, delimiter="\t")]
 
 
-def test_a_row_is_what_the_estimator_computes(tmp_path, run, dev):
-    assert evaluate(tmp_path, [str(run / "model.ckpt-100")], [dev]) == 0
+def test_a_row_is_what_the_checkpoint_computes(tmp_path, run, dev):
+    prefix = str(run / "model.ckpt-100")
+    assert evaluate(tmp_path, [prefix], [dev]) == 0
     found = ResultsTable(tmp_path, []).rows[0]
-    model = trained.load(str(run / "model.ckpt-100"), Given())
-    folder = shutil.copytree(run, tmp_path / "alone")
-    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-100"\n')
-    estimator = estimator_run.make_estimator(Model(model.config, HeadSpec(2)), folder, inference().machine)
+    model = trained.load(prefix, Given())
     features = dev.task.family.features(dev.examples, model.tokenizer, model.limits)
-    outputs, step = estimator_run.forward(estimator, HeadSpec(2), features)
+    with contextlib.closing(Forward(Model(model.config, HeadSpec(2)), inference().machine)) as forward:
+        step, outputs = forward.load(prefix), forward.outputs(features)
     logits = outputs["logits"]
     labels = np.array([int(example.label) for example in dev.examples])
     right = logits.argmax(axis=-1) == labels

@@ -31,7 +31,7 @@ def test_flags_become_a_job():
     assert settings.config.job.checkpoints == ("a:all", "b")
     assert settings.config.job.tasks == (TaskEntry(LabelledColumns(), "MRPC", data_dir="d"),)
     assert settings.config.job.model == Given(max_seq_length=64, do_lower_case=False)
-    assert settings.config.machine.devices == DeviceSettings(num_gpus=1, strategy="one_device")
+    assert settings.config.machine.devices == DeviceSettings(num_gpus=1)
     assert settings.config.machine.precision == "default"
 
 

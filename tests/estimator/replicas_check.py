@@ -174,16 +174,15 @@ def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict
     }
 
 
-def measured(folder: Path, plan: RestorePlan, row: tuple) -> dict:
-    """Says what a checkpoint evaluates to and predicts, in batches that leave some replicas without an example."""
-    name, replicas, reduction, ways = row
-    estimator = run.make_estimator(model(plan, **ways), folder, machine(name, replicas, reduction))
+def measured(folder: Path, row: tuple) -> dict:
+    """Says what a checkpoint evaluates to and predicts."""
+    name, replicas, reduction, _ = row
+    where = machine(name, replicas, reduction)
     return {
-        "evaluation": toy.evaluate(estimator, DEV, batch_size=4),
-        "predictions": toy.predict(estimator, DEV, batch_size=5).tolist(),
-        "of_fewer_than_replicas": toy.predict(estimator, toy.features(1, seed=1), batch_size=8).tolist(),
+        "evaluation": toy.evaluate(folder, DEV, batches={"batch_size": 4}, machine=where),
+        "predictions": toy.predict(folder, DEV, batches={"batch_size": 5}, machine=where).tolist(),
+        "of_fewer_than_replicas": toy.predict(folder, toy.features(1, seed=1), machine=where).tolist(),
         "on_the_way": evaluations.read(folder, up_to=SCHEDULE.steps),
-        "left_over": sorted(path.name for path in folder.glob("eval_*")),
     }
 
 
@@ -211,7 +210,7 @@ def main() -> None:
             finals[label] = weights(own)
             result[label] = learned(own, watch, finals[alone(label)])
             if label in MEASURED:
-                result[label] |= measured(own, plan, row)
+                result[label] |= measured(own, row)
         # Begun on one device, continued on two, ended with the one copy of central storage.
         moved = folder / "moved"
         train(moved, plan, RUNS["one"], steps=5)

@@ -1,16 +1,22 @@
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.errors import CheckpointError, OutputError, TrainingError
+from bert_tf.estimator.forward import _Tower
 from bert_tf.inputs.pipeline import Batching
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine, Plan
 from tests.estimator import toy
 from tests.labelled import relabelled
 from tests.tiny import random_weights
 
+CPUS = tuple(f"/device:CPU:{number}" for number in range(3))
 EXAMPLES = toy.features(13, seed=1)
 
 
@@ -45,11 +51,26 @@ def forward():
 
 
 @pytest.fixture(scope="module")
+def on_three_devices():
+    config = session_config()
+    config.device_count["CPU"] = len(CPUS)
+    made = toy.make_forward(machine=Machine(config, Plan("mirrored", CPUS)))
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """Logits of the second checkpoint by the Estimator."""
+    """Logits of the second checkpoint by TensorFlow's own Estimator, of each example alone."""
     folder = tmp_path_factory.mktemp("estimator")
     write(folder, 7)
-    return toy.forward(toy.make_estimator(folder), EXAMPLES)[0]
+
+    def input_fn():
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in EXAMPLES.batch_fields}
+        alone = [EXAMPLES.batch(np.array([row]), EXAMPLES.lengths[row]) for row in range(13)]
+        return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
+
+    return np.array([row["logits"] for row in toy.make_estimator(folder).predict(input_fn)])
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 5])
@@ -132,3 +153,50 @@ def test_memory_that_is_out_says_what_to_lower(forward, monkeypatch):
     monkeypatch.setattr(tf.compat.v1.Session, "run", fail)
     with pytest.raises(TrainingError, match="out of memory; lower --eval_batch_size, --predict_batch_size or --max_seq_length"):
         forward.outputs(EXAMPLES)["logits"]
+
+
+@pytest.mark.parametrize("batch_size", [None, 1, 5])
+def test_several_devices_change_no_bit(forward, on_three_devices, checkpoints, batch_size):
+    """13 rows in one batch, which leaves two devices without; in 13; in 3 of 5, 5 and 3."""
+    for checkpoint in (*checkpoints, checkpoints[0]):
+        assert on_three_devices.load(checkpoint) == forward.load(checkpoint)
+        found, expected = (engine.outputs(EXAMPLES, batch_size=batch_size)["logits"] for engine in (on_three_devices, forward))
+        assert found.tobytes() == expected.tobytes()
+
+
+def test_each_device_computes_with_weights_of_its_own(on_three_devices, checkpoints, monkeypatch):
+    together, plain = threading.Barrier(len(CPUS), timeout=60), _Tower.outputs
+    asked = []
+
+    def outputs(tower, batch):
+        asked.append({op.device for op in tower._graph.get_operations() if op.type in ("MatMul", "VarHandleOp")})
+        together.wait()  # for batches of all devices
+        return plain(tower, batch)
+
+    on_three_devices.load(checkpoints[0])
+    monkeypatch.setattr(_Tower, "outputs", outputs)
+    on_three_devices.outputs(EXAMPLES, batch_size=5)
+    assert sorted(asked, key=sorted) == [{device} for device in CPUS]
+
+
+def test_a_device_that_fails_ends_what_all_compute(on_three_devices, checkpoints, monkeypatch):
+    together, plain = threading.Barrier(len(CPUS), timeout=60), _Tower.outputs
+
+    def outputs(tower, batch):
+        together.wait()
+        if tower is on_three_devices._towers[2]:
+            raise tf.errors.ResourceExhaustedError(None, None, "OOM when allocating")
+        return plain(tower, batch)
+
+    on_three_devices.load(checkpoints[0])
+    monkeypatch.setattr(_Tower, "outputs", outputs)
+    with pytest.raises(TrainingError, match="^out of memory; lower --eval_batch_size"):
+        on_three_devices.outputs(EXAMPLES, batch_size=5)
+
+
+def test_a_damaged_checkpoint_is_named_where_several_devices_load_it(on_three_devices, tmp_path):
+    prefix = write(tmp_path, 4)
+    data = tmp_path / "model.ckpt-4.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match=f"^{prefix}: damaged at [a-z_/]+: Read less bytes than requested"):
+        on_three_devices.load(prefix)

@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator.hooks import CheckpointHook, CollectHook, ProgressHook, StopOnSignalHook, WatchHook
+from bert_tf.estimator.hooks import CheckpointHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.saver import SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.runtime.memory_use import MemoryUse
@@ -328,34 +328,6 @@ def test_release_gives_the_handlers_of_a_failed_run_back():
         take_steps([hook, FailAfter(1)])
     hook.release()
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def collect(replicas, batches, monkeypatch):
-    """What is collected of batches of numbers, one for each replica in a step; ten times the number is computed."""
-    extended = SimpleNamespace(worker_devices=range(replicas))
-    strategy = SimpleNamespace(num_replicas_in_sync=replicas, extended=extended)
-    monkeypatch.setattr(tf.distribute, "get_strategy", lambda: strategy)
-    hook = CollectHook("watch/rows", "watch/tens")
-    with tf.Graph().as_default():
-        fed = []
-        for number in range(replicas):
-            with tf1.name_scope(f"replica_{number}/" if number else ""):
-                fed.append(tf1.placeholder(tf.int32, [None]))
-                tf.identity(fed[-1], name="watch/rows")
-                tf.multiply(fed[-1], 10, name="watch/tens")
-        with tf1.train.MonitoredSession(hooks=[hook]) as session:
-            for batch in batches:
-                session.run(fed, dict(zip(fed, batch)))
-    return [[value.tolist() for value in found] for found in hook.batches]
-
-
-def test_values_of_every_batch_are_collected(monkeypatch):
-    assert collect(1, [[[4, 1]], [[3]], [[0, 2]]], monkeypatch) == [[[4, 1], [40, 10]], [[3], [30]], [[0, 2], [0, 20]]]
-
-
-def test_values_are_collected_from_all_replicas(monkeypatch):
-    found = collect(2, [[[4, 1], [3, 0]], [[2], [2]]], monkeypatch)
-    assert found == [[[4, 1], [40, 10]], [[3, 0], [30, 0]], [[2], [20]], [[2], [20]]]
 
 
 class Watch(tf1.train.SessionRunHook):

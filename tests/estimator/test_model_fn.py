@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.estimator.model_fn import EVAL, PREDICT, ROWS, TRAIN, Model, make_model_fn
+from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization, Update
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.inputs import pipeline
@@ -88,12 +88,17 @@ def session():
 
 def losses_at(spec, *steps):
     """The losses of the same weights at some steps."""
-    step, losses = tf1.train.get_global_step(), []
+    return values_at(spec.loss, *steps)
+
+
+def values_at(tensor, *steps):
+    """What is computed with the same weights at some steps, as bytes."""
+    step, found = tf1.train.get_global_step(), []
     with session() as opened:
         for number in steps:
             opened.run(step.assign(number))
-            losses.append(float(opened.run(spec.loss)))
-    return losses
+            found.append(opened.run(tensor).tobytes())
+    return found
 
 
 def test_training_needs_to_know_how_to_update():
@@ -107,7 +112,7 @@ def test_the_function_fits_on_a_screen():
     assert len(lines) <= 50
 
 
-@pytest.mark.parametrize("mode", [TRAIN, EVAL, PREDICT])
+@pytest.mark.parametrize("mode", [TRAIN, PREDICT])
 def test_the_variables_are_the_encoder_s_and_the_head_s(mode, request):
     if mode == TRAIN:
         request.getfixturevalue("learning")
@@ -117,9 +122,8 @@ def test_the_variables_are_the_encoder_s_and_the_head_s(mode, request):
     assert shapes == {**encoder_shapes(toy.CONFIG), "output_weights": (2, 8), "output_bias": (2,)}
 
 
-@pytest.mark.parametrize("mode", [EVAL, PREDICT])
-def test_only_training_has_moments(mode):
-    build(mode)
+def test_only_training_has_moments():
+    build(PREDICT)
     assert not [variable.op.name for variable in tf1.global_variables() if "adam" in variable.op.name]
 
 
@@ -131,12 +135,11 @@ def test_predictions_are_one_logit_for_each_label(labels):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("mode", [EVAL, TRAIN])
-def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, kind, request):
+def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, kind, request):
     if kind != CLASSIFICATION:
         request.getfixturevalue("_without_update")
     head, label_ids = KINDS[kind]
-    spec = build(mode, head=head, label_ids=label_ids, dropout=False)
+    spec = build(TRAIN, head=head, label_ids=label_ids, dropout=False)
     with session() as opened:
         loss, logits = opened.run([spec.loss, graph.get_tensor_by_name("head/BiasAdd:0")])
     assert loss == pytest.approx(scores.losses(kind, logits, label_ids).mean(), rel=1e-5)
@@ -144,22 +147,14 @@ def test_the_loss_is_the_mean_of_what_the_kind_of_label_asks_for(graph, mode, ki
 
 @pytest.mark.usefixtures("_without_update")
 @pytest.mark.parametrize("loss_of", [heads.classification_loss, heads.multi_label_loss])
-@pytest.mark.parametrize("mode", [EVAL, TRAIN])
-def test_weights_and_smoothing_are_of_training_alone(graph, mode, loss_of):
+def test_the_loss_has_weights_and_smoothing(graph, loss_of):
     options = LossOptions(class_weights=(1.0, 2.0, 3.0), label_smoothing=0.2)
     head, label_ids = KINDS[CLASSIFICATION if loss_of is heads.classification_loss else MULTI_LABEL]
-    spec = build(mode, head=head, label_ids=label_ids, dropout=False, loss=options)
+    spec = build(TRAIN, head=head, label_ids=label_ids, dropout=False, loss=options)
     with session() as opened:
         tf1.trainable_variables()[-1].load([1.0, -2.0, 0.5], opened)
         loss, logits = opened.run([spec.loss, graph.get_tensor_by_name("head/BiasAdd:0")])
-    used = dataclasses.asdict(options) if mode == TRAIN else {}
-    assert loss == pytest.approx(evaluate(lambda: loss_of(logits, label_ids, **used)).mean(), rel=1e-5)
-
-
-@pytest.mark.parametrize(("mode", "names"), [(EVAL, ("watch/logits", ROWS)), (PREDICT, ("watch/logits",))])
-def test_what_hooks_fetch_has_its_name(graph, mode, names):
-    build(mode)
-    assert [graph.get_tensor_by_name(f"{name}:0").op.name for name in names] == list(names)
+    assert loss == pytest.approx(evaluate(lambda: loss_of(logits, label_ids, **dataclasses.asdict(options))).mean(), rel=1e-5)
 
 
 def test_what_hooks_fetch_of_training_has_its_name(learning):
@@ -168,7 +163,7 @@ def test_what_hooks_fetch_of_training_has_its_name(learning):
 
 
 def test_evaluation_drops_nothing():
-    assert len(set(losses_at(build(EVAL), 0, 1, 2))) == 1
+    assert len(set(values_at(build(PREDICT).predictions["logits"], 0, 1, 2))) == 1
 
 
 def test_an_update_counts_the_step_and_changes_every_weight(learning):

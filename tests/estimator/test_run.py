@@ -186,8 +186,8 @@ def test_training_leaves_no_temporary_files(finished):
 
 
 def test_results_are_shown_by_tensorboard(copy):
-    run.report_to_tensorboard(toy.make_estimator(copy), {"eval_accuracy": 0.5}, LAST)
-    assert toy.summary_tags(copy / "eval") == {"eval_accuracy"}
+    run.report_to_tensorboard(copy, {"eval_accuracy": 0.5}, LAST, checkpoint=f"{copy}/model.ckpt-{LAST}")
+    assert toy.summary_tags(copy / "eval") == {"eval_accuracy", "checkpoint_path"}
 
 
 @pytest.fixture(scope="module")
@@ -219,7 +219,7 @@ def test_what_the_order_is_tested_with_tells_examples_apart(one_by_one):
 @pytest.mark.parametrize("batch_size", [None, 1, 7, 13])
 def test_every_example_counts_once_and_in_the_given_order_whatever_the_batches(finished, one_by_one, batch_size):
     examples = toy.features(13, seed=1)
-    logits, step = toy.forward(toy.make_estimator(finished), examples, batch_size=batch_size)
+    logits, step = toy.forward(finished, examples, batches={"batch_size": batch_size})
     np.testing.assert_allclose(scores.scores(CLASSIFICATION, logits), one_by_one, rtol=0, atol=1e-6)
     results = evaluate_logits(toy.HEAD, ("0", "1"), ("accuracy",), logits, label_ids(examples)).values
     expected = -np.log(one_by_one[np.arange(13), label_ids(examples)]).mean()
@@ -238,14 +238,14 @@ def test_every_example_counts_once_and_in_the_given_order_whatever_the_batches(f
     ],
 )
 def test_padding_changes_no_probability(finished, one_by_one, batching, packed):
-    estimator = toy.make_estimator(finished, execution=Execution(pack_tokens=packed))
-    found = toy.predict(estimator, toy.features(13, seed=1), batching=batching)
+    execution = Execution(pack_tokens=packed)
+    found = toy.predict(finished, toy.features(13, seed=1), batches={"batching": batching}, execution=execution)
     np.testing.assert_allclose(found, one_by_one, rtol=0, atol=1e-6)
 
 
 def test_without_a_checkpoint_nothing_is_measured(tmp_path):
     with pytest.raises(CheckpointError, match=r"no trained checkpoint; train first \(--do_train\)"):
-        toy.forward(toy.make_estimator(tmp_path), toy.features(4))
+        run.require_checkpoint(tmp_path)
 
 
 DATA = "data-00000-of-00001"
@@ -358,15 +358,15 @@ def test_checkpoints_that_are_not_in_the_list_are_deleted(copy):
 
 def test_a_torn_checkpoint_is_not_evaluated_where_there_is_a_whole_one(copy, caplog):
     tear(copy / f"model.ckpt-{LAST}.{DATA}")
-    _, step = toy.forward(toy.make_estimator(copy), toy.features(4))
+    _, step = toy.forward(copy, toy.features(4))
     assert step == 15
     assert "going on from model.ckpt-15" in caplog.text
 
 
 def test_a_damaged_checkpoint_is_not_evaluated(copy):
     flip_a_bit(copy / f"model.ckpt-{LAST}.{DATA}")
-    with pytest.raises(CheckpointError, match="damaged checkpoint"):
-        toy.forward(toy.make_estimator(copy), toy.features(4))
+    with pytest.raises(CheckpointError, match=f"model.ckpt-{LAST}: damaged at"):
+        toy.forward(copy, toy.features(4))
 
 
 def rewritten(folder, change):
@@ -378,14 +378,8 @@ def rewritten(folder, change):
 @pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16, np.float64], ids=lambda kind: kind.__name__)
 def test_weights_of_another_precision_are_converted(copy, one_by_one, kind):
     rewritten(copy, lambda _, value: value.astype(kind))
-    found = toy.predict(toy.make_estimator(copy), toy.features(13, seed=1))
+    found = toy.predict(copy, toy.features(13, seed=1))
     np.testing.assert_allclose(found, one_by_one, atol=1e-6 if kind is np.float64 else 0.05)
-
-
-def test_a_model_that_computes_no_number_is_not_measured(copy):
-    rewritten(copy, lambda name, value: np.full_like(value, np.nan) if name == "output_bias" else value)
-    with pytest.raises(CheckpointError, match=f"{copy}/model.ckpt-{LAST}: computes NaN or infinity"):
-        toy.forward(toy.make_estimator(copy), toy.features(4))
 
 
 def test_training_does_not_go_on_from_what_is_no_number(copy_with_moments, caplog):
@@ -430,7 +424,7 @@ def test_a_folder_that_is_deleted_while_it_is_written_is_one_line(tmp_path, pret
 def test_a_file_in_the_place_of_a_folder_is_one_line(copy):
     (copy / "eval").touch()
     with pytest.raises(OutputError, match=r"cannot write: .*(File exists|[Nn]ot a directory)"):
-        run.report_to_tensorboard(toy.make_estimator(copy), {"eval_accuracy": 0.5}, LAST)
+        run.report_to_tensorboard(copy, {"eval_accuracy": 0.5}, LAST, checkpoint="model.ckpt-1")
 
 
 def test_poisoned_weights_stop_at_the_first_step(tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from pathlib import Path
 
@@ -93,9 +94,9 @@ def train(
     return run.train(estimator, data or features(schedule.rows), settings, seed=seed)
 
 
-def make_forward() -> Forward:
+def make_forward(*, execution: Execution = EXECUTION, machine: Machine | None = None) -> Forward:
     """The graph without training of the toy's model."""
-    return Forward(Model(CONFIG, HEAD), Machine(session_config()))
+    return Forward(Model(CONFIG, HEAD, execution=execution), machine or Machine(session_config()))
 
 
 def measure(forward: Forward, data: Features) -> dict[str, float]:
@@ -104,20 +105,21 @@ def measure(forward: Forward, data: Features) -> dict[str, float]:
     return {f"eval_{name}": value for name, value in found.values.items()}
 
 
-def forward(estimator, data: Features, checkpoint: str | None = None, **batches) -> tuple[np.ndarray, int]:
-    """[N, 2] logits and step."""
-    outputs, step = run.forward(estimator, HEAD, data, checkpoint, **batches)
-    return outputs["logits"], step
+def forward(folder: Path, data: Features, *, batches: dict | None = None, **made) -> tuple[np.ndarray, int]:
+    """[N, 2] logits and step, of the checkpoint that stands for a run."""
+    with contextlib.closing(make_forward(**made)) as engine:
+        step = engine.load(run.require_checkpoint(folder))
+        return engine.outputs(data, **(batches or {}))["logits"], step
 
 
-def predict(estimator, data: Features, **batches) -> np.ndarray:
+def predict(folder: Path, data: Features, **settings) -> np.ndarray:
     """[N, 2] probabilities of the classes."""
-    return scores.scores(CLASSIFICATION, forward(estimator, data, **batches)[0])
+    return scores.scores(CLASSIFICATION, forward(folder, data, **settings)[0])
 
 
-def evaluate(estimator, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **batches) -> dict[str, float]:
+def evaluate(folder: Path, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **settings) -> dict[str, float]:
     """Metrics, loss and step."""
-    logits, step = forward(estimator, data, **batches)
+    logits, step = forward(folder, data, **settings)
     return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values, "global_step": step}
 
 

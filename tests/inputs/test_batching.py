@@ -11,13 +11,12 @@ from bert_tf.inputs import pipeline
 from bert_tf.inputs.pipeline import (
     Batching,
     Schedule,
-    eval_input_fn,
     eval_order,
     grouped_units,
     train_input_fn,
     training_units,
 )
-from tests.inputs.test_pipeline import batches, make_features, seen
+from tests.inputs.test_pipeline import batches, make_features, padded, seen
 
 WINDOW = 50
 LENGTHS = np.random.default_rng(0).integers(5, 100, 203).astype(np.int32)
@@ -109,7 +108,7 @@ def test_training_input_groups_on_request(start):
     ],
 )
 def test_batches_have_the_length_that_is_asked_for(batching, tokens):
-    found = batches(eval_input_fn(make_features([3, 5, 9, 2, 4]), 2, batching=batching))
+    found = padded(make_features([3, 5, 9, 2, 4]), 2, batching=batching)
     assert [batch["input_ids"].shape for batch in found] == [(2, tokens[0]), (2, tokens[1]), (1, tokens[2])]
 
 
@@ -121,7 +120,7 @@ def test_training_batches_have_the_length_that_is_asked_for(batching, tokens):
 
 def test_more_padding_is_masked_as_well():
     features = make_features([3, 1])
-    (batch,) = batches(eval_input_fn(features, 2, batching=Batching(multiple=4)))
+    (batch,) = padded(features, 2, batching=Batching(multiple=4))
     np.testing.assert_array_equal(batch["input_mask"], [[1, 1, 1, 0], [1, 0, 0, 0]])
     np.testing.assert_array_equal(batch["input_ids"], [[1, 1, 1, 0], [2, 0, 0, 0]])
 
@@ -134,14 +133,14 @@ def test_evaluation_begins_with_the_longest_and_keeps_ties_in_order(lengths):
 
 @pytest.mark.parametrize("batch_size", [None, 1, 4, 50, 1000])
 def test_evaluation_sees_every_example_once(batch_size):
-    found = batches(eval_input_fn(make_features(LENGTHS), batch_size))
+    found = padded(make_features(LENGTHS), batch_size)
     assert seen(found) == list(eval_order(LENGTHS))
 
 
 @pytest.mark.parametrize("budget", [1, 99, 100, 500, 2048, 10**6])
 def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, budget):
     monkeypatch.setattr(pipeline, "_EVAL_TOKENS", budget)
-    found = batches(eval_input_fn(make_features(LENGTHS), None))
+    found = padded(make_features(LENGTHS), None)
     sizes = [batch["input_ids"].size for batch in found]
     assert all(size <= budget or len(batch["input_ids"]) == 1 for size, batch in zip(sizes, found))
     # And is not smaller than it must be: one more example of the same length would not fit.
@@ -149,5 +148,5 @@ def test_a_batch_of_suitable_size_keeps_to_the_tokens_of_a_batch(monkeypatch, bu
 
 
 def test_an_example_longer_than_the_tokens_of_a_batch_is_one_of_its_own():
-    found = batches(eval_input_fn(make_features([3000, 2049, 2048, 1024, 1024]), None))
+    found = padded(make_features([3000, 2049, 2048, 1024, 1024]), None)
     assert [batch["input_ids"].shape for batch in found] == [(1, 3000), (1, 2049), (1, 2048), (2, 1024)]

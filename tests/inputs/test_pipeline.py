@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.inputs.pipeline import Schedule, epoch_order, eval_input_fn, train_input_fn, training_units
+from bert_tf.inputs.pipeline import TO_LONGEST, Schedule, epoch_order, eval_batches, train_input_fn, training_units
 from tests.labelled import labelled
 
 SIZES = [(1, 1), (7, 3), (12, 4), (13, 4), (3, 8), (40, 7)]  # examples, batch size
@@ -21,6 +21,12 @@ def make_features(lengths, labels=None):
 
 def batches(input_fn):
     return list(input_fn().as_numpy_iterator())
+
+
+def padded(features, batch_size, batching=TO_LONGEST):
+    """Returns the batches of evaluation, as whoever computes them pads them."""
+    rows = eval_batches(features, batch_size, batching)
+    return [features.batch(some, batching.tokens(int(features.lengths[some].max()))) for some in rows]
 
 
 def seen(found):
@@ -127,21 +133,21 @@ def test_training_input_can_be_read_again():
 
 @pytest.mark.parametrize("batch_size", [1, 4, 13, 20])
 def test_evaluation_sees_equal_lengths_in_the_given_order(batch_size):
-    assert seen(batches(eval_input_fn(make_features([2] * 13), batch_size))) == list(range(13))
+    assert seen(padded(make_features([2] * 13), batch_size)) == list(range(13))
 
 
 def test_the_last_evaluation_batch_holds_the_rest():
-    found = batches(eval_input_fn(make_features([2] * 13), 4))
+    found = padded(make_features([2] * 13), 4)
     assert [len(batch["label_ids"]) for batch in found] == [4, 4, 4, 1]
 
 
 def test_evaluation_of_whole_batches_has_no_empty_one():
-    found = batches(eval_input_fn(make_features([2] * 8), 4))
+    found = padded(make_features([2] * 8), 4)
     assert [len(batch["label_ids"]) for batch in found] == [4, 4]
 
 
 def test_a_batch_is_as_long_as_its_longest_example():
-    found = batches(eval_input_fn(make_features([3, 5, 2, 2, 9]), 2))
+    found = padded(make_features([3, 5, 2, 2, 9]), 2)
     assert [batch["input_ids"].shape for batch in found] == [(2, 9), (2, 3), (1, 2)]
 
 
@@ -153,7 +159,7 @@ def test_training_batches_are_padded_to_their_longest():
 
 
 def test_the_mask_tells_tokens_from_padding():
-    (batch,) = batches(eval_input_fn(make_features([3, 1]), 2))
+    (batch,) = padded(make_features([3, 1]), 2)
     np.testing.assert_array_equal(batch["input_mask"], [[1, 1, 1], [1, 0, 0]])
     np.testing.assert_array_equal(batch["input_ids"], [[1, 1, 1], [2, 0, 0]])
 

@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.python.data.ops.multi_device_iterator_ops import MultiDeviceIterator
 
 from bert_tf.features.columns import Features
-from bert_tf.inputs.pipeline import Schedule, eval_input_fn, train_input_fn
+from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from tests.labelled import labelled
 
 tf1 = tf.compat.v1
@@ -22,6 +22,7 @@ FEATURES = labelled(
     np.arange(LENGTHS.sum(), dtype=np.int32), LENGTHS, np.full(13, 3, np.int32), (np.arange(13) % 2).astype(np.int32)
 )
 SCHEDULE = Schedule(13, 5, 3.0)
+INPUT_FN = train_input_fn(FEATURES, SCHEDULE, seed=3)
 CLUSTERS = [(1, 1), (2, 1), (4, 1), (2, 2), (6, 3), (8, 2)]  # replicas over all machines, machines
 
 
@@ -36,10 +37,9 @@ def parts(input_fn, replicas, machines):
 
 
 @pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
-@pytest.mark.parametrize("make", [lambda: train_input_fn(FEATURES, SCHEDULE, seed=3), lambda: eval_input_fn(FEATURES, 5)])
-def test_replicas_share_the_batches_of_one(make, replicas, machines):
-    whole = [part["rows"] for (part,) in parts(make(), 1, 1)]
-    dealt = parts(make(), replicas, machines)
+def test_replicas_share_the_batches_of_one(replicas, machines):
+    whole = [part["rows"] for (part,) in parts(INPUT_FN, 1, 1)]
+    dealt = parts(INPUT_FN, replicas, machines)
     assert len(dealt) == len(whole)
     for step, batch in zip(dealt, whole):
         own = [part["rows"].tolist() for part in step]
@@ -52,7 +52,7 @@ def test_replicas_share_the_batches_of_one(make, replicas, machines):
 
 @pytest.mark.parametrize(("replicas", "machines"), CLUSTERS)
 def test_rows_say_which_examples_a_part_holds(replicas, machines):
-    for part in itertools.chain.from_iterable(parts(eval_input_fn(FEATURES, 5), replicas, machines)):
+    for part in itertools.chain.from_iterable(parts(INPUT_FN, replicas, machines)):
         np.testing.assert_array_equal(part["input_mask"].sum(axis=1), LENGTHS[part["rows"]])
         np.testing.assert_array_equal(part["label_ids"], part["rows"] % 2)
 
@@ -63,14 +63,14 @@ def test_each_part_is_as_long_as_its_own_longest_example():
 
 
 def test_without_a_strategy_a_batch_is_whole():
-    (first, *_) = eval_input_fn(FEATURES, 5)().as_numpy_iterator()
+    (first, *_) = INPUT_FN().as_numpy_iterator()
     assert len(first["rows"]) == first["global_weight"] == 5
 
 
 def test_a_batch_without_terms_of_the_loss_weighs_one():
     """Else the loss of rows without a labelled token is 0 / 0, which ends training."""
     unlabelled = dataclasses.replace(FEATURES, weights=np.zeros(len(FEATURES), np.int32))
-    (first, *_) = eval_input_fn(unlabelled, 5)().as_numpy_iterator()
+    (first, *_) = train_input_fn(unlabelled, SCHEDULE, seed=3)().as_numpy_iterator()
     assert first["global_weight"] == 1
 
 

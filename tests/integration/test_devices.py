@@ -6,6 +6,7 @@ import csv
 
 import pytest
 
+from tests import processes
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
 
@@ -87,6 +88,30 @@ def test_replicas_share_a_batch(run, flags, said):
     assert said in result.stderr
     assert "Batch size = 8 over 3 replicas, 2 or 3 each" in result.stderr
     assert len(metrics_lines(folder)) == STEPS
+
+
+def test_several_devices_evaluate_and_predict_the_same_bits(copy, project):
+    written = []
+    for devices in (1, 3):
+        sizes = {"eval_batch_size": 5, "predict_batch_size": 5}  # 13 rows: 5, 5 and 3
+        result = commands.run(project.flags(copy, do_eval=True, do_predict=True, virtual_devices=devices, **sizes))
+        assert result.returncode == 0, result.stderr
+        written.append([(copy / name).read_bytes() for name in ("eval_results.json", "predictions.tsv")])
+    assert "strategy mirrored: 3 replicas" in result.stderr
+    assert written[0] == written[1]
+
+
+def test_batch_jobs_compute_on_all_devices(finished, project, tmp_path):
+    written = []
+    for devices in (1, 3):
+        output = tmp_path / f"by_{devices}.tsv"
+        flags = {"checkpoint": finished[0], "input": project.data_dir / "test.tsv", "output": output, "predict_batch_size": 5}
+        given = [f"--{name}={value}" for name, value in flags.items()]
+        result = processes.run(["-m", "bert_tf", "predict", *given, f"--virtual_devices={devices}"])
+        assert result.returncode == 0, result.stderr
+        written.append(output.read_bytes())
+    assert "strategy mirrored: 3 replicas" in result.stderr
+    assert written[0] == written[1]
 
 
 def test_what_cannot_be_placed_is_one_line(tmp_path, train_flags):

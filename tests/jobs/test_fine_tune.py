@@ -13,7 +13,7 @@ import shlex
 import shutil
 import signal
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import pytest
@@ -57,12 +57,34 @@ def _no_page(monkeypatch):
     monkeypatch.setattr(fine_tune.report, "at_end", lambda _: None)
 
 
+class NoForward:
+    """Every example has the same logits, without a graph; of those that were built, each checkpoint that was loaded."""
+
+    def __init__(self, model, machine):
+        del model, machine
+        self.built.append(self)
+        self.loaded = []
+
+    built: ClassVar[list[NoForward]] = []
+
+    def load(self, checkpoint):
+        self.loaded.append(checkpoint)
+        return 5
+
+    def outputs(self, features, **_):
+        return {"logits": np.zeros([features.examples, 2])}
+
+    def log_graph(self, tokens, loaded):
+        pass
+
+    def close(self):
+        pass
+
+
 @pytest.fixture
 def _nothing_computed(monkeypatch):
-    """Every example has the same logits, without a graph."""
-    monkeypatch.setattr(
-        fine_tune.run, "forward", lambda _, __, features, *___, **____: ({"logits": np.zeros([features.examples, 2])}, 5)
-    )
+    monkeypatch.setattr(NoForward, "built", [])
+    monkeypatch.setattr(fine_tune, "Forward", NoForward)
 
 
 without_computing = pytest.mark.usefixtures("_nothing_computed")
@@ -284,6 +306,24 @@ def test_the_log_says_where_everything_came_from(copied, caplog):
     assert f"task MRPC, data from {copied.project.data_dir} (--data_dir)" in caplog.messages
     assert f"checkpoint {copied.project.init_checkpoint} (--init_checkpoint)" in caplog.messages
     assert f"output to {copied.folder} (--output_dir)" in caplog.messages
+
+
+@without_computing
+def test_evaluation_and_prediction_build_one_graph_and_load_its_weights_once(copied):
+    assert run(*copied.project.flags(copied.folder, do_eval=True, do_predict=True)) == 0
+    (forward,) = NoForward.built
+    assert forward.loaded == [f"{copied.folder}/model.ckpt-5"]
+
+
+def test_a_model_that_computes_no_number_is_not_measured(copied, capsys):
+    """Its weights are numbers: the checkpoint is not refused for them."""
+    prefix = copied.folder / "model.ckpt-5"
+    reader = CheckpointReader(prefix)
+    entries = {name: reader[name] for name in reader.shapes}
+    large = {"bert/pooler/dense/kernel": 0.0, "bert/pooler/dense/bias": 5.0, "output_weights": 3e38}
+    write_checkpoint(prefix, {**entries, **{name: np.full_like(entries[name], value) for name, value in large.items()}})
+    assert run(*copied.project.flags(copied.folder, do_eval=True)) == 2
+    assert capsys.readouterr().err.splitlines()[-1].startswith(f"error: {prefix}: computes NaN or infinity")
 
 
 def test_evaluating_alone_takes_the_model_from_the_run(copied, caplog):

@@ -1,4 +1,4 @@
-"""What the log says of the machine of a run."""
+"""What the log says of the machine of a run, and where it evaluates."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.runtime import machine
-from bert_tf.runtime.machine import Machine
+from bert_tf.runtime.cluster import Cluster, Worker
+from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
 
 
@@ -37,3 +38,26 @@ def test_growth_that_cannot_be_read_is_said_to_have_no_effect(warned, caplog, va
 @pytest.mark.parametrize("settings", [{"visible_gpus": "None "}, {"num_gpus": 0}, {"device": "/CPU:0"}])
 def test_who_asks_for_the_cpu_is_told_of_no_gpu(warned, settings):
     assert not warned(**settings)
+
+
+def placed(op):
+    """Stands for what puts operations on devices."""
+    return op.device
+
+
+TWO = ("/device:GPU:0", "/device:GPU:1")
+
+
+@pytest.mark.parametrize(
+    ("plan", "towers"),
+    [
+        (Plan("one_device", TWO[:1]), (None,)),
+        (Plan("one_device", TWO, device_function=placed), (placed,)),  # parts of one model
+        (Plan("mirrored", TWO), TWO),
+        (Plan("mirrored", TWO[:1]), (None,)),
+        (Plan("central_storage", TWO), TWO),
+        (Plan("multi_worker", TWO, Cluster((Worker("worker", 0, "a", 1, "a:1"),), 0)), TWO),  # its own alone
+    ],
+)
+def test_each_device_that_has_a_whole_model_evaluates(plan, towers):
+    assert plan.towers == towers

@@ -43,7 +43,6 @@ DEPRECATED = "From x.py:1: Estimator (from y) is deprecated and will be removed 
         (logging.WARNING, DEPRECATED, 0, 1),
         (logging.WARNING, "Collective ops may deadlock", 1, 1),
         (logging.INFO, "Initialize variable bert/pooler/dense/bias:0 from checkpoint c with d", 0, 0),
-        (logging.INFO, "Saving dict for global step 5: global_step = 5, loss = 0.7", 0, 0),
         (logging.ERROR, "out of memory", 1, 1),
     ],
 )

@@ -1,5 +1,4 @@
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from tensorflow import Operation, Tensor
 from tensorflow.compat.v1 import ConfigProto
@@ -11,7 +10,6 @@ _InputFn = Callable[..., Dataset]
 
 class ModeKeys:
     TRAIN: str
-    EVAL: str
     PREDICT: str
 
 class EstimatorSpec:
@@ -51,15 +49,6 @@ class Estimator:
     def __init__(
         self, model_fn: Callable[..., EstimatorSpec], model_dir: str | None = None, config: RunConfig | None = None
     ) -> None: ...
-    def eval_dir(self, name: str | None = None) -> str: ...
-    def evaluate(
-        self,
-        input_fn: _InputFn,
-        steps: int | None = None,
-        hooks: Sequence[SessionRunHook] | None = None,
-        checkpoint_path: str | None = None,
-        name: str | None = None,
-    ) -> dict[str, Any]: ...
     def train(
         self,
         input_fn: _InputFn,
