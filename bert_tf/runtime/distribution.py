@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -104,12 +104,24 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
         tf.compat.v1.disable_eager_execution()
         implementation = tf.distribute.experimental.CommunicationImplementation((settings.all_reduce_alg or "auto").upper())
         options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
-        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+        return _taking_code_as_it_is(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options))
     if name == ONE_DEVICE or len(devices) == 1:  # a strategy of one replica would only be in the way
         return None
     if name == CENTRAL_STORAGE:
-        return tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST)
-    return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[_reduction(settings, devices)]())
+        return _taking_code_as_it_is(tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST))
+    reduction = _CROSS_DEVICE_OPS[_reduction(settings, devices)]()
+    return _taking_code_as_it_is(tf.distribute.MirroredStrategy(list(devices), cross_device_ops=reduction))
+
+
+def _taking_code_as_it_is(strategy: tf.distribute.Strategy) -> tf.distribute.Strategy:
+    """Has a strategy call the model function without AutoGraph, which would first spend seconds on rewriting the package."""
+    call = strategy.extended.call_for_each_replica
+
+    def unconverted(fn: Callable[..., object], args: Sequence[object] = (), kwargs: dict[str, object] | None = None) -> object:
+        return call(tf.autograph.experimental.do_not_convert(fn), args, kwargs)
+
+    strategy.extended.call_for_each_replica = unconverted
+    return strategy
 
 
 def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:
