@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import types
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -98,30 +99,41 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
       settings: what the user asks for.
       devices: logical devices of this machine to compute on.
     """
+    strategy = _strategy(name, settings, devices)
+    if strategy is not None:
+        _leave_code_as_it_is(strategy)
+    return strategy
+
+
+def _strategy(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.distribute.Strategy | None:
     if name == MULTI_WORKER:
         # In eager mode the strategy starts TensorFlow's server, with heartbeats: a machine that pauses for ten seconds is lost
         # for good, although it is there, and sessions are made anew for ever.
         tf.compat.v1.disable_eager_execution()
         implementation = tf.distribute.experimental.CommunicationImplementation((settings.all_reduce_alg or "auto").upper())
         options = tf.distribute.experimental.CommunicationOptions(implementation=implementation)
-        return _taking_code_as_it_is(tf.distribute.MultiWorkerMirroredStrategy(communication_options=options))
+        return tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
     if name == ONE_DEVICE or len(devices) == 1:  # a strategy of one replica would only be in the way
         return None
     if name == CENTRAL_STORAGE:
-        return _taking_code_as_it_is(tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST))
-    reduction = _CROSS_DEVICE_OPS[_reduction(settings, devices)]()
-    return _taking_code_as_it_is(tf.distribute.MirroredStrategy(list(devices), cross_device_ops=reduction))
+        return tf.distribute.experimental.CentralStorageStrategy(list(devices), _HOST)
+    return tf.distribute.MirroredStrategy(list(devices), cross_device_ops=_CROSS_DEVICE_OPS[_reduction(settings, devices)]())
 
 
-def _taking_code_as_it_is(strategy: tf.distribute.Strategy) -> tf.distribute.Strategy:
-    """Has a strategy call the model function without AutoGraph, which would first spend seconds on rewriting the package."""
-    call = strategy.extended.call_for_each_replica
+def _leave_code_as_it_is(strategy: tf.distribute.Strategy) -> None:
+    """Has a strategy call the model function without AutoGraph, which would take seconds to rewrite what has no need of it."""
+    extended = strategy.extended
+    extended.call_for_each_replica = types.MethodType(_call_unconverted, extended)  # a method, since Estimators copy strategies
 
-    def unconverted(fn: Callable[..., object], args: Sequence[object] = (), kwargs: dict[str, object] | None = None) -> object:
-        return call(tf.autograph.experimental.do_not_convert(fn), args, kwargs)
 
-    strategy.extended.call_for_each_replica = unconverted
-    return strategy
+def _call_unconverted(
+    extended: tf.distribute.StrategyExtended,
+    fn: Callable[..., object],
+    args: Sequence[object] = (),
+    kwargs: dict[str, object] | None = None,
+) -> object:
+    unconverted = tf.autograph.experimental.do_not_convert(fn)
+    return type(extended).call_for_each_replica(extended, unconverted, args, kwargs)
 
 
 def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:

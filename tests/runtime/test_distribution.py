@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import sys
+
 import pytest
 import tensorflow as tf
 
@@ -170,6 +173,18 @@ def test_how_machines_add_up(monkeypatch, name):
     first, options = made
     assert first == "no heartbeats"  # before the strategy starts a server
     assert options.implementation.value == (name or "auto").upper()
+
+
+def test_the_model_function_runs_as_it_is_written_also_by_a_copy_of_the_strategy(monkeypatch):
+    """Converted by AutoGraph, it would be code of another file."""
+    strategy = tf.distribute.MirroredStrategy(["/cpu:0"])
+    monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda *_, **__: strategy)
+    made = distribution.make("mirrored", DeviceSettings(), CPUS)
+    files = []
+    for each in (made, copy.deepcopy(made)):
+        with tf.Graph().as_default(), each.scope():
+            each.extended.call_for_each_replica(lambda: files.append(sys._getframe().f_code.co_filename))
+    assert files == [__file__, __file__]
 
 
 def test_every_choice_of_a_flag_is_known():
