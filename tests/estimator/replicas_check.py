@@ -178,9 +178,10 @@ def measured(folder: Path, plan: RestorePlan, row: tuple) -> dict:
     """Says what a checkpoint evaluates to and predicts, in batches that leave some replicas without an example."""
     name, replicas, reduction, ways = row
     estimator = run.make_estimator(model(plan, **ways), folder, machine(name, replicas, reduction))
+    logits, step = toy.forward(estimator, DEV, batch_size=4)
     return {
-        "evaluation": toy.evaluate(estimator, DEV, batch_size=4),
-        "predictions": toy.predict(estimator, DEV, batch_size=5).tolist(),
+        "evaluation": {**toy.measured(logits, DEV), "global_step": step},
+        "predictions": toy.probabilities(logits).tolist(),
         "of_fewer_than_replicas": toy.predict(estimator, toy.features(1, seed=1), batch_size=8).tolist(),
         "on_the_way": evaluations.read(folder, up_to=SCHEDULE.steps),
         "left_over": sorted(path.name for path in folder.glob("eval_*")),

@@ -112,13 +112,22 @@ def forward(estimator, data: Features, checkpoint: str | None = None, **batches)
 
 def predict(estimator, data: Features, **batches) -> np.ndarray:
     """[N, 2] probabilities of the classes."""
-    return scores.scores(CLASSIFICATION, forward(estimator, data, **batches)[0])
+    return probabilities(forward(estimator, data, **batches)[0])
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    return scores.scores(CLASSIFICATION, logits)
 
 
 def evaluate(estimator, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **batches) -> dict[str, float]:
     """Metrics, loss and step."""
     logits, step = forward(estimator, data, **batches)
-    return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values, "global_step": step}
+    return {**measured(logits, data, metrics), "global_step": step}
+
+
+def measured(logits: np.ndarray, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1")) -> dict[str, float]:
+    """Metrics and loss."""
+    return evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:
