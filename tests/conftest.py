@@ -36,17 +36,20 @@ _BEGUN_FIRST = (
     "estimator/test_timing.py",
     "estimator/test_gpu_placement.py",
     "profiling/forecast/test_step_peak.py",
-    "modeling/test_encoder.py",
     "integration/test_interruptions.py",
+    "estimator/test_run.py",
+    "modeling/test_encoder.py",
+    "estimator/test_update_options.py",
+    "integration/test_batch_jobs.py",
+    "jobs/test_fine_tune.py",
 )
 _PICTURES: dict[str, str] = {}
 
 
 def pytest_collection_modifyitems(items):
     """Puts long files first; the order is otherwise that of their names."""
-    turns = {path: turn for turn, path in enumerate(_BEGUN_FIRST)}
-    here = Path(__file__).parent
-    items.sort(key=lambda item: turns.get(item.path.relative_to(here).as_posix(), len(turns)))
+    turns = {Path(__file__).parent / name: turn for turn, name in enumerate(_BEGUN_FIRST)}
+    items.sort(key=lambda item: turns.get(item.path, len(turns)))
 
 
 def pytest_collection_finish():
