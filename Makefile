@@ -20,7 +20,8 @@ check: install
 check-gpu: install
 	$(BIN)/pip install --quiet --dry-run -r requirements-gpu.txt
 
-# Files in their order: sorted by their number of tests, the few long ones would be left for one worker at the end.
+# Files in the order that tests/conftest.py gives them, the long ones first: sorted by their number of tests, these would be
+# left for one worker at the end.
 TESTS := -m "not slow" -n 2 --dist loadfile --no-loadscope-reorder
 
 test: install

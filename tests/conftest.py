@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -25,7 +26,30 @@ def _log_of_a_fresh_process():
         root.removeHandler(handler)
 
 
+# Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.
+_BEGUN_FIRST = (
+    "estimator/test_replicas.py",
+    "integration/test_multi_worker.py",
+    "integration/test_devices.py",
+    "integration/test_new_family.py",
+    "estimator/test_placement_log.py",
+    "estimator/test_timing.py",
+    "estimator/test_gpu_placement.py",
+    "profiling/forecast/test_step_peak.py",
+    "integration/test_interruptions.py",
+    "estimator/test_run.py",
+    "modeling/test_encoder.py",
+    "estimator/test_update_options.py",
+    "integration/test_batch_jobs.py",
+    "jobs/test_fine_tune.py",
+)
 _PICTURES: dict[str, str] = {}
+
+
+def pytest_collection_modifyitems(items):
+    """Puts long files first; the order is otherwise that of their names."""
+    turns = {Path(__file__).parent / name: turn for turn, name in enumerate(_BEGUN_FIRST)}
+    items.sort(key=lambda item: turns.get(item.path, len(turns)))
 
 
 def pytest_collection_finish():

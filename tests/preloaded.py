@@ -1,5 +1,6 @@
 """What the process imports that `tests.processes` forks others from; importing does not set up TensorFlow's devices."""
 
+import gc
 import importlib
 
 from bert_tf.commands import beginning
@@ -9,5 +10,9 @@ beginning.setup_logging(0)  # as a command does before it imports TensorFlow
 import tensorflow as tf  # noqa: E402
 
 LAZY = (tf.estimator.Estimator, tf.compat.v1.estimator.Estimator, tf.compat.v1.train.Saver)  # found on first use
-for name in ("jobs.fine_tune", "jobs.seeds", "jobs.evaluate", "jobs.predict", "commands.devices"):
-    importlib.import_module(f"bert_tf.{name}")
+JOBS = ("jobs.fine_tune", "jobs.seeds", "jobs.evaluate", "jobs.predict", "commands.devices")
+ON_FIRST_USE = ("jinja2", "scipy.stats", "sklearn.metrics", "bert_tf.report.curves", "bert_tf.report.page")
+for name in (*(f"bert_tf.{job}" for job in JOBS), *ON_FIRST_USE):
+    importlib.import_module(name)
+gc.collect()
+gc.freeze()  # what is imported stays, and its pages are shared

@@ -57,7 +57,8 @@ def make_model_fn(model: Model) -> ModelFn:
     """
     head = heads.of(model.head)
 
-    def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
+    @tf.autograph.experimental.do_not_convert  # strategies would take seconds to rewrite what has no need of it
+    def build(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
         if mode == PREDICT:
             outputs = _outputs(model, head, features, model.execution)
             real = {field.name: _without_padding(field, outputs[field.name], features) for field in head.outputs}
@@ -81,6 +82,9 @@ def make_model_fn(model: Model) -> ModelFn:
         if model.check_replicas:
             watch_variables()
         return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
+
+    def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:  # an Estimator reads the names of the arguments
+        return build(features, mode)
 
     return model_fn
 

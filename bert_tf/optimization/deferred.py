@@ -155,33 +155,30 @@ class DeferredTable:
         missed = (self._step - since)[:, None]  # [U, 1]
         m, v = tf.gather(self._m, ids), tf.gather(self._v, ids)
         stored = tf.gather(self.table, ids)
-        decay = self._decay_before(self._step) - self._decay_before(since)  # [U]
+        decays = self._decays()
+        decay = _at(decays, self._step) - _at(decays, since)  # [U]
         root = tf.sqrt(v)
         total = tf.zeros_like(root)
-        weights, nodes = self._quadrature(since)  # [U, K] both
-        for k in range(_NODES):
-            total += weights[:, k, None] / (root + nodes[:, k, None])
+        of_nodes = (tf.unstack(found[:, :, None], axis=1) for found in self._quadrature(since, decays))  # K times [U, 1] both
+        for weight, node in zip(*of_nodes):
+            total += weight / (root + node)
         return _Rows(
             stored + (stored * tf.math.expm1(decay)[:, None] - m * total),
             m * tf.pow(config.beta_1, missed),
             v * tf.pow(config.beta_2, missed),
         )
 
-    def _decay_before(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the logarithm of the decay by all steps before some, of any shape."""
-        return tf.gather(self._decays, tf.cast(step, tf.int32))
-
-    @property
     def _decays(self) -> tf.Tensor:
         """Returns [total + 1] logarithms of the decay by all steps before each; a constant once the graph is optimized."""
         rates = self._rate_at(tf.range(self._total))
         return tf.concat([[0.0], tf.cumsum(tf.math.log1p(-self._decay * rates))], axis=0)
 
-    def _quadrature(self, since: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns weights W and nodes u so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
 
         Args:
           since: [U] the step that each row is current at.
+          decays: from `_decays`.
 
         Returns:
           [U, K] weights and [U, K] nodes.
@@ -199,7 +196,7 @@ class DeferredTable:
             correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
             rate = rate * correction / (1.0 - tf.pow(config.beta_1, number))
             epsilon = epsilon * correction
-        after = self._decay_before(self._step) - self._decay_before(tf.minimum(step + 1.0, float(self._total)))  # [U, S]
+        after = _at(decays, self._step) - _at(decays, tf.minimum(step + 1.0, float(self._total)))  # [U, S]
         amount = tf.where(happened, rate * (shrinking**ordinal).astype(np.float32) * tf.exp(after), 0.0)
         place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
         place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
@@ -217,6 +214,11 @@ class DeferredTable:
         at_nodes[0] /= 2.0
         weights = tf.matmul(tf.stack(moments, axis=1), at_nodes.astype(np.float32))
         return weights, tf.exp(middle + half * np.cos(angles).astype(np.float32))
+
+
+def _at(decays: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
+    """Returns the logarithm of the decay by all steps before some, of any shape."""
+    return tf.gather(decays, tf.cast(step, tf.int32))
 
 
 def _rows_at(source: tf.Tensor, places: tf.Tensor) -> tf.Tensor:

@@ -51,7 +51,7 @@ def copies(graph: tf.Graph, fetches: Sequence[tf.Tensor | tf.Operation]) -> Copi
     Raises:
       RuntimeError: this TensorFlow was built without kernels of GPUs.
     """
-    if not any(kernel.device == GPU for kernel in _kernels("MatMul")):
+    if (GPU, "") not in _kernels("MatMul"):
         raise RuntimeError("this TensorFlow has no kernels of GPUs: the simulation needs the wheel `tensorflow` for Linux")
     wanted = [fetch.op.name if isinstance(fetch, tf.Tensor) else fetch.name for fetch in fetches]
     nodes = {node.name: node for node in _inlined(graph, wanted).node}
@@ -91,35 +91,38 @@ class _Kernel(NamedTuple):
 
 
 @functools.cache
-def _kernels(operation: str) -> list[_Kernel]:
-    return [
-        _Kernel(
-            found.device_type,
-            found.label,
-            {limit.name: frozenset(limit.allowed_values.list.type) for limit in found.constraint},
-            frozenset(found.host_memory_arg),
-            found.priority,
-        )
-        for found in kernels.get_registered_kernels_for_op(operation).kernel
-    ]
+def _kernels(operation: str) -> dict[tuple[str, str], list[_Kernel]]:
+    """Returns those of a type by device and label."""
+    grouped = defaultdict(list)
+    for found in kernels.get_registered_kernels_for_op(operation).kernel:
+        types = {limit.name: frozenset(limit.allowed_values.list.type) for limit in found.constraint}
+        kernel = _Kernel(found.device_type, found.label, types, frozenset(found.host_memory_arg), found.priority)
+        grouped[found.device_type, found.label].append(kernel)
+    return dict(grouped)
 
 
 def _kernel(node: tf1.NodeDef, device: str) -> _Kernel | None:
     """Returns the kernel of an operation on a kind of device; None where there is none."""
     label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
+    attributes = [(name, node.attr[name]) for name in _limited(node.op)]
+    types = tuple((name, tuple(attribute.list.type) or (attribute.type,)) for name, attribute in attributes)
+    return _kernel_of_types(node.op, device, label, types)
+
+
+@functools.cache
+def _limited(operation: str) -> tuple[str, ...]:
+    """Returns the names of attributes that kernels are chosen by."""
+    return tuple(sorted({name for some in _kernels(operation).values() for kernel in some for name in kernel.types}))
+
+
+@functools.cache
+def _kernel_of_types(operation: str, device: str, label: str, types: tuple[tuple[str, tuple[int, ...]], ...]) -> _Kernel | None:
+    given = dict(types)
     for kind in (device, "DEFAULT"):
-        for kernel in _kernels(node.op):
-            if (kernel.device, kernel.label) == (kind, label) and _fits(kernel, node):
+        for kernel in _kernels(operation).get((kind, label), ()):
+            if all(allowed.issuperset(given[name]) for name, allowed in kernel.types.items()):
                 return kernel
     return None
-
-
-def _fits(kernel: _Kernel, node: tf1.NodeDef) -> bool:
-    for name, allowed in kernel.types.items():
-        attribute = node.attr[name]
-        if not allowed.issuperset(attribute.list.type or [attribute.type]):
-            return False
-    return True
 
 
 def _placed(nodes: dict[str, tf1.NodeDef]) -> dict[str, str]:

@@ -115,7 +115,7 @@ def default() -> Copies:
 
 
 def test_how_often_the_host_waits_does_not_depend_on_the_depth():
-    assert len(default().to_host) == len(training(layers=4).to_host)
+    assert len(default().to_host) == len(training(layers=3).to_host)
 
 
 def test_within_a_step_the_host_waits_for_the_step_number_and_for_whether_all_is_finite():

@@ -3,12 +3,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.estimator import model_fn
 from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization, Update
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
@@ -211,3 +213,17 @@ def test_another_seed_drops_others():
             # With the same weights: `build` sets the seed of the graph.
             losses += losses_at(build(TRAIN, seed=seed), 0)
     assert losses[0] != losses[1]
+
+
+def test_strategies_build_the_graph_as_it_is_written(monkeypatch):
+    """Converted by AutoGraph, as they convert what they call, it would be code of another file."""
+    files = []
+
+    def compute(*_, **__):
+        files.append(sys._getframe(1).f_code.co_filename)
+        return {"logits": tf.zeros([8, 2])}
+
+    monkeypatch.setattr(heads.ClassificationHead, "compute", compute)
+    with tf.distribute.MirroredStrategy(["/cpu:0"]).scope():
+        tf.distribute.get_strategy().extended.call_for_each_replica(lambda: build(PREDICT))
+    assert files == [model_fn.__file__]

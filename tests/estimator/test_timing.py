@@ -66,7 +66,7 @@ def test_a_short_run_says_so(tmp_path, caplog):
 
 
 def test_saves_and_evaluations_have_their_own_part_of_the_wall_time(tmp_path, monkeypatch):
-    slow = 0.5
+    slow = 0.2
 
     def measure(_):
         time.sleep(slow)

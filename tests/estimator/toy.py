@@ -114,13 +114,22 @@ def forward(folder: Path, data: Features, *, batches: dict | None = None, **made
 
 def predict(folder: Path, data: Features, **settings) -> np.ndarray:
     """[N, 2] probabilities of the classes."""
-    return scores.scores(CLASSIFICATION, forward(folder, data, **settings)[0])
+    return probabilities(forward(folder, data, **settings)[0])
+
+
+def probabilities(logits: np.ndarray) -> np.ndarray:
+    return scores.scores(CLASSIFICATION, logits)
 
 
 def evaluate(folder: Path, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1"), **settings) -> dict[str, float]:
     """Metrics, loss and step."""
     logits, step = forward(folder, data, **settings)
-    return {**evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values, "global_step": step}
+    return {**measured(logits, data, metrics), "global_step": step}
+
+
+def measured(logits: np.ndarray, data: Features, metrics: tuple[str, ...] = ("accuracy", "f1")) -> dict[str, float]:
+    """Metrics and loss."""
+    return evaluate_logits(HEAD, ("0", "1"), metrics, logits, label_ids(data)).values
 
 
 def entries(folder: Path, step: int = SCHEDULE.steps) -> dict[str, np.ndarray]:

@@ -16,6 +16,12 @@ def project(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def one_layer(tmp_path_factory):
+    """A project whose model is built in half of the time."""
+    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+
+
+@pytest.fixture(scope="session")
 def train_flags(project):
     """Flags of a run of 60 steps that saves every third."""
 

@@ -14,13 +14,13 @@ STEPS = 10
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, train_flags):
+def run(tmp_path_factory, one_layer):
     """Trains for ten steps; returns the folder and what the command said."""
 
     def run(**flags):
         folder = tmp_path_factory.mktemp("devices") / "out"
-        settings = {"num_train_epochs": 2, "save_checkpoints_steps": 100, "keep_optimizer_slots": True, **flags}
-        result = commands.run(train_flags(folder, **settings))
+        settings = {"num_train_epochs": 2, "learning_rate": 0.003, "log_every_n_steps": 1, "keep_optimizer_slots": True}
+        result = commands.run(one_layer.flags(folder, do_train=True, **settings, **flags))
         assert result.returncode == 0, result.stderr
         return folder, result
 

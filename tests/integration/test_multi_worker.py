@@ -16,7 +16,6 @@ from bert_tf.errors import LostPeerError
 from bert_tf.estimator import run
 from tests.estimator.toy import metrics_lines
 from tests.integration import commands
-from tests.tiny import write_project
 
 STEPS = 160
 WITHIN = 60.0  # seconds until a job knows that a worker is gone
@@ -50,13 +49,12 @@ def finish(workers):
 
 
 @pytest.fixture(scope="module")
-def flags_of(tmp_path_factory):
-    """Flags of a run that is long enough to be interrupted, of a model that is quickly built."""
-    project = write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+def flags_of(one_layer):
+    """Flags of a run that is long enough to be interrupted."""
 
     def flags(folder, **extra):
         settings = {"num_train_steps": STEPS, "learning_rate": 0.003, "save_checkpoints_steps": 20, "log_every_n_steps": 1}
-        return project.flags(folder, do_train=True, **{**settings, **extra})
+        return one_layer.flags(folder, do_train=True, **{**settings, **extra})
 
     return flags
 

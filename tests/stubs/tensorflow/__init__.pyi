@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from typing import Any, Literal, TypeVar, overload
 
 import numpy.typing as npt
+from tensorflow import autograph as autograph
 from tensorflow import compat as compat
 from tensorflow import config as config
 from tensorflow import data as data

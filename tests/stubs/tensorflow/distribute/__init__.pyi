@@ -30,6 +30,7 @@ class InputContext:
 
 class StrategyExtended:
     worker_devices: tuple[str, ...]
+    call_for_each_replica: Callable[..., object]
     def batch_reduce_to(
         self, reduce_op: ReduceOp, value_destination_pairs: Sequence[tuple[Tensor, Tensor]]
     ) -> list[Tensor]: ...

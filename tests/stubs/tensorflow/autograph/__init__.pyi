@@ -1,0 +1,1 @@
+from tensorflow.autograph import experimental as experimental
