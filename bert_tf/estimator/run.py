@@ -77,7 +77,7 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
         tf_random_seed=model.seed,
         session_config=machine.session_config,
         train_distribute=machine.strategy,
-        eval_distribute=machine.strategy,
+        eval_distribute=machine.strategy,  # nothing is evaluated, but of several machines TensorFlow warns without it
         device_fn=machine.plan.device_function,
         log_step_count_steps=None,
         save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again

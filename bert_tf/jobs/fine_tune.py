@@ -5,32 +5,24 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import signal
-import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
-from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.errors import OutputError
-from bert_tf.estimator import run, run_folder, time_to_target
-from bert_tf.estimator.failures import refuse_what_is_no_number
-from bert_tf.estimator.forward import Forward
-from bert_tf.jobs import memory_preflight, report, results, speed, submission, training
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import memory_preflight, report, speed, training
 from bert_tf.jobs.checks import check
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
+from bert_tf.jobs.inference import Inference
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.preparation import prepare
-from bert_tf.jobs.sources import SAMPLE_NOTE
-from bert_tf.jobs.split_features import features
-from bert_tf.log_form import log, published
+from bert_tf.log_form import log
 from bert_tf.profiling.timing import timing_file
-from bert_tf.profiling.timing.wall_clock import DEVICES, EVALUATION, PAGE, PREDICTION, WALL
-from bert_tf.report import wording
+from bert_tf.profiling.timing.wall_clock import DEVICES, PAGE, WALL
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
-from bert_tf.runtime.precision import computed
-from bert_tf.tasks.base import DEV, TEST, Task
+from bert_tf.tasks.base import Task
 from bert_tf.tasks.evaluation import Evaluation, summarize
 
 
@@ -100,7 +92,7 @@ def _run(job: Job) -> FineTuned:
     plan, actions, step = check(job), job.settings.actions, 0
     if actions.do_train:
         job = memory_preflight.fitted(job, job.machine.gpu_memory)
-    with contextlib.closing(_Inference(job, plan)) as inference:
+    with contextlib.closing(Inference(job, plan)) as inference:
         if actions.do_train:
             outcome = training.train(job, plan, make_forward=inference.forward)
             step = outcome.step
@@ -136,88 +128,3 @@ def _keep_account(job: Job) -> bool:
         log.warning("%s", error)
         return False
     return account.trained
-
-
-class _Inference:
-    """Evaluation and prediction with the weights of a job, and what evaluates while it trains; to be closed.
-
-    Attributes:
-      step: of the weights; 0 before they are loaded.
-    """
-
-    def __init__(self, job: Job, plan: RestorePlan) -> None:
-        self._job, self._plan = job, plan
-        self._forward: Forward | None = None
-        self._checkpoint = ""
-        self.step = 0
-
-    def forward(self) -> Forward:
-        """Returns the one graph, which is built when it is first needed."""
-        if self._forward is None:
-            self._forward = Forward(training.forward_model(self._job), self._job.machine)
-        return self._forward
-
-    @WALL.span(EVALUATION)
-    def evaluate(self) -> dict[str, Evaluation]:
-        """Evaluates all splits of dev, and writes what comes of it."""
-        log.info("***** Running evaluation *****")
-        job, evaluations, wrong = self._job, {}, {}
-        self._load()
-        published.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
-        for split in job.splits[DEV]:
-            predictions = self._predictions(split, job.settings.inference.eval_batch_size)
-            evaluations[split] = job.task.family.evaluation(predictions, job.examples[split])
-            wrong[split] = job.task.family.mistakes(predictions, job.examples[split])
-        published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
-        note = SAMPLE_NOTE if job.data.is_sample else ""
-        more = {"precision": computed(job.settings.speed.precision), **_time_to_target(job)}
-        values = results.write_evaluation(job.results_dir, evaluations, step=self.step, note=note, more=more)
-        results.write_mistakes(job.results_dir, wrong)
-        run.report_to_tensorboard(job.output_dir, values, self.step, checkpoint=self._checkpoint)
-        return evaluations
-
-    @WALL.span(PREDICTION)
-    def predict(self) -> dict[str, Path]:
-        """Predicts all splits of test; returns the files."""
-        log.info("***** Running prediction *****")
-        job, written = self._job, {}
-        self._load()
-        for split in job.splits[TEST]:
-            predictions = self._predictions(split, job.settings.inference.predict_batch_size)
-            written[split] = results.write_predictions(job.results_dir, job.task, split, job.examples[split], predictions)
-        if job.settings.inference.submission_zip:
-            log.info("what GLUE's server takes is in %s", submission.zip_submissions(job.results_dir))
-        return written
-
-    def _load(self) -> None:
-        """Takes the weights of the job; they stay for what comes next."""
-        if self._checkpoint:
-            return
-        job, forward = self._job, self.forward()
-        checkpoint = run.require_checkpoint(job.output_dir) if job.settings.actions.do_train else job.weights.prefix
-        log.info("with the weights of %s", checkpoint)
-        forward.log_graph(job.settings.data.max_seq_length, self._plan.loaded)
-        self.step, self._checkpoint = forward.load(checkpoint), checkpoint
-
-    def _predictions(self, split: str, batch_size: int | None) -> Any:
-        """Returns what the model says of a split, see `Family.predictions`."""
-        job, family = self._job, self._job.task.family
-        columns = features(job, split)
-        batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine)
-        outputs = self.forward().outputs(columns, batch_size=batch_size, batching=batching)
-        refuse_what_is_no_number(outputs, self._checkpoint)
-        return family.predictions(outputs, columns, job.examples[split])
-
-    def close(self) -> None:
-        """Frees the graph, where it was built."""
-        if self._forward is not None:
-            self._forward.close()
-
-
-def _time_to_target(job: Job) -> dict[str, Any]:
-    """Returns what eval_results.json says of --target_metric, and logs it; nothing where it is not given."""
-    if job.target is None:
-        return {}
-    found = time_to_target.summary(job.run_dir, job.target, up_to=run.last_step(job.run_dir))
-    log.info("%s", wording.time_to_target(found))
-    return {"time_to_target": found}

@@ -25,7 +25,7 @@ from bert_tf.commands import classifier, classifier_flags, report
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.estimator.run import Outcome
-from bert_tf.jobs import fine_tune, preparation, settings, sources, training
+from bert_tf.jobs import fine_tune, inference, preparation, settings, sources, training
 from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.profiling.timing.wall_clock import FIRST_STEPS, WALL
 from bert_tf.runtime.machine import Machine, Plan
@@ -84,7 +84,7 @@ class NoForward:
 @pytest.fixture
 def _nothing_computed(monkeypatch):
     monkeypatch.setattr(NoForward, "built", [])
-    monkeypatch.setattr(fine_tune, "Forward", NoForward)
+    monkeypatch.setattr(inference, "Forward", NoForward)
 
 
 without_computing = pytest.mark.usefixtures("_nothing_computed")
