@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from bert_tf.errors import FlagError
 from bert_tf.jobs.settings import (
@@ -23,11 +23,8 @@ from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, known_names, refuse_foreign
 from bert_tf.tasks.settings import TaskSettings
-from bert_tf.tasks.span.settings import SpanSettings
-from bert_tf.tasks.tags.settings import TagSettings
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,9 +36,7 @@ class FineTuneConfig:
     """
 
     data: DataSettings
-    custom: CustomSettings
-    span: SpanSettings
-    tags: TagSettings
+    of_task: TaskSettings
     model: ModelSettings
     actions: ActionSettings
     train: TrainSettings
@@ -51,23 +46,14 @@ class FineTuneConfig:
     output: OutputSettings
     given: frozenset[str]
 
-    @property
-    def of_task(self) -> TaskSettings:
-        """The settings of tasks."""
-        return TaskSettings(**{group: getattr(self, group) for group in tasks.GROUPS})
-
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         """Returns the configuration with the values of some settings changed, whichever group they belong to."""
-        changed = {}
-        for group, kind in GROUPS.items():
-            of_group = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
-            changed[group] = dataclasses.replace(getattr(self, group), **of_group) if of_group else getattr(self, group)
-        return dataclasses.replace(self, **changed)
+        config = _with_values(self, _GROUPS, values)
+        return dataclasses.replace(config, of_task=_with_values(self.of_task, tasks.GROUPS, values))
 
 
-GROUPS: Mapping[str, type] = {
+_GROUPS: Mapping[str, type] = {
     "data": DataSettings,
-    **tasks.GROUPS,
     "model": ModelSettings,
     "actions": ActionSettings,
     "train": TrainSettings,
@@ -76,7 +62,19 @@ GROUPS: Mapping[str, type] = {
     "devices": DeviceSettings,
     "output": OutputSettings,
 }
+GROUPS = {"data": DataSettings, **tasks.GROUPS, **_GROUPS}  # of --help, in this order
 SETTINGS = tuple(settings_of(*GROUPS.values()))
+
+_Holder = TypeVar("_Holder", FineTuneConfig, TaskSettings)
+
+
+def _with_values(holder: _Holder, groups: Mapping[str, type], values: Mapping[str, Any]) -> _Holder:
+    changed = {}
+    for group, kind in groups.items():
+        of_group = {field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values}
+        if of_group:
+            changed[group] = dataclasses.replace(getattr(holder, group), **of_group)
+    return dataclasses.replace(holder, **changed)
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
@@ -98,7 +96,8 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     name = canonical_name(given["task_name"]) if task is None else task.name
     if task is None:
         refuse_foreign(name, given, given.get("problem"))
-    config = FineTuneConfig(**{group: kind() for group, kind in GROUPS.items()}, given=frozenset(given)).replaced(given)
+    groups = {group: kind() for group, kind in _GROUPS.items()}
+    config = FineTuneConfig(**groups, of_task=TaskSettings(), given=frozenset(given)).replaced(given)
     _check_training(config)
     return config.replaced(_resolved(config, name))
 

@@ -114,7 +114,7 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     """Returns the settings that the task takes; files are named so that they are found from anywhere."""
     groups = dataclasses.asdict(job.settings.of_task).values()
     values = {name: value for group in groups for name, value in group.items()}
-    takes = settings_of_task(job.task.name, job.settings.custom.problem)
+    takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
     return {name: str(Path(v).resolve()) if v and name in FILES else v for name, v in wanted.items()}
 

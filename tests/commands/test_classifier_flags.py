@@ -219,9 +219,11 @@ def test_output_folder_is_named_after_the_task(name, folder):
 
 
 def test_flags_of_ones_own_data_become_its_settings():
-    given = parse("--task_name=custom", "--train_file=a.csv", "--text_a=3", "--nohas_header", "--problem=regression").custom
+    given = parse(
+        "--task_name=custom", "--train_file=a.csv", "--text_a=3", "--nohas_header", "--problem=regression"
+    ).of_task.custom
     assert given == CustomSettings(train_file="a.csv", text_a="3", has_header=False, problem="regression")
-    assert parse().custom == CustomSettings()
+    assert parse().of_task.custom == CustomSettings()
     assert [row.name for row in classifier_flags.CUSTOM] == [field.name for field in dataclasses.fields(CustomSettings)]
 
 
