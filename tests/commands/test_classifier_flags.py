@@ -13,7 +13,6 @@ from bert_tf.commands import classifier_flags
 from bert_tf.commands.flags import HelpAsked
 from bert_tf.errors import FlagError
 from bert_tf.jobs import settings
-from bert_tf.jobs.fine_tune_config import GROUPS
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.tasks.custom import CustomSettings
@@ -28,7 +27,11 @@ def parse(*arguments: str):
 
 def values(found) -> dict[str, object]:
     """All settings by flag name, whichever part they are in."""
-    return {name: value for group in GROUPS for name, value in dataclasses.asdict(getattr(found, group)).items()}
+    groups = [
+        *dataclasses.asdict(found.of_task).values(),
+        *(group for name, group in dataclasses.asdict(found).items() if name not in ("of_task", "given")),
+    ]
+    return {name: value for group in groups for name, value in group.items()}
 
 
 @pytest.mark.parametrize(
