@@ -43,6 +43,7 @@ class Trained:
       max_seq_length: longest input in word pieces.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
       record: see `run_folder.trained`; empty where that is unknown.
+      given_head: in the place of that which it was trained with.
     """
 
     prefix: str
@@ -53,14 +54,17 @@ class Trained:
     max_seq_length: int
     long_text: str
     record: Mapping[str, Any]
+    given_head: HeadSpec | None = None
 
     @functools.cached_property
     def head(self) -> HeadSpec:
-        """Of the model: that of its record, else the published classifier with as many labels as it has.
+        """Of the model: the one given, else that of its record, else the published classifier with as many labels as it has.
 
         Raises:
           CheckpointError: it has none, or cannot be read.
         """
+        if self.given_head is not None:
+            return self.given_head
         return _head(CheckpointReader(self.prefix), self.config, self.record)
 
     @functools.cached_property
@@ -134,13 +138,19 @@ def load(prefix: str, given: Given) -> Trained:
       FlagError: longer inputs are given than the model can read.
       BertError: a file is missing or damaged, or they do not fit each other.
     """
+    model = load_encoder(prefix, given)
+    _ = model.head
+    return model
+
+
+def load_encoder(prefix: str, given: Given) -> Trained:
+    """As `load`, of a model that needs no head: `head` may fail."""
     CheckpointReader(prefix)
     model = described(prefix, given)
     length = given.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
     preflight.refuse(model.problems())
-    _ = model.head
     return model
 
 
@@ -171,7 +181,10 @@ def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any
     names = [PUBLISHED_WEIGHTS] if head is None else heads.of(head).variables(config)  # a head may have none of its own
     missing = [name for name in names if name not in reader.shapes]
     if missing:
-        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: this is a pretrained model, not a classifier; train it first")
+        raise CheckpointError(
+            f"{reader.prefix}: no {missing[0]}: this is a pretrained model, not a classifier; train it first,"
+            " or take its vectors (python -m bert_tf encode, bert_tf.encoder)"
+        )
     return HeadSpec(reader.shapes[PUBLISHED_WEIGHTS][0]) if head is None else head
 
 
