@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bert_tf.errors import BertError
     from bert_tf.library.data import check_data, fetch_data
+    from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
     from bert_tf.library.loading import load
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from bert_tf.library.prediction import predict_files
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.result import Result
+    from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
     from bert_tf.tasks.in_memory import SentenceTask
 
 __all__ = [
     "BertError",
+    "Encoder",
     "Model",
     "Page",
     "Result",
@@ -37,6 +40,8 @@ __all__ = [
     "Table",
     "check_data",
     "devices",
+    "encode_file",
+    "encoder",
     "evaluate",
     "fetch_data",
     "fine_tune",
@@ -47,6 +52,7 @@ __all__ = [
     "memory_report",
     "predict_files",
     "profile",
+    "search",
     "write_report",
 ]
 
@@ -89,6 +95,7 @@ if _problem:
 
 _MODULES = {
     "BertError": "errors",
+    "Encoder": "library.encoder",
     "Model": "library.model",
     "Page": "library.page",
     "Result": "library.result",
@@ -97,6 +104,8 @@ _MODULES = {
     "Table": "library.evaluation",
     "check_data": "library.data",
     "devices": "library.machine",
+    "encode_file": "library.encoder",
+    "encoder": "library.encoder",
     "evaluate": "library.evaluation",
     "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
@@ -107,6 +116,7 @@ _MODULES = {
     "memory_report": "library.records",
     "predict_files": "library.prediction",
     "profile": "library.records",
+    "search": "library.searching",
     "write_report": "library.page",
 }
 

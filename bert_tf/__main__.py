@@ -18,6 +18,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Vectors of texts": {
         "encode": "turns texts into vectors, of files or pipes of any length",
+        "search": "finds the nearest texts by cosine among vectors that encode wrote",
     },
     "Data and machine": {
         "data": "fetches published data sets, and checks the rows of your own",
