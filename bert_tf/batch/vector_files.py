@@ -125,7 +125,8 @@ class ArrayForm:
         Raises:
           BertError: numbers do not fit into the type.
         """
-        values = found.values.astype(self.dtype)
+        with np.errstate(over="ignore"):
+            values = found.values.astype(self.dtype)
         if not np.isfinite(values).all():
             raise BertError(f"--dtype={self.dtype}: a number of a vector is too large for it; leave it out")
         lines = [
