@@ -146,7 +146,16 @@ def load(prefix: str, given: Given) -> Trained:
 
 
 def load_encoder(prefix: str, given: Given) -> Trained:
-    """As `load`, of a model that needs no head: `head` may fail."""
+    """Finds what belongs to a checkpoint that needs no head; as `load`, but `head` may fail.
+
+    Args:
+      prefix: the checkpoint.
+      given: what goes before that which its folder says.
+
+    Raises:
+      FlagError: longer inputs are given than the model can read.
+      BertError: a file is missing or damaged, or they do not fit each other.
+    """
     CheckpointReader(prefix)
     model = described(prefix, given)
     length = given.max_seq_length

@@ -34,7 +34,7 @@ class VectorIndex(Protocol):
 
     @property
     def encoding(self) -> Mapping[str, Any]:
-        """What made them, see `jobs.encode.encoding`; empty where nothing says it."""
+        """What made them, as `jobs.encode` says it; empty where nothing says it."""
 
     def blocks(self) -> Iterator[Array]:
         """Yields [n, W] vectors, all in their order."""

@@ -74,7 +74,7 @@ def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[s
     return trained.load_encoder(source.checkpoint, Given(**{**files, **said}))
 
 
-def encoding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+def _encoding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
     """Returns what made vectors, as files keep it."""
     return {"checkpoint": model.prefix, **model.settings, **dataclasses.asdict(config.options), "dtype": config.dtype}
 
@@ -123,7 +123,7 @@ def _made(found: VectorForm, config: EncodeConfig, model: Trained) -> AnyForm:
         return JsonForm(found.compressed)
     if found.kind == PUBLISHED:
         return PublishedForm(options.layers, found.compressed, numbered=config.columns.id_column is None)
-    return ArrayForm(found.kind, config.dtype, options.width(model.config), encoding(config, model))
+    return ArrayForm(found.kind, config.dtype, options.width(model.config), _encoding(config, model))
 
 
 def _chunk(options: VectorOptions) -> int:
@@ -133,7 +133,7 @@ def _chunk(options: VectorOptions) -> int:
 def _deciding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of the output."""
     return {
-        **encoding(config, model),
+        **_encoding(config, model),
         "columns": dataclasses.asdict(config.columns),
         "skip_bad_rows": config.skip_bad_rows,
         "batch_size": config.batch_size,
