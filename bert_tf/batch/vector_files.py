@@ -174,6 +174,10 @@ class _Parts:
             yield part
             place = part.rows_at + part.rows
 
+    @property
+    def are_of_tokens(self) -> bool:
+        return any("tokens" in row for part in itertools.islice(self, 1) for row in self.rows(part))
+
     def copy_vectors(self, target: Any) -> None:
         for part in self:
             self._copy(part.vectors_at, part.vectors, target)
@@ -202,8 +206,8 @@ def _npz(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     with zipfile.ZipFile(whole, "w") as archive:  # not compressed: vectors hardly shrink, and are read in place
         with _member(archive, f"{VECTORS}.npy") as target:
             _write_array(form, parts, target)
-        lengths = [len(row["tokens"]) for part in parts for row in parts.rows(part) if "tokens" in row]
-        if lengths:
+        if parts.are_of_tokens:
+            lengths = [len(row["tokens"]) for part in parts for row in parts.rows(part)]
             with _member(archive, f"{LENGTHS}.npy") as target:
                 np.save(target, np.array(lengths, np.int32))
         with _member(archive, ROWS) as target:
@@ -228,8 +232,7 @@ def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     import pyarrow
     import pyarrow.parquet
 
-    tokens = any("tokens" in row for part in itertools.islice(parts, 1) for row in parts.rows(part))
-    schema = _schema(form, tokens=tokens)
+    schema = _schema(form, tokens=parts.are_of_tokens)
     with pyarrow.parquet.ParquetWriter(whole, schema, compression="zstd", use_dictionary=False) as writer:
         for part in parts:
             values = np.frombuffer(parts.read(part.vectors_at, part.vectors), form.dtype)

@@ -54,7 +54,7 @@ def configured(**values: Any) -> EvaluateConfig:
     lists = {row.name: _names(row, values.pop(row.name)) for row in (_CHECKPOINTS, _TASKS) if row.name in values}
     keys, machine = divided(named(SETTINGS, values))
     file, folder = keys.pop(JOB.name, None), keys.pop("data_dir", None)
-    if keys.get("zero_shot"):
+    if keys.get("zero_shot") and not file:
         lists.setdefault(_CHECKPOINTS.name, [DEFAULT_CHECKPOINT])
         keys.setdefault("output_dir", _ZERO_SHOT_DIR)
     if _CHECKPOINTS.name in lists:
