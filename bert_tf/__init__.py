@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from bert_tf.errors import BertError
     from bert_tf.library.data import check_data, fetch_data
+    from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
     from bert_tf.library.loading import load
@@ -25,11 +26,13 @@ if TYPE_CHECKING:
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.reproducing import Reproduction, reproduce
     from bert_tf.library.result import Result
+    from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
     from bert_tf.tasks.in_memory import SentenceTask
 
 __all__ = [
     "BertError",
+    "Encoder",
     "Model",
     "Page",
     "Reproduction",
@@ -39,6 +42,8 @@ __all__ = [
     "Table",
     "check_data",
     "devices",
+    "encode_file",
+    "encoder",
     "evaluate",
     "fetch_data",
     "fine_tune",
@@ -50,6 +55,7 @@ __all__ = [
     "predict_files",
     "profile",
     "reproduce",
+    "search",
     "write_report",
 ]
 
@@ -92,6 +98,7 @@ if _problem:
 
 _MODULES = {
     "BertError": "errors",
+    "Encoder": "library.encoder",
     "Model": "library.model",
     "Page": "library.page",
     "Reproduction": "library.reproducing",
@@ -101,6 +108,8 @@ _MODULES = {
     "Table": "library.evaluation",
     "check_data": "library.data",
     "devices": "library.machine",
+    "encode_file": "library.encoder",
+    "encoder": "library.encoder",
     "evaluate": "library.evaluation",
     "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
@@ -112,6 +121,7 @@ _MODULES = {
     "predict_files": "library.prediction",
     "profile": "library.records",
     "reproduce": "library.reproducing",
+    "search": "library.searching",
     "write_report": "library.page",
 }
 

@@ -16,6 +16,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
     },
+    "Vectors of texts": {
+        "encode": "turns texts into vectors, of files or pipes of any length",
+        "search": "finds the nearest texts by cosine among vectors that encode wrote",
+    },
     "Data and machine": {
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",

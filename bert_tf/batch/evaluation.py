@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bert_tf import documents
@@ -73,7 +73,13 @@ def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequenc
 
 
 def evaluate(
-    checkpoints: Sequence[Named], datasets: Sequence[Dataset], table: ResultsTable, given: Given, inference: InferenceOptions
+    checkpoints: Sequence[Named],
+    datasets: Sequence[Dataset],
+    table: ResultsTable,
+    given: Given,
+    inference: InferenceOptions,
+    *,
+    load: Callable[[str, Given], Trained] = trained.load,
 ) -> list[Row]:
     """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
 
@@ -86,6 +92,7 @@ def evaluate(
       table: gets every row as soon as it is known.
       given: what goes before that which the folders of the checkpoints say.
       inference: how to compute.
+      load: finds what belongs to a checkpoint, with the head that is evaluated.
 
     Returns:
       The errors; one is not in the table where numbers stay that are still true.
@@ -98,7 +105,7 @@ def evaluate(
     unusable: list[tuple[Named, BertError]] = []
     for checkpoint in checkpoints:
         try:
-            usable.append((checkpoint, _described(checkpoint, given)))
+            usable.append((checkpoint, _described(checkpoint, given, load)))
         except FlagError:  # of the job, not of a checkpoint: before there is any row
             raise
         except BertError as error:
@@ -158,10 +165,10 @@ def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
     return failed or found.is_of(due.settings)
 
 
-def _described(checkpoint: Named, given: Given) -> Trained:
+def _described(checkpoint: Named, given: Given, load: Callable[[str, Given], Trained]) -> Trained:
     if checkpoint.problem:
         raise CheckpointError(checkpoint.problem)
-    return trained.load(checkpoint.prefix, given)
+    return load(checkpoint.prefix, given)
 
 
 class _Features:

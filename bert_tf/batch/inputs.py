@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ from bert_tf.tasks.registry import canonical_name, get_task
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
+
+Stream = Callable[[tables.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
 _SHOWN = 5
@@ -57,16 +59,13 @@ class Inputs:
           DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
         """
         task = self._task(source)
-        report: tables.Report = tables.refuse
-        if self.skip_bad_rows:
-            report = _LeftOut()
-        examples = task.stream(tables.Once(source), task.splits("", TEST)[0], report)
-        full = iter(lambda: list(itertools.islice(examples, CHUNK)), [])
-        chunks = full if patience_s is None else gathered(examples, CHUNK, patience_s)
-        yield next(chunks, [])
-        yield from chunks
-        if isinstance(report, _LeftOut):
-            report.say(source)
+        split = task.splits("", TEST)[0]
+        return chunked(
+            lambda source, report: task.stream(source, split, report),
+            source,
+            skip_bad_rows=self.skip_bad_rows,
+            patience_s=patience_s,
+        )
 
     def _task(self, source: str) -> Task:
         task = self.own if self.published is None or self._is_own(source) else self.published
@@ -76,6 +75,31 @@ class Inputs:
 
     def _is_own(self, source: str) -> bool:
         return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
+
+
+def chunked(
+    stream: Stream, source: str, *, skip_bad_rows: bool, patience_s: float | None, size: int | None = None
+) -> Iterator[list[Any]]:
+    """Yields the examples of a file, see `Inputs.chunks`.
+
+    Args:
+      stream: reads examples of a file.
+      source: a path, or `-` for the standard input.
+      skip_bad_rows: leaves out rows that cannot be used.
+      patience_s: see `Inputs.chunks`.
+      size: of a chunk; None for `CHUNK`.
+    """
+    size = size or CHUNK
+    report: tables.Report = tables.refuse
+    if skip_bad_rows:
+        report = _LeftOut()
+    examples = stream(tables.Once(source), report)
+    full = iter(lambda: list(itertools.islice(examples, size)), [])
+    chunks = full if patience_s is None else gathered(examples, size, patience_s)
+    yield next(chunks, [])
+    yield from chunks
+    if isinstance(report, _LeftOut):
+        report.say(source)
 
 
 class _LeftOut:

@@ -77,6 +77,7 @@ class EvaluateJob:
     tasks: tuple[TaskEntry, ...]
     output_dir: str
     eval_batch_size: int | None = None
+    zero_shot: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -228,7 +229,7 @@ def _file(value: Any) -> FilePair:
 _PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
-    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows"), _switch),
+    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot"), _switch),
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
     **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),

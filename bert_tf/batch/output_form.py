@@ -21,6 +21,10 @@ class OutputForm(NamedTuple):
     form: str = tables.TSV
     compressed: bool = False
 
+    @property
+    def assemble(self) -> None:
+        """None: the parts of a file, one after the other, are the file."""
+
     def __str__(self) -> str:
         """As a name ends."""
         return self.form + _GZ * self.compressed

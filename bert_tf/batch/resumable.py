@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from bert_tf import atomic, documents, files, lock
 from bert_tf.errors import OutputError
+
+Assemble = Callable[[Path, Path], None]  # writes a whole file, the second, of one that holds all its chunks
 
 
 class ResumableFile:
@@ -26,14 +28,15 @@ class ResumableFile:
       finished: whether all are in it.
     """
 
-    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any]) -> None:
+    def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], assemble: Assemble | None = None) -> None:
         """Finds out what is done; what was done with other settings does not count.
 
         Args:
           path: the file.
           settings: what decides on its bytes, as JSON can hold it.
+          assemble: makes the file of its chunks at the end; None where they are the file.
         """
-        self._path = Path(path)
+        self._path, self._assemble = Path(path), assemble
         self._part, self._state_file = _beside(self._path)
         self._settings = documents.json_value(documents.to_json(settings))
         self.chunks = self.rows = self._size = 0
@@ -98,11 +101,21 @@ class ResumableFile:
         """
         with self._opened, self._readable_errors():
             if kind is None:
-                os.replace(self._part, self._path)
+                self._file.close()
+                self._complete()
                 self.finished = True
                 self._save()
             elif not self.chunks:
                 self._part.unlink(missing_ok=True)
+
+    def _complete(self) -> None:
+        if self._assemble is None:
+            os.replace(self._part, self._path)
+            return
+        with atomic.replacing(self._path) as temporary:
+            self._assemble(self._part, temporary)
+        self._part.unlink()
+        self._size = self._path.stat().st_size
 
     def _save(self) -> None:
         state = {"settings": self._settings, "finished": self.finished, "chunks": self.chunks, "rows": self.rows}

@@ -7,19 +7,17 @@ import hashlib
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, NamedTuple, Protocol
 
 from bert_tf import atomic, files, progress
 from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
-from bert_tf.batch.inputs import Inputs
 from bert_tf.batch.job import FilePair
-from bert_tf.batch.output_form import OutputForm
-from bert_tf.batch.prediction import Predictor
-from bert_tf.batch.resumable import ResumableFile
+from bert_tf.batch.resumable import Assemble, ResumableFile
 from bert_tf.errors import DataError
+from bert_tf.features.columns import Features
 from bert_tf.log_form import log
 
 PIPE = "-"
@@ -56,7 +54,34 @@ class _Plain:
         self._file.flush()
 
 
-def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapping[str, Any]) -> None:
+class Source(Protocol):
+    """What reads files, as `inputs.Inputs`."""
+
+    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
+        """See `inputs.Inputs.chunks`."""
+
+
+class Form(Protocol):
+    """What an output is written in, as `output_form.OutputForm`; its text decides on the bytes."""
+
+    @property
+    def assemble(self) -> Assemble | None:
+        """See `resumable.Assemble`."""
+
+
+class Computes(Protocol):
+    """What makes parts of an output, as `prediction.Predictor`."""
+
+    def read(self, examples: Sequence[Any]) -> Features:
+        """See `prediction.Predictor.read`."""
+
+    def lines(self, number: int, examples: Sequence[Any], features: Features, form: Any) -> bytes:
+        """See `prediction.Predictor.lines`; the form is that of the output."""
+
+
+def predict(
+    pair: FilePair, inputs: Source, predictor: Computes, settings: Mapping[str, Any], *, form: Form | None = None
+) -> None:
     """Predicts a file; one that an earlier process began is continued, and one that it finished is left alone.
 
     What comes out of a pipe or goes into one is not kept for a second try.
@@ -66,29 +91,34 @@ def predict(pair: FilePair, inputs: Inputs, predictor: Predictor, settings: Mapp
       inputs: how to read it.
       predictor: what computes.
       settings: everything but the input that decides on the bytes of the output.
+      form: of the output; None for that of its name, see `output_form.of`.
 
     Raises:
       DataError: the input cannot be read, or has a bad row.
       OutputError: the output cannot be written.
       BrokenPipeError: nobody reads the pipe any more.
     """
+    form = form or output_form.of(pair.output, pair.output_format)
     if _passes_through(pair):
         log.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
-        with _opened(pair.output) as file:
-            _stream(pair, inputs, predictor, _Plain(file), None)
+        with _opened(pair.output, form.assemble) as file:
+            _stream(pair, inputs, _Parts(predictor, form), _Plain(file), None)
         return
     digest, lines = _survey(pair.input)
-    deciding = {**settings, "output_format": str(_form(pair)), "input_sha256": digest}
-    output = ResumableFile(atomic.linked(Path(pair.output)), deciding)
+    deciding = {**settings, "output_format": str(form), "input_sha256": digest}
+    output = ResumableFile(atomic.linked(Path(pair.output)), deciding, form.assemble)
     if output.finished:
         log.info("%s is there already, with %d rows", pair.output, output.rows)
         return
     with output:
-        _stream(pair, inputs, predictor, output, lines)
+        _stream(pair, inputs, _Parts(predictor, form), output, lines)
 
 
-def _form(pair: FilePair) -> OutputForm:
-    return output_form.of(pair.output, pair.output_format)
+class _Parts(NamedTuple):
+    """What makes parts, and of what form."""
+
+    predictor: Computes
+    form: Form
 
 
 def _is_watched(pair: FilePair) -> bool:
@@ -120,20 +150,28 @@ def _readable_errors(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(output: str) -> Iterator[BinaryIO]:
+def _opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
     if output == PIPE:
         yield sys.stdout.buffer
         return
-    with atomic.replacing(output) as temporary, temporary.open("wb") as file:
-        yield file
+    with atomic.replacing(output) as temporary:
+        parts = temporary if assemble is None else temporary.with_name(f"{temporary.name}.part")
+        with contextlib.ExitStack() as end:
+            if assemble is not None:
+                end.callback(parts.unlink, missing_ok=True)
+            with parts.open("wb") as file:
+                yield file
+            if assemble is not None:
+                assemble(parts, temporary)
         resumable.forget(atomic.linked(Path(output)))
 
 
-def _stream(pair: FilePair, inputs: Inputs, predictor: Predictor, sink: Sink, lines: int | None) -> None:
+def _stream(pair: FilePair, inputs: Source, parts: _Parts, sink: Sink, lines: int | None) -> None:
     if sink.chunks:
         log.info("%s: continuing after %d rows", pair.output, sink.rows)
     start, rows = time.perf_counter(), 0
-    form, patience = _form(pair), PATIENCE_S if _is_watched(pair) else None
+    predictor, form = parts
+    patience = PATIENCE_S if _is_watched(pair) else None
     chunks = itertools.islice(inputs.chunks(pair.input, patience_s=patience), sink.chunks, None)
     read = ahead((examples, predictor.read(examples)) for examples in chunks)
     with progress.bar(total=lines, initial=sink.rows, unit="row") as bar:

@@ -45,6 +45,7 @@ class Trained:
       max_seq_length: longest input in word pieces.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
       record: see `run_folder.trained`; empty where that is unknown.
+      given_head: in the place of that which it was trained with.
     """
 
     prefix: str
@@ -55,14 +56,17 @@ class Trained:
     max_seq_length: int
     long_text: str
     record: Mapping[str, Any]
+    given_head: HeadSpec | None = None
 
     @functools.cached_property
     def head(self) -> HeadSpec:
-        """Of the model: that of its record, else the published classifier with as many labels as it has.
+        """Of the model: the one given, else that of its record, else the published classifier with as many labels as it has.
 
         Raises:
           CheckpointError: it has none, one of another size, or cannot be read.
         """
+        if self.given_head is not None:
+            return self.given_head
         return _head(CheckpointReader(self.prefix), self.config, self.record)
 
     @functools.cached_property
@@ -112,11 +116,13 @@ class Trained:
         return problems + run_folder.misfits_of_parts(self.folder, self.config, self.vocabulary)
 
     def refuse(self, family: Family) -> None:
-        """Stops where the model has learned something else than a task.
+        """Stops where the model has learned something else than a task; with a head that is given it need not have learned it.
 
         Raises:
           CheckpointError: it has.
         """
+        if self.given_head is not None:
+            return
         for key, wanted in sorted(family.record().items()):
             if self.record.get(key, wanted) != wanted:
                 raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}")
@@ -137,15 +143,30 @@ def load(prefix: str, given: Given, *, family: Family | None = None) -> Trained:
       FlagError: longer inputs are given than the model can read.
       BertError: a file is missing or damaged, or they do not fit each other.
     """
-    CheckpointReader(prefix)
-    model = described(prefix, given)
+    model = load_encoder(prefix, given)
     if family is not None:
         model = dataclasses.replace(model, record={**family.record(), **model.record})
+    _ = model.head
+    return model
+
+
+def load_encoder(prefix: str, given: Given) -> Trained:
+    """Finds what belongs to a checkpoint that needs no head; as `load`, but `head` may fail.
+
+    Args:
+      prefix: the checkpoint.
+      given: what goes before that which its folder says.
+
+    Raises:
+      FlagError: longer inputs are given than the model can read.
+      BertError: a file is missing or damaged, or they do not fit each other.
+    """
+    CheckpointReader(prefix)
+    model = described(prefix, given)
     length = given.max_seq_length
     if length is not None and length > model.config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={length}: {prefix} knows {model.config.max_position_embeddings} positions; lower it")
     preflight.refuse(model.problems())
-    _ = model.head
     return model
 
 
@@ -176,7 +197,10 @@ def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any
     shapes = {} if head is None else heads.of(head).variables(config)  # a head may have none of its own
     missing = [name for name in ([PUBLISHED_WEIGHTS] if head is None else shapes) if name not in reader.shapes]
     if missing:
-        raise CheckpointError(f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first")
+        raise CheckpointError(
+            f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first,"
+            " or take its vectors (python -m bert_tf encode, bert_tf.encoder)"
+        )
     wrong = preflight.wrong_shapes(reader, shapes)
     if wrong:
         raise CheckpointError(f"{reader.prefix}: {'; '.join(wrong)}; is it a model of this task?")

@@ -21,7 +21,7 @@ Texts = tuple[str, "str | None"]
 
 def build(
     texts: Iterable[Texts],
-    labels: tuple[Field, Array],
+    labels: tuple[Field, Array] | None,
     tokenizer: WordPieceTokenizer,
     *,
     max_seq_length: int,
@@ -31,7 +31,7 @@ def build(
 
     Args:
       texts: the sentences, the second None where there is one only.
-      labels: what the labels are, and [E, ...] of them.
+      labels: what the labels are, and [E, ...] of them; None where there are none.
       tokenizer: cuts the sentences.
       max_seq_length: most tokens of a row, the special ones included; at least 5.
       long_text: key of `long_text.CUTS`, what is kept of longer ones.
@@ -62,13 +62,12 @@ def build(
             token_ids[ranges(to, span.lengths)] = ids[ranges(source + span.starts, span.lengths)]
             to = to + span.lengths
 
-    field, label_ids = labels
     return Features(
         token_ids=token_ids,
         lengths=lengths,
         first_lengths=first_lengths,
-        targets={field.name: label_ids[rows]},
-        fields=(field,),
+        targets={} if labels is None else {labels[0].name: labels[1][rows]},
+        fields=() if labels is None else labels[:1],
         example_ids=cut.example_ids,
         truncated=cut.truncated,
     )

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import checkpoints, evaluation, own_data, results_table
+from bert_tf.batch import checkpoints, evaluation, own_data, results_table, trained
 from bert_tf.batch.checkpoints import Named
 from bert_tf.batch.evaluation import Dataset
-from bert_tf.batch.job import EvaluateJob, TaskEntry
+from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Row
+from bert_tf.batch.trained import Trained
+from bert_tf.batch.vector_options import VectorOptions
+from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
+from bert_tf.head_spec import REGRESSION
 from bert_tf.jobs import batch_machine
+from bert_tf.jobs.encode import find_encoder
+from bert_tf.jobs.evaluate_config import DEFAULT_CHECKPOINT
 from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.jobs.sources import SAMPLE_NOTE, find_data
+from bert_tf.jobs.sources import SAMPLE_NOTE, checkpoint_of, find_data
 from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.zero_shot import zero_shot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,30 +60,58 @@ def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping
       BertError: something that the user can fix, other than a checkpoint.
     """
     with run_folder.writing_where_a_run_is([job.output_dir]):
-        named = checkpoints.named(job.checkpoints)
-        datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, environment)]
+        named = checkpoints.named(_names(job, environment))
+        datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, job, environment)]
         order = [(checkpoint.prefix, dataset.task.name, dataset.split) for checkpoint in named for dataset in datasets]
         table = ResultsTable(job.output_dir, order)
         evaluation.leave_out_outdated(table, job.checkpoints, named)
+        load = _loader(zero_shot=job.zero_shot)
         inference = batch_machine.inference(machine, job.eval_batch_size, environment=environment)
         log.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
-        failed = evaluation.evaluate(named, datasets, table, job.model, inference)
+        failed = evaluation.evaluate(named, datasets, table, job.model, inference, load=load)
         table.write()
     return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
 
 
-def _datasets(entry: TaskEntry, named: Sequence[Named], environment: Mapping[str, str]) -> Iterator[Dataset]:
+def _names(job: EvaluateJob, environment: Mapping[str, str]) -> list[str]:
+    """Returns the names of checkpoints; where a pretrained one will do, Hugging Face folders and the default are among them."""
+    if not job.zero_shot:
+        return list(job.checkpoints)
+    return [
+        find_encoder(None, job.model, environment=environment).prefix
+        if name == DEFAULT_CHECKPOINT
+        else str(checkpoint_of(name, environment=environment))
+        if huggingface.is_huggingface_folder(name)
+        else name
+        for name in job.checkpoints
+    ]
+
+
+def _load_for_vectors(prefix: str, given: Given) -> Trained:
+    """Returns a model, trained or not, with the head that makes vectors."""
+    model = trained.load_encoder(prefix, given)
+    return dataclasses.replace(model, given_head=VectorOptions().head(model.config))
+
+
+def _loader(*, zero_shot: bool) -> Callable[[str, Given], Trained]:
+    if zero_shot:
+        return _load_for_vectors
+    return trained.load
+
+
+def _datasets(entry: TaskEntry, named: Sequence[Named], job: EvaluateJob, environment: Mapping[str, str]) -> Iterator[Dataset]:
     """Yields what an entry names.
 
     Raises:
       BertError: there is no such task or file, or it has no labels.
     """
-    task = _task(entry, named)
+    base = _scored(entry) if job.zero_shot else _task(entry, named)
+    task = zero_shot(base) if job.zero_shot else base
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]
         yield _labelled(Dataset(task, entry.file, list(task.stream(entry.file, split))), entry.file)
         return
-    data = find_data(task, entry.data_dir, environment=environment)
+    data = find_data(base, entry.data_dir, environment=environment)
     log.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
@@ -90,6 +125,13 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
     if dataset.examples[0].label is None:
         raise DataError(f"split {dataset.split} has no labels to evaluate by", path)
     return dataset
+
+
+def _scored(entry: TaskEntry) -> Task:
+    """Returns the task of an entry; that of one's own file has scores."""
+    if canonical_name(entry.name) != CUSTOM or entry.file is None:
+        return _task(entry, ())
+    return own_data.task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
 
 
 def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:

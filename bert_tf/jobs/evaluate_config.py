@@ -22,10 +22,16 @@ SETTINGS = (
     Setting("data_dir", str, None, "folder of the task's files; else $GLUE_DIR/TASK, data/TASK, the sample"),
     JOB,
     Setting("output_dir", str, None, "folder of results.tsv and results.json"),
+    Setting(
+        "zero_shot", bool, False, "without training: cosines of mean vectors against the scores of pairs, of --task_name=STS-B"
+    ),
     Setting("eval_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
     *MODEL,
     *MACHINE,
 )
+
+DEFAULT_CHECKPOINT = ":default"  # as a name of --checkpoints; what --zero_shot evaluates where none is named
+_ZERO_SHOT_DIR = "out/zero-shot"
 
 
 class EvaluateConfig(NamedTuple):
@@ -48,6 +54,9 @@ def configured(**values: Any) -> EvaluateConfig:
     lists = {row.name: _names(row, values.pop(row.name)) for row in (_CHECKPOINTS, _TASKS) if row.name in values}
     keys, machine = divided(named(SETTINGS, values))
     file, folder = keys.pop(JOB.name, None), keys.pop("data_dir", None)
+    if keys.get("zero_shot") and not file:
+        lists.setdefault(_CHECKPOINTS.name, [DEFAULT_CHECKPOINT])
+        keys.setdefault("output_dir", _ZERO_SHOT_DIR)
     if _CHECKPOINTS.name in lists:
         keys["checkpoints"] = lists[_CHECKPOINTS.name]
     if _TASKS.name in lists:

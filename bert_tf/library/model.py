@@ -11,15 +11,13 @@ from typing import Any
 
 from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.errors import DataError, FlagError
+from bert_tf.library.closed import ClosedError
+from bert_tf.library.encoder import Encoder, Floats
 from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, Task
 
 _ROWS = "rows"
-
-
-class ClosedError(BertError):
-    """The model was closed."""
 
 
 class Model:
@@ -43,6 +41,7 @@ class Model:
         self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
         self._turn = threading.Lock()
         self._computer: Computer | None = None
+        self._encoder = Encoder(trained, inference)
         self._closed = False
 
     @property
@@ -72,6 +71,15 @@ class Model:
         examples = family.from_rows(rows, TEST, labelled=False)
         return family.listed(self._predictions(examples), examples) if examples else []
 
+    def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
+        """Returns vectors of texts by the encoder of the model, see `Encoder.encode`.
+
+        Args:
+          texts: N texts or pairs.
+          **options: `pooling`, `layers`, `normalize`, `tokens`.
+        """
+        return self._encoder.encode(texts, **options)
+
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Measures the model by labelled examples.
 
@@ -92,6 +100,7 @@ class Model:
 
     def close(self) -> None:
         """Frees weights and session; the model cannot be used afterwards."""
+        self._encoder.close()
         with self._turn:
             self._closed = True
             if self._computer is not None:

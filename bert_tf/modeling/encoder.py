@@ -27,6 +27,7 @@ class Encoded(NamedTuple):
 
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
+    layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes [CLS] alone, of it [B, 1, D]
 
 
 def bert(
@@ -62,6 +63,7 @@ def bert(
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
         bias = mask_bias(input_mask)  # [B, 1, 1, T]
         last = config.num_hidden_layers - 1
+        states = []
         with tf1.variable_scope("encoder"):
             for number in range(config.num_hidden_layers):
                 layer = functools.partial(_layer, bias, layout, config, first_only=skip and number == last)
@@ -69,10 +71,13 @@ def bert(
                     # What the last layer computes is still there when the backward pass begins.
                     again = execution.recompute and number < last
                     rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
+                states.append(rows[:, None] if skip and number == last else layout.unpack(rows))
         first = rows if skip else layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
-        return Encoded(pooled, None if first_only else tf.cast(layout.unpack(rows), tf.float32))
+        # What no head reads of these is not computed: a graph leaves out what nobody asks for.
+        sequences = tuple(tf.cast(state, tf.float32) for state in states)
+        return Encoded(pooled, None if first_only else sequences[last], sequences)
 
 
 def _layer(

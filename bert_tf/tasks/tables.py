@@ -26,6 +26,7 @@ from bert_tf.errors import DataError
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
+LINES = "text"  # no table: a text a line
 STANDARD_INPUT = "-"
 
 Source = Union[str, "os.PathLike[str]"]
@@ -39,7 +40,7 @@ _LONGEST_LINE = 1 << 26  # bytes
 _MOST_BLANK = 1_000_000
 _DIGITS = 10  # of the number of a column
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
-_DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: ""}
+_DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: "", LINES: ""}
 # What divides the header line of a file that is called CSV, where no comma does, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
 
@@ -174,7 +175,7 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
 
     Args:
       source: a path, or `-` for the standard input.
-      form: of FORMATS; None for what the name of the file says.
+      form: of FORMATS, or LINES; None for what the name of the file says.
       header: whether the first line names the columns, or the names, where it does not; objects name them themselves.
 
     Raises:
@@ -278,6 +279,11 @@ def _tsv(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataErro
         yield line if isinstance(line, DataError) else _Row(line.number, line.text.split("\t"))
 
 
+def _texts(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataError]:
+    for line in lines:
+        yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
+
+
 def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     reader = csv.reader(map(_csv_text, lines), strict=True)
@@ -321,4 +327,5 @@ _READERS: dict[str, Callable[[Iterator[_Line | DataError], str], Iterator[_Row |
     TSV: _tsv,
     CSV: _csv,
     JSONL: _jsonl,
+    LINES: _texts,
 }  # fmt: skip

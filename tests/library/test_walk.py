@@ -9,7 +9,20 @@ import pytest
 
 import bert_tf
 from bert_tf.__main__ import COMMANDS
-from bert_tf.commands import classifier_flags, data, devices, evaluate, memory, memory_plan, predict, profile, report, reproduce
+from bert_tf.commands import (
+    classifier_flags,
+    data,
+    devices,
+    encode,
+    evaluate,
+    memory,
+    memory_plan,
+    predict,
+    profile,
+    report,
+    reproduce,
+    search,
+)
 from bert_tf.errors import FlagError
 
 CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
@@ -19,6 +32,8 @@ PAIRS = {
     "fine-tune": ("fine_tune", CLASSIFIER),
     "evaluate": ("evaluate", evaluate.FLAGS),
     "predict": ("predict_files", predict.FLAGS),
+    "encode": ("encode_file", encode.FLAGS),
+    "search": ("search", search.FLAGS),
     "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
     "data check": ("check_data", data.ACTIONS["check"].flags),
     "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
@@ -38,6 +53,8 @@ WITHOUT_ARGUMENT = {
     "fine-tune": {"task_name": "the argument `task`, which may be an object"},
     "evaluate": {"verbosity": "of the log of a command"},
     "predict": {"verbosity": "of the log of a command"},
+    "encode": {"verbosity": "of the log of a command"},
+    "search": {"verbosity": "of the log of a command", "json": "the form of what is printed; the value has all of it"},
     "data fetch": {"from": "a word of Python's: the argument is source_dir"},
     "devices": {"json": "the form of what is printed; the value has all of it"},
     "memory plan": {"json": "the form of what is printed"},

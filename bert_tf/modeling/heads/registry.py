@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, VECTORS, HeadSpec
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
+from bert_tf.modeling.heads.vectors import VectorsHead
 
-MakeHead = Callable[[int], Head]  # from `HeadSpec.num_labels`
+MakeHead = Callable[..., Head]  # from `HeadSpec.num_labels`, and its options by name
 
 _HEADS: dict[str, MakeHead] = {
     CLASSIFICATION: ClassificationHead,
     REGRESSION: RegressionHead,
     MULTI_LABEL: MultiLabelHead,
+    VECTORS: VectorsHead,
 }
 
 
@@ -23,7 +25,7 @@ def register(kind: str, make: MakeHead) -> None:
 
     Args:
       kind: a name that no other head has.
-      make: makes the head of a number of labels.
+      make: makes the head of a number of labels, and of options.
 
     Raises:
       ValueError: the name is taken.
@@ -40,4 +42,4 @@ def of(spec: HeadSpec) -> Head:
     """
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head', spec.kind, _HEADS)}; register it (modeling.heads.registry.register)")
-    return _HEADS[spec.kind](spec.num_labels)
+    return _HEADS[spec.kind](spec.num_labels, **dict(spec.options))

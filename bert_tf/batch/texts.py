@@ -1,0 +1,73 @@
+"""Files of texts without labels: a text a line, or columns of a table."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from bert_tf.batch.inputs import chunked
+from bert_tf.batch.job import Columns
+from bert_tf.head_spec import REGRESSION
+from bert_tf.tasks import cells, tables
+from bert_tf.tasks.base import TEST
+from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.sentence.example import SentenceExample
+
+FORMATS = (tables.LINES, *tables.FORMATS)
+
+_PAIR = " ||| "  # divides the two texts of a line, as in the published extract_features.py
+_TXT = ".txt"
+_TEXT = "text"  # column of a file without columns
+
+
+@dataclasses.dataclass(frozen=True)
+class TextInputs:
+    """How to read files of texts; see `inputs.Inputs`.
+
+    The name of a file says what it is: .tsv, .csv, .jsonl; any other has a text a line, or a pair with ` ||| ` in between.
+
+    Attributes:
+      columns: given; its format may be one of `FORMATS`.
+      skip_bad_rows: leaves out rows that cannot be used.
+      chunk: texts that are computed together; None for `inputs.CHUNK`.
+    """
+
+    columns: Columns
+    skip_bad_rows: bool = False
+    chunk: int | None = None
+
+    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
+        """See `inputs.Inputs.chunks`; ids are those of the file, else numbers of lines."""
+        return chunked(self._stream, source, skip_bad_rows=self.skip_bad_rows, patience_s=patience_s, size=self.chunk)
+
+    def _stream(self, source: tables.Source, report: tables.Report) -> Iterator[SentenceExample]:
+        if self._has_lines(str(source)):
+            table = tables.open_table(source, form=tables.LINES, header=(_TEXT,))
+            return table.read([_TEXT], _of_line, report)
+        settings = CustomSettings(**{**self.columns.given(), "problem": REGRESSION, "test_file": str(source)})
+        found = CustomTask(settings).stream(source, TEST, report)
+        return found if self.columns.id_column else map(_by_line, found)
+
+    def _has_lines(self, source: str) -> bool:
+        columns = self.columns.given()
+        form = columns.pop("file_format", None)
+        if form is not None:
+            return bool(form == tables.LINES)
+        name = source.removesuffix(".gz")
+        return Path(name).suffix.lower() == _TXT or (tables.form_of(name) is None and not columns)
+
+
+def _of_line(line: int, cells_of_line: list[Any]) -> SentenceExample:
+    (whole,) = cells_of_line
+    first, divider, second = whole.rpartition(_PAIR)
+    texts = (first, second) if divider else (whole,)
+    if not all(text.strip() for text in texts):
+        raise tables.RowError("the line has no text" if not divider else f"no text beside{_PAIR.rstrip()}")
+    checked = [cells.text(text, _TEXT) for text in texts]
+    return SentenceExample(str(line), *checked)
+
+
+def _by_line(example: SentenceExample) -> SentenceExample:
+    return dataclasses.replace(example, guid=example.guid.removeprefix(f"{TEST}-"))

@@ -1,0 +1,72 @@
+"""What the vector of a text is; a module that imports no TensorFlow."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, Union
+
+from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.head_spec import MEAN, POOLINGS, VECTORS, HeadSpec
+from bert_tf.settings import Setting
+
+Layers = Union[str, int, Iterable[int]]
+
+SETTINGS = (
+    Setting("pooling", str, MEAN, f"how vectors of tokens become one: {', '.join(POOLINGS)}", None, POOLINGS),
+    Setting("layers", str, "-1", "whose vectors to take, side by side: -1 is the last, -2 the one before, 0 the first"),
+    Setting("normalize", bool, False, "divide each vector by its length, so that products are cosines"),
+    Setting("tokens", bool, False, "a vector for each token, not for each text"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class VectorOptions:
+    """What the vector of a text is.
+
+    Attributes:
+      pooling: of `head_spec.POOLINGS`.
+      layers: whose vectors stand side by side; 0 is the first, -1 the last.
+      normalize: whether vectors have length 1, so that their products are cosines.
+      tokens: whether each token has a vector, and `pooling` counts for nothing.
+    """
+
+    pooling: str = MEAN
+    layers: tuple[int, ...] = (-1,)
+    normalize: bool = False
+    tokens: bool = False
+
+    def width(self, config: BertConfig) -> int:
+        """Returns how many numbers a vector has."""
+        return config.hidden_size * len(self.layers)
+
+    def head(self, config: BertConfig) -> HeadSpec:
+        """Returns what a model computes.
+
+        Raises:
+          FlagError: it has no such layers.
+        """
+        most = config.num_hidden_layers
+        wrong = [layer for layer in self.layers if not -most <= layer < most]
+        if wrong:
+            raise FlagError(f"--layers: no layer {wrong[0]}: the model has 0 to {most - 1}, or from the last -1 to {-most}")
+        return HeadSpec(
+            self.width(config), VECTORS, (("layers", self.layers), ("pooling", None if self.tokens else self.pooling))
+        )
+
+
+def layer_numbers(layers: Layers) -> tuple[int, ...]:
+    """Returns the numbers that --layers names, or that a program gives.
+
+    Raises:
+      FlagError: they are no whole numbers with commas between them, or one is named twice.
+    """
+    given: Iterable[Any] = layers.split(",") if isinstance(layers, str) else (layers,) if isinstance(layers, int) else layers
+    try:
+        numbers = tuple(int(layer) for layer in given)
+    except (TypeError, ValueError) as error:
+        raise FlagError(f"--layers={layers}: write whole numbers with commas, as -1,-2") from error
+    if not numbers or len(set(numbers)) < len(numbers):
+        raise FlagError(f"--layers={layers}: {'a layer is named twice' if numbers else 'name one at least'}")
+    return numbers

@@ -1,0 +1,110 @@
+"""Texts become vectors.
+
+Shapes: E texts, D hidden size, W = D times the number of layers, K all tokens of all texts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.batch.vector_options import VectorOptions
+from bert_tf.errors import FlagError
+from bert_tf.features import sentences
+from bert_tf.features.columns import Features, IntArray
+from bert_tf.features.long_text import WINDOWS
+from bert_tf.modeling.heads.vectors import OUTPUT
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.scores import averaged
+
+Floats = npt.NDArray[np.float32]
+
+_LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
+
+
+class Vectors(NamedTuple):
+    """Vectors of texts.
+
+    Attributes:
+      values: [E, W] of texts, or [K, W] of tokens, text after text.
+      lengths: [E] how many tokens each text has; None where texts have one vector each.
+      pieces: [K] the tokens, those that are put around texts included; None likewise.
+    """
+
+    values: Floats
+    lengths: IntArray | None = None
+    pieces: Sequence[str] | None = None
+
+
+class TextEncoder:
+    """A model that is loaded; to be closed."""
+
+    def __init__(self, trained: Trained, inference: InferenceOptions, options: VectorOptions) -> None:
+        """Loads the model.
+
+        Args:
+          trained: the model; of its head nothing is read.
+          inference: how to compute.
+          options: what is computed.
+
+        Raises:
+          CheckpointError: the weights are damaged.
+          FlagError: the model has no such layers, or reads texts in windows and their tokens are asked for.
+        """
+        if options.tokens and trained.long_text == WINDOWS:
+            raise FlagError(f"--long_text={WINDOWS}: a token is in several windows; give another, or leave --tokens out")
+        self.truncated = 0
+        self._trained = dataclasses.replace(trained, given_head=options.head(trained.config))
+        self._options = options
+        self._computer = Computer(inference)
+        self._computer.load(self._trained)
+
+    def read(self, texts: Sequence[SentenceExample]) -> Features:
+        """Returns texts as the model reads them; may run beside `vectors` in another thread."""
+        return sentences.build(
+            ((text.text_a, text.text_b) for text in texts),
+            None,
+            self._trained.tokenizer,
+            max_seq_length=self._trained.max_seq_length,
+            long_text=self._trained.long_text,
+        )
+
+    def vectors(self, features: Features) -> Vectors:
+        """Returns the vectors of texts; that of one in windows is the mean over these.
+
+        Raises:
+          BertError: memory is out, or the model computes what is no number.
+        """
+        self.truncated += features.truncated
+        found = averaged(self._computer.outputs(features)[OUTPUT], None if self._options.tokens else features.example_ids)
+        if self._options.normalize:
+            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _LEAST_LENGTH)
+        if not self._options.tokens:
+            return Vectors(found)
+        vocabulary = self._trained.vocabulary.tokens
+        return Vectors(found, features.lengths, [vocabulary[piece] for piece in features.token_ids.tolist()])
+
+    def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: Any) -> bytes:
+        """Returns a part of a file.
+
+        Args:
+          number: of the chunk, from 0.
+          texts: of the chunk.
+          features: of the texts, from `read`.
+          form: what to write, see `vector_files`.
+
+        Raises:
+          BertError: as `vectors`.
+        """
+        del number
+        return form.part(texts, self.vectors(features))  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._computer.close()

@@ -1,0 +1,150 @@
+"""Texts of a file by one encoder, from settings to a file of vectors."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bert_tf import atomic
+from bert_tf.batch import inputs, stream, trained, vector_form
+from bert_tf.batch.job import FilePair, Given
+from bert_tf.batch.texts import TextInputs
+from bert_tf.batch.trained import Trained
+from bert_tf.batch.vector_files import AnyForm, ArrayForm, JsonForm, PublishedForm
+from bert_tf.batch.vector_form import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
+from bert_tf.batch.vector_options import VectorOptions
+from bert_tf.batch.vectors import TextEncoder
+from bert_tf.errors import FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import batch_machine, sources
+from bert_tf.jobs.encode_config import EncodeConfig
+from bert_tf.jobs.settings import ModelSettings
+from bert_tf.log_form import log
+from bert_tf.runtime.precision import computed
+
+_CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
+
+
+def encode(config: EncodeConfig, *, environment: Mapping[str, str]) -> None:
+    """Writes the vectors of the texts of a file.
+
+    Args:
+      config: what to encode, and how.
+      environment: of the process.
+
+    Raises:
+      BertError: something that the user can fix.
+      BrokenPipeError: nobody reads the output any more.
+    """
+    config = _completed(config)
+    found = _form(config)
+    _refuse_contradictions(config)
+    with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
+        model = find_encoder(config.checkpoint, config.model, environment=environment)
+        form = _made(found, config, model)
+        inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+        reads = TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
+        with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
+            stream.predict(config.files, reads, encoder, _deciding(config, model), form=form)
+            _say_what_was_cut(encoder, model)
+
+
+def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[str, str]) -> Trained:
+    """Returns the model of a name, trained or not; without one that of $BERT_BASE_DIR, else the default one.
+
+    Args:
+      checkpoint: a checkpoint, a run, or a Hugging Face folder.
+      given: what goes before that which its folder says.
+      environment: names folders.
+
+    Raises:
+      BertError: there is none, or a file of it is missing or damaged.
+    """
+    if checkpoint is not None:
+        return trained.load_encoder(str(sources.checkpoint_of(checkpoint, environment=environment)), given)
+    source = sources.find_model(ModelSettings(), environment=environment)
+    files = {"bert_config_file": str(source.config), "vocab_file": str(source.vocabulary)}
+    said = {name: value for name, value in dataclasses.asdict(given).items() if value is not None}
+    return trained.load_encoder(source.checkpoint, Given(**{**files, **said}))
+
+
+def _encoding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+    """Returns what made vectors, as files keep it."""
+    return {"checkpoint": model.prefix, **model.settings, **dataclasses.asdict(config.options), "dtype": config.dtype}
+
+
+def _completed(config: EncodeConfig) -> EncodeConfig:
+    """Returns the configuration with `-` for the other names of this process's own pipes."""
+    files = config.files
+    source = stream.PIPE if files.input == "/dev/stdin" else files.input
+    output = stream.PIPE if files.output == "/dev/stdout" else files.output
+    options = config.options
+    if vector_form.of(output, files.output_format).kind == PUBLISHED:
+        options = dataclasses.replace(options, tokens=True)
+    return dataclasses.replace(config, files=FilePair(source, output, files.output_format), options=options)
+
+
+def _form(config: EncodeConfig) -> VectorForm:
+    return vector_form.of(config.files.output, config.files.output_format)
+
+
+def _refuse_contradictions(config: EncodeConfig) -> None:
+    files, kind, options = config.files, _form(config).kind, config.options
+    if files.output.endswith(os.sep) or os.path.isdir(files.output):
+        raise FlagError(f"{files.output}: is a folder; name a file to write")
+    if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
+        raise FlagError(f"{files.input}: is the input and the output")
+    if kind in ARRAYS and (files.output == stream.PIPE or _is_written_into(files.output)):
+        raise FlagError(f"--output={files.output}: {kind} begins or ends with its size, which a pipe cannot take; name a file")
+    if kind not in ARRAYS and config.dtype != FLOAT32:
+        raise FlagError(f"--dtype={config.dtype} is of .npy, .npz and .parquet; {kind} has decimal digits")
+    if kind == NPY and options.tokens:
+        raise FlagError(f"--tokens: {NPY} cannot say where a text begins; name the output .npz, .parquet or .jsonl")
+    if kind == PUBLISHED and options.normalize:
+        raise FlagError(f"--normalize: vectors of --output_format={PUBLISHED} are as the encoder computes them")
+    if kind == PARQUET and importlib.util.find_spec("pyarrow") is None:
+        raise FlagError(f"{files.output}: Parquet needs pyarrow: pip install 'pyarrow>=15', or name the output .npz")
+
+
+def _is_written_into(output: str) -> bool:
+    with atomic.readable_errors(Path(output)):
+        return atomic.is_written_into(output)
+
+
+def _made(found: VectorForm, config: EncodeConfig, model: Trained) -> AnyForm:
+    options = config.options
+    if found.kind == JSONL:
+        return JsonForm(found.compressed)
+    if found.kind == PUBLISHED:
+        return PublishedForm(options.layers, found.compressed, numbered=config.columns.id_column is None)
+    return ArrayForm(found.kind, config.dtype, options.width(model.config), _encoding(config, model))
+
+
+def _chunk(options: VectorOptions) -> int:
+    return _CHUNK_OF_TOKENS if options.tokens else inputs.CHUNK
+
+
+def _deciding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+    """Returns everything but the input that decides on the bytes of the output."""
+    return {
+        **_encoding(config, model),
+        "columns": dataclasses.asdict(config.columns),
+        "skip_bad_rows": config.skip_bad_rows,
+        "batch_size": config.batch_size,
+        "precision": computed(config.machine.precision),
+        "chunk": _chunk(config.options),
+    }
+
+
+def _say_what_was_cut(encoder: TextEncoder, model: Trained) -> None:
+    if encoder.truncated:
+        most = model.config.max_position_embeddings
+        log.warning(
+            "texts that lost what is beyond %d word pieces: %d; --max_seq_length takes up to %d",
+            *(model.max_seq_length, encoder.truncated, most),
+        )

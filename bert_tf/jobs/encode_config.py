@@ -1,0 +1,110 @@
+"""The configuration of an encoding of texts, made of settings by name."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+from bert_tf.batch import vector_options
+from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.vector_form import DTYPES, FLOAT32, FORMATS
+from bert_tf.batch.vector_options import VectorOptions, layer_numbers
+from bert_tf.errors import FlagError
+from bert_tf.jobs.batch_settings import COLUMNS, MACHINE, MODEL, divided
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.settings import Setting, named
+from bert_tf.tasks import tables
+
+_INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
+_DTYPE = Setting("dtype", str, FLOAT32, f"of the numbers of .npy, .npz and .parquet: {', '.join(DTYPES)}", None, DTYPES)
+_ENDS = (
+    Setting("input", str, None, "file with a text a line (a pair: text ||| text), or .tsv, .csv, .jsonl; - is a pipe"),
+    Setting("output", str, None, "file of vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; - is a pipe of JSON lines"),
+)
+# Which model encodes texts, and how.
+CHECKPOINT = Setting("checkpoint", str, None, "checkpoint, run or Hugging Face folder; else $BERT_BASE_DIR, the default")
+BATCH_SIZE = Setting("batch_size", int, None, "texts at a time; else by length, and a GPU's memory", 1)
+SETTINGS = (
+    *_ENDS,
+    CHECKPOINT,
+    *vector_options.SETTINGS,
+    Setting("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
+    _DTYPE,
+    BATCH_SIZE,
+    Setting("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
+    *(
+        row._replace(choices=_INPUT_FORMATS, help=f"{', '.join(_INPUT_FORMATS)}; else as the name says, or text")
+        if row.name == "file_format"
+        else row
+        for row in COLUMNS
+    ),
+    *(
+        row._replace(help=row.help.replace("as trained", "as trained, or 128")) if row.name == "max_seq_length" else row
+        for row in MODEL
+    ),
+    *MACHINE,
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class EncodeConfig:
+    """What to encode, and how.
+
+    Attributes:
+      files: input and output.
+      columns: of the input.
+      checkpoint: what encodes; None for the default one.
+      model: what goes before that which its folder says.
+      options: what a vector is.
+      dtype: of the numbers of arrays.
+      batch_size: texts at a time; None for as many as suit their lengths.
+      skip_bad_rows: leaves out rows that cannot be used.
+      machine: on what to compute.
+    """
+
+    files: FilePair
+    columns: Columns
+    checkpoint: str | None
+    model: Given
+    options: VectorOptions
+    dtype: str
+    batch_size: int | None
+    skip_bad_rows: bool
+    machine: MachineSettings
+
+
+def configured(**values: Any) -> EncodeConfig:
+    """Makes a configuration of settings by name.
+
+    Args:
+      **values: the settings that are given, None for those that are not.
+
+    Raises:
+      FlagError: a setting is unknown, missing or has an unusable value.
+    """
+    keys, machine = divided(named(SETTINGS, values))
+    for row in _ENDS:
+        if row.name not in keys:
+            raise FlagError(f"--{row.name} is required")
+    return EncodeConfig(
+        files=FilePair(keys["input"], keys["output"], keys.get("output_format")),
+        columns=_of(Columns, keys),
+        checkpoint=keys.get(CHECKPOINT.name),
+        model=_of(Given, keys),
+        options=options(keys),
+        dtype=keys.get(_DTYPE.name, _DTYPE.default),
+        batch_size=keys.get(BATCH_SIZE.name),
+        skip_bad_rows=keys.get("skip_bad_rows", False),
+        machine=machine,
+    )
+
+
+def options(keys: Any) -> VectorOptions:
+    """Returns what a vector is, of settings by name."""
+    given = {row.name: keys.get(row.name, row.default) for row in vector_options.SETTINGS}
+    return VectorOptions(**{**given, "layers": layer_numbers(given["layers"])})
+
+
+def _of(kind: Any, keys: dict[str, Any]) -> Any:
+    """Returns a dataclass of those settings that are its fields."""
+    return kind(**{field.name: keys[field.name] for field in dataclasses.fields(kind) if field.name in keys})

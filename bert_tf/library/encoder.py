@@ -1,0 +1,173 @@
+"""Vectors of texts, as a program holds what makes them."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.job import Given
+from bert_tf.batch.trained import Trained
+from bert_tf.batch.vector_options import Layers, VectorOptions, layer_numbers
+from bert_tf.batch.vectors import TextEncoder
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import MEAN, POOLINGS
+from bert_tf.jobs import batch_machine, machine_settings
+from bert_tf.jobs import encode as job
+from bert_tf.jobs.batch_settings import MODEL
+from bert_tf.jobs.encode import find_encoder
+from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
+from bert_tf.library.closed import ClosedError
+from bert_tf.library.keywords import takes
+from bert_tf.settings import named
+from bert_tf.tasks.sentence.rows import read_rows
+
+Floats = npt.NDArray[np.float32]
+
+_TEXTS = "texts"
+_OF_MODEL = frozenset(row.name for row in MODEL)
+
+
+class Encoder:
+    """A model that makes vectors of texts. Weights are read when it is first asked; `close` frees them.
+
+    Threads may call `encode` of one encoder; they take turns.
+
+        with bert_tf.encoder() as encoder:
+            encoder.encode(["He left.", "He went away."], normalize=True)
+    """
+
+    def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
+        """Reads nothing yet; `encoder` makes encoders.
+
+        Args:
+          trained: weights, and what belongs to them.
+          inference: where and how to compute.
+        """
+        self._trained, self._inference = trained, inference
+        self._turn = threading.Lock()
+        self._made: tuple[VectorOptions, TextEncoder] | None = None
+        self._closed = False
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint, by the name that TensorFlow knows it by."""
+        return self._trained.prefix
+
+    def encode(
+        self,
+        texts: Iterable[Any],
+        *,
+        pooling: str = MEAN,
+        layers: Layers = -1,
+        normalize: bool = False,
+        tokens: bool = False,
+    ) -> Floats | list[Floats]:
+        """Returns vectors of texts, or of their tokens.
+
+        Args:
+          texts: N texts, or pairs (text, second text), which become one sequence.
+          pooling: mean (over all tokens), cls or max.
+          layers: whose vectors stand side by side: -1 is the last, 0 the first; -1, (-1, -2) or "-1,-2".
+          normalize: divides each vector by its length, so that products are cosines.
+          tokens: a vector for each token, those that are put around texts included.
+
+        Returns:
+          [N, D] float32, D the hidden size times the number of layers; with `tokens` [T, D] for each text.
+
+        Raises:
+          DataError: a text is of another form.
+          FlagError: there is no such pooling or layer.
+          ClosedError: the encoder was closed.
+        """
+        if pooling not in POOLINGS:
+            raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
+        options = VectorOptions(pooling, layer_numbers(layers), normalize, tokens)
+        examples = read_rows(texts, _TEXTS, kind=None)
+        with self._turn:
+            loaded = self._loaded(options)
+            found = loaded.vectors(loaded.read(examples))
+        if found.lengths is None:
+            return found.values
+        return np.split(found.values, np.cumsum(found.lengths)[:-1]) if examples else []
+
+    def close(self) -> None:
+        """Frees weights and session; the encoder cannot be used afterwards."""
+        with self._turn:
+            self._closed = True
+            self._forget()
+
+    def __enter__(self) -> Encoder:
+        """Returns the encoder, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Closes it."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Says where it is."""
+        return f"<bert_tf.Encoder {self.checkpoint}>"
+
+    def _loaded(self, options: VectorOptions) -> TextEncoder:
+        """Returns what computes such vectors: the one there is, or another in its place."""
+        if self._closed:
+            raise ClosedError(f"{self!r} was closed; make another")
+        if self._made is None or self._made[0] != options:
+            self._forget()
+            self._made = options, TextEncoder(self._trained, self._inference, options)
+        return self._made[1]
+
+    def _forget(self) -> None:
+        if self._made is not None:
+            self._made[1].close()
+            self._made = None
+
+
+@takes((BATCH_SIZE, *MODEL, *machine_settings.SETTINGS))
+def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -> Encoder:
+    """Returns what makes vectors of texts; a pretrained model is enough.
+
+    Args:
+      checkpoint: a checkpoint, a run, or a Hugging Face folder; else that of $BERT_BASE_DIR, else the default one.
+      **settings: `max_seq_length` and others of the model, `batch_size`, `precision`, and those of devices, by the names of the
+        flags of `python -m bert_tf encode`.
+
+    Raises:
+      CheckpointError: there is no such model, or a file is missing or damaged.
+      FlagError: a setting is unknown or has an unusable value.
+    """
+    given = named((BATCH_SIZE, *MODEL, *machine_settings.SETTINGS), settings)
+    batch_size = given.pop(BATCH_SIZE.name, None)
+    said = Given(**{name: given.pop(name) for name in _OF_MODEL & given.keys()})
+    name = None if checkpoint is None else os.fspath(checkpoint)
+    found = find_encoder(name, said, environment=os.environ)
+    inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
+    return Encoder(found, inference)
+
+
+@takes(SETTINGS)
+def encode_file(**settings: Any) -> Path:
+    """Writes the vectors of the texts of a file; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
+
+        bert_tf.encode_file(input="texts.txt", output="vectors.npz")
+
+    Args:
+      **settings: those of the command, by the names of its flags.
+
+    Returns:
+      The file of vectors.
+
+    Raises:
+      BertError: something that the caller can fix.
+    """
+    config = configured(**settings)
+    job.encode(config, environment=os.environ)
+    return Path(config.files.output)

@@ -1,0 +1,119 @@
+"""Vectors in files."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zipfile
+
+import numpy as np
+import pyarrow.parquet
+import pytest
+
+from bert_tf.batch.vector_files import ArrayForm, JsonForm, PublishedForm
+from bert_tf.batch.vectors import Vectors
+from bert_tf.errors import BertError
+from bert_tf.tasks.sentence.example import SentenceExample
+
+TEXTS = [SentenceExample("1", "rain"), SentenceExample("2", 'wind \u2028 "x"', "über"), SentenceExample("3", "soup")]
+ROWS = [{"id": "1", "text": "rain"}, {"id": "2", "text": TEXTS[1].text_a, "text_b": "über"}, {"id": "3", "text": "soup"}]
+WIDTH = 4
+SENTENCES = Vectors(np.random.default_rng(0).normal(size=(3, WIDTH)).astype(np.float32))
+LENGTHS = np.array([2, 1, 3], np.int32)
+TOKENS = Vectors(np.random.default_rng(1).normal(size=(6, WIDTH)).astype(np.float32), LENGTHS, list("abcdef"))
+PIECES = [["a", "b"], ["c"], ["d", "e", "f"]]
+
+
+def parts_of(form, found):
+    """Returns the parts of two chunks: of the first two texts, and the last."""
+    if found.lengths is None:
+        both = [found._replace(values=found.values[:2]), found._replace(values=found.values[2:])]
+    else:
+        both = [
+            Vectors(found.values[:3], LENGTHS[:2], found.pieces[:3]),
+            Vectors(found.values[3:], LENGTHS[2:], found.pieces[3:]),
+        ]
+    return b"".join(form.part(texts, part) for texts, part in zip((TEXTS[:2], TEXTS[2:]), both))
+
+
+@pytest.fixture
+def write(tmp_path):
+    def write(form, found):
+        parts, whole = tmp_path / "parts", tmp_path / f"whole.{form.kind}"
+        parts.write_bytes(parts_of(form, found))
+        form.assemble(parts, whole)
+        return whole
+
+    return write
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_npy(write, dtype):
+    path = write(ArrayForm("npy", dtype, WIDTH), SENTENCES)
+    found = np.load(path, mmap_mode="r")
+    assert found.dtype == dtype
+    np.testing.assert_array_equal(found, SENTENCES.values.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_npz(write, dtype):
+    path = write(ArrayForm("npz", dtype, WIDTH, {"pooling": "mean"}), SENTENCES)
+    found = np.load(path)
+    np.testing.assert_array_equal(found["vectors"], SENTENCES.values.astype(dtype))
+    assert [json.loads(line) for line in found["rows.jsonl"].decode().split("\n")[:-1]] == ROWS
+    assert json.loads(found["encoding.json"]) == {"pooling": "mean"}
+    assert zipfile.ZipFile(path).testzip() is None
+
+
+def test_npz_of_tokens(write):
+    found = np.load(write(ArrayForm("npz", "float32", WIDTH), TOKENS))
+    np.testing.assert_array_equal(found["vectors"], TOKENS.values)
+    np.testing.assert_array_equal(found["lengths"], LENGTHS)
+    assert [json.loads(line)["tokens"] for line in found["rows.jsonl"].decode().split("\n")[:-1]] == PIECES
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_parquet(write, dtype):
+    table = pyarrow.parquet.read_table(write(ArrayForm("parquet", dtype, WIDTH), SENTENCES))
+    np.testing.assert_array_equal(table["vector"].to_pylist(), SENTENCES.values.astype(dtype))
+    rows = table.select(["id", "text", "text_b"]).to_pylist()
+    assert [{name: value for name, value in row.items() if value is not None} for row in rows] == ROWS
+
+
+def test_parquet_of_tokens(write):
+    table = pyarrow.parquet.read_table(write(ArrayForm("parquet", "float32", WIDTH), TOKENS))
+    assert table["tokens"].to_pylist() == PIECES
+    np.testing.assert_array_equal(np.concatenate(table["vectors"].to_pylist()), TOKENS.values)
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
+def test_the_same_vectors_are_the_same_file(write, kind):
+    form = ArrayForm(kind, "float32", WIDTH)
+    assert write(form, SENTENCES).read_bytes() == write(form, SENTENCES).read_bytes()
+
+
+def test_json_lines_have_every_bit():
+    plain = parts_of(JsonForm(), SENTENCES)
+    lines = [json.loads(line) for line in plain.decode().split("\n")[:-1]]
+    np.testing.assert_array_equal(np.array([line.pop("vector") for line in lines], np.float32), SENTENCES.values)
+    assert lines == ROWS
+    assert gzip.decompress(parts_of(JsonForm(compressed=True), SENTENCES)) == plain
+
+
+def test_json_lines_of_tokens():
+    lines = [json.loads(line) for line in parts_of(JsonForm(), TOKENS).decode().split("\n")[:-1]]
+    assert [line["tokens"] for line in lines] == PIECES
+    np.testing.assert_array_equal(np.concatenate([np.array(line["vectors"], np.float32) for line in lines]), TOKENS.values)
+
+
+def test_the_published_layout():
+    first, *_ = parts_of(PublishedForm((-1, -2)), TOKENS).decode().split("\n")
+    values = TOKENS.values.astype(float).round(6).tolist()
+    layers = [[{"index": -1, "values": row[:2]}, {"index": -2, "values": row[2:]}] for row in values[:2]]
+    tokens = [{"token": piece, "layers": of_token} for piece, of_token in zip("ab", layers)]
+    assert json.loads(first) == {"linex_index": 0, "features": tokens}
+
+
+def test_a_number_that_is_too_large_for_the_type_is_refused():
+    with pytest.raises(BertError, match="--dtype=float16: a number of a vector is too large"):
+        ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.array([[1e6]], np.float32)))

@@ -1,0 +1,162 @@
+"""Texts become vectors, of files that may be continued."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bert_tf.batch import stream, trained
+from bert_tf.batch.job import Columns, FilePair, Given
+from bert_tf.batch.texts import TextInputs
+from bert_tf.batch.vector_files import ArrayForm, JsonForm
+from bert_tf.batch.vector_form import of
+from bert_tf.batch.vector_options import VectorOptions, layer_numbers
+from bert_tf.batch.vectors import TextEncoder
+from bert_tf.errors import FlagError
+from bert_tf.tasks.sentence.example import SentenceExample
+from tests.batch.runs import inference
+
+LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a pear", "two", "red blue red", "far"]
+
+
+@pytest.fixture(scope="module")
+def model(project):
+    """Is not trained."""
+    return trained.load_encoder(project.init_checkpoint, Given(max_seq_length=24))
+
+
+@pytest.fixture(scope="module")
+def encoder(model):
+    made = TextEncoder(model, inference(), VectorOptions(normalize=True))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def source(tmp_path):
+    path = tmp_path / "in.txt"
+    path.write_text("\n".join(LINES) + "\n")
+    return path
+
+
+def form(kind, model):
+    return JsonForm() if kind == "jsonl" else ArrayForm(kind, "float32", model.config.hidden_size)
+
+
+def encode(source, output, encoder, form):
+    inputs = TextInputs(Columns(), chunk=2)
+    stream.predict(FilePair(str(source), str(output)), inputs, encoder, {}, form=form)
+
+
+class Counting:
+    """An encoder that says which chunks it computed, and is killed before one of them."""
+
+    def __init__(self, encoder, killed_at=None):
+        self._encoder, self._killed_at, self.chunks, self.read = encoder, killed_at, [], encoder.read
+
+    def lines(self, number, *chunk):
+        if number == self._killed_at:
+            raise KeyboardInterrupt
+        self.chunks.append(number)
+        return self._encoder.lines(number, *chunk)
+
+
+@pytest.mark.parametrize("killed_at", [0, 2, 3])
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet", "jsonl"])
+def test_killed_and_started_again_gives_the_same_bytes(source, tmp_path, encoder, model, kind, killed_at):
+    out, whole = tmp_path / f"out.{kind}", tmp_path / f"whole.{kind}"
+    encode(source, whole, encoder, form(kind, model))
+    with pytest.raises(KeyboardInterrupt):
+        encode(source, out, Counting(encoder, killed_at), form(kind, model))
+    assert not out.exists()
+    with open(f"{out}.part", "ab") as part:
+        part.write(b"half a")
+    again = Counting(encoder)
+    encode(source, out, again, form(kind, model))
+    assert again.chunks == list(range(killed_at, 4))
+    assert out.read_bytes() == whole.read_bytes()
+    assert not (tmp_path / f"out.{kind}.part").exists()
+    encode(source, out, Counting(encoder, killed_at=0), form(kind, model))  # it is there already
+
+
+def killed(*_):
+    raise KeyboardInterrupt
+
+
+def test_killed_while_the_file_is_put_together(source, tmp_path, encoder, model, monkeypatch):
+    out, whole = tmp_path / "out.npz", tmp_path / "whole.npz"
+    encode(source, whole, encoder, form("npz", model))
+    monkeypatch.setattr(ArrayForm, "assemble", killed)
+    with pytest.raises(KeyboardInterrupt):
+        encode(source, out, encoder, form("npz", model))
+    monkeypatch.undo()
+    again = Counting(encoder)
+    encode(source, out, again, form("npz", model))
+    assert again.chunks == []
+    assert out.read_bytes() == whole.read_bytes()
+
+
+def test_another_form_is_another_output(source, tmp_path, encoder, model):
+    for dtype in ("float32", "float16"):
+        encode(source, tmp_path / "out.npy", encoder, ArrayForm("npy", dtype, model.config.hidden_size))
+        assert np.load(tmp_path / "out.npy").dtype == dtype
+
+
+def test_order_and_length_of_vectors(source, tmp_path, encoder, model):
+    encode(source, tmp_path / "out.npy", encoder, form("npy", model))
+    texts = [SentenceExample("1", *line.split(" ||| ")) for line in LINES]
+    alone = [encoder.vectors(encoder.read([text])).values[0] for text in texts]
+    found = np.load(tmp_path / "out.npy")
+    np.testing.assert_allclose(found, alone, atol=1e-5)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (VectorOptions(layers=(0, 1)), "--layers: no layer 1: the model has 0 to 0, or from the last -1 to -1"),
+        (VectorOptions(layers=(-2,)), "--layers: no layer -2"),
+    ],
+)
+def test_a_layer_that_is_not_there_is_named(model, options, message):
+    with pytest.raises(FlagError, match=message):
+        TextEncoder(model, inference(), options)
+
+
+def test_tokens_of_windows_are_refused(project):
+    model = trained.load_encoder(project.init_checkpoint, Given(max_seq_length=24, long_text="windows"))
+    with pytest.raises(FlagError, match="--long_text=windows: a token is in several windows"):
+        TextEncoder(model, inference(), VectorOptions(tokens=True))
+
+
+@pytest.mark.parametrize(("given", "numbers"), [("-1", (-1,)), ("-1, -2", (-1, -2)), (0, (0,)), ([0, -1], (0, -1))])
+def test_layers_by_number(given, numbers):
+    assert layer_numbers(given) == numbers
+
+
+@pytest.mark.parametrize(
+    ("given", "message"), [("last", "write whole numbers"), ("-1,", "write whole"), ("1,1", "named twice"), ([], "name one")]
+)
+def test_layers_that_are_no_numbers_are_refused(given, message):
+    with pytest.raises(FlagError, match=message):
+        layer_numbers(given)
+
+
+@pytest.mark.parametrize(
+    ("output", "asked", "expected"),
+    [
+        ("a.npy", None, ("npy", False)),
+        ("A.JSONL.GZ", None, ("jsonl", True)),
+        ("-", None, ("jsonl", False)),
+        ("a.json", "published", ("published", False)),
+        ("a.vec", "npz", ("npz", False)),
+    ],
+)
+def test_the_name_says_the_form(output, asked, expected):
+    assert of(output, asked) == expected
+
+
+@pytest.mark.parametrize(("output", "message"), [("a.txt", "name it .npy"), ("a", "name it"), ("a.npz.gz", "cannot write npz")])
+def test_a_name_that_says_nothing_is_refused(output, message):
+    with pytest.raises(FlagError, match=message):
+        of(output, None)

@@ -1,0 +1,229 @@
+"""Vectors in a program's hands, files of them, search, and zero-shot evaluation: the same from the library and the commands."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.batch import trained
+from bert_tf.batch.job import Given
+from bert_tf.commands import encode, search
+from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
+from bert_tf.library.closed import ClosedError
+from bert_tf.library.encoder import Encoder
+from tests import huggingface
+from tests.batch.runs import inference
+
+TEXTS = ["rain came", "the old wind went over", "soup", "bread and salt near the pear"]
+LENGTH, WIDTH = 24, 8
+
+
+@pytest.fixture(scope="module")
+def encoder(project):
+    model = trained.load_encoder(project.init_checkpoint, Given(max_seq_length=LENGTH))
+    with Encoder(model, inference()) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory, project):
+    """Folder of the texts and of their vectors in all forms that can be searched; not to be changed."""
+    folder = tmp_path_factory.mktemp("index")
+    (folder / "texts.txt").write_text("\n".join(TEXTS) + "\n")
+    for kind in ("npy", "npz", "parquet"):
+        bert_tf.encode_file(
+            input=folder / "texts.txt",
+            output=folder / f"index.{kind}",
+            checkpoint=project.init_checkpoint,
+            max_seq_length=LENGTH,
+            layers="0",
+            pooling="max",
+        )
+    return folder
+
+
+def test_a_vector_for_each_text(encoder):
+    found = encoder.encode(TEXTS)
+    assert (found.shape, found.dtype) == ((4, WIDTH), np.float32)
+    np.testing.assert_allclose(found, [encoder.encode([text])[0] for text in TEXTS], atol=1e-5)
+
+
+def test_options_change_what_a_vector_is(encoder):
+    plain = encoder.encode(TEXTS)
+    units = encoder.encode(TEXTS, normalize=True)
+    np.testing.assert_allclose(units, plain / np.linalg.norm(plain, axis=1, keepdims=True), rtol=1e-5)
+    of_tokens = encoder.encode(TEXTS, tokens=True)
+    assert [len(tokens) for tokens in of_tokens] == [4, 7, 3, 8]
+    np.testing.assert_allclose(plain, [tokens.mean(axis=0) for tokens in of_tokens], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(TEXTS, pooling="max"), [one.max(axis=0) for one in of_tokens], atol=1e-6)
+    np.testing.assert_allclose(encoder.encode(TEXTS, pooling="cls"), [one[0] for one in of_tokens], atol=1e-6)
+
+
+def test_a_pair_is_one_sequence(encoder):
+    assert [len(tokens) for tokens in encoder.encode([("rain", "wind"), ("rain",)], tokens=True)] == [5, 3]
+
+
+def test_no_texts_have_no_vectors(encoder):
+    assert encoder.encode([]).shape == (0, WIDTH)
+    assert encoder.encode([], tokens=True) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "error", "message"),
+    [
+        ("one text", {}, DataError, "texts: is one str, not rows"),
+        ([3], {}, DataError, "row 0: is 3"),
+        (TEXTS, {"pooling": "first"}, FlagError, "unknown pooling 'first'"),
+        (TEXTS, {"layers": 5}, FlagError, "no layer 5"),
+    ],
+)
+def test_what_cannot_be_encoded(encoder, texts, options, error, message):
+    with pytest.raises(error, match=message):
+        encoder.encode(texts, **options)
+
+
+def test_a_trained_model_encodes_with_its_encoder(run):
+    with bert_tf.load(run) as model:
+        assert model.encode(TEXTS, normalize=True).shape == (4, WIDTH)
+    with pytest.raises(ClosedError, match="was closed"):
+        model.encode(TEXTS)
+
+
+def test_a_pretrained_model_has_vectors_and_no_predictions(project):
+    assert bert_tf.encoder(project.init_checkpoint, max_seq_length=LENGTH).encode(TEXTS[:1]).shape == (1, WIDTH)
+    with pytest.raises(CheckpointError, match="pretrained model, not a classifier; train it first, or take its vectors"):
+        bert_tf.load(project.init_checkpoint, max_seq_length=LENGTH)
+
+
+def test_a_hugging_face_folder_is_a_model(tmp_path, monkeypatch):
+    monkeypatch.setenv("BERT_TF_HOME", str(tmp_path))
+    folder = huggingface.write_folder(tmp_path / "hf")
+    assert bert_tf.encoder(folder, max_seq_length=LENGTH).encode(TEXTS).shape[0] == 4
+
+
+@pytest.mark.parametrize("kind", ["npy", "npz", "parquet"])
+def test_a_text_is_nearest_to_itself(index, kind):
+    query = TEXTS[1]
+    (found,) = bert_tf.search(index=index / f"index.{kind}", query=query, texts=index / "texts.txt" if kind == "npy" else None)
+    best = found.hits[0]
+    assert (best.row, best.id, best.text) == (TEXTS.index(query), str(TEXTS.index(query) + 1), query)
+    assert best.score == pytest.approx(1.0)
+    assert len(found.hits) == 4
+    assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+
+
+def test_the_commands_do_the_same(index, tmp_path, project, capsys):
+    line = [f"--input={index / 'texts.txt'}", f"--output={tmp_path / 'out.npz'}", f"--checkpoint={project.init_checkpoint}"]
+    assert encode.main(["encode", *line, f"--max_seq_length={LENGTH}", "--layers=0", "--pooling=max"]) == 0
+    assert (tmp_path / "out.npz").read_bytes() == (index / "index.npz").read_bytes()
+    capsys.readouterr()
+    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", f"--queries={index / 'texts.txt'}", "--top=1"]) == 0
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert rows == [[str(n), "1.0000", str(n), text] for n, text in enumerate(TEXTS, 1)]
+    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", "--query=soup", "--top=1", "--json"]) == 0
+    (hit,) = json.loads(capsys.readouterr().out)["hits"]
+    assert (hit["text"], hit["row"]) == ("soup", 2)
+
+
+def test_texts_in_memory_are_looked_for(index):
+    assert [found.hits[0].row for found in bert_tf.search(index=index / "index.npz", queries=TEXTS, top=1)] == [0, 1, 2, 3]
+
+
+def spoiled(index, folder, name):
+    """Writes a file that is no index, and returns its name."""
+    path = folder / name
+    if name == "tokens.npz":
+        np.savez(path, vectors=np.ones((2, 2), np.float32), lengths=np.array([2]))
+    elif name == "numbers.npy":
+        np.save(path, np.ones(3, np.int64))
+    elif name == "narrow.npy":
+        np.save(path, np.ones((3, 5), np.float32))
+    elif name == "half.npz":
+        path.write_bytes((index / "index.npz").read_bytes()[:-30])
+    elif name == "a.jsonl":
+        path.write_text("{}")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no.npz", "no.npz: no such file"),
+        ("tokens.npz", "tokens.npz: holds no vectors of texts, or is damaged: these are vectors of tokens"),
+        ("numbers.npy", "numbers.npy: holds no vectors of texts, or is damaged: an array of int64 with 1 axes"),
+        ("half.npz", "half.npz: holds no vectors of texts, or is damaged"),
+        ("a.jsonl", "a.jsonl: is not an index: encode the texts into .npz, .parquet, .npy"),
+    ],
+)
+def test_what_is_no_index_is_named(index, tmp_path, name, message):
+    with pytest.raises(DataError, match=message):
+        bert_tf.search(index=spoiled(index, tmp_path, name), query="rain")
+
+
+def test_an_index_of_another_model_is_refused(index, run, tmp_path):
+    with pytest.raises(FlagError, match="was made with another checkpoint than that of .*; name it with --checkpoint"):
+        bert_tf.search(index=index / "index.npz", query="rain", checkpoint=run)
+    with pytest.raises(BertError, match="vectors of 5 numbers"):
+        bert_tf.search(index=spoiled(index, tmp_path, "narrow.npy"), query="rain", checkpoint=run)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--input=a"], "--output is required"),
+        (["--output=a.npz"], "--input is required"),
+        (["--input=a", "--output=b.vec"], "b.vec: name it .npy"),
+        (["--input=a", "--output=-", "--output_format=npz"], "npz begins or ends with its size"),
+        (["--input=a.npz", "--output=./a.npz"], "is the input and the output"),
+        (["--input=a", "--output=b.jsonl", "--dtype=float16"], "--dtype=float16 is of .npy, .npz and .parquet"),
+        (["--input=a", "--output=b.npy", "--tokens"], "npy cannot say where a text begins"),
+        (["--input=a", "--output=b", "--output_format=published", "--normalize"], "--normalize: vectors of"),
+        (["--input=a", "--output=b.npz", "--layers=x"], "--layers=x: write whole numbers"),
+        (["--input=a", "--output=b.npz", "--pooling=first"], "--pooling: unknown value 'first'"),
+        (["--input=no.txt", "--output=b.npz"], "no.txt: cannot read the file: No such file"),
+    ],
+)
+def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, project, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    assert encode.main(["encode", *arguments, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]) == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1
+    assert message in errors[0]
+    assert not list(tmp_path.glob("b*"))
+
+
+def test_what_a_search_needs():
+    for arguments, message in (([], "--index is required"), (["--index=a.npz"], "--query or --queries is required")):
+        with pytest.raises(FlagError, match=message):
+            search.parse(["search", *arguments])
+
+
+def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, encoder):
+    pairs = [(a, b) for a in TEXTS for b in TEXTS if a < b]
+    scores = np.random.default_rng(0).uniform(0, 5, len(pairs))
+    header = "index\tgenre\tfilename\tyear\told_index\tsource1\tsource2\tsentence1\tsentence2\tscore\n"
+    lines = [f"{n}\tx\tx\tx\tx\tx\tx\t{a}\t{b}\t{score}\n" for n, ((a, b), score) in enumerate(zip(pairs, scores))]
+    (tmp_path / "dev.tsv").write_text(header + "".join(lines))
+    table = bert_tf.evaluate(
+        [project.init_checkpoint],
+        task_name="STS-B",
+        data_dir=tmp_path,
+        zero_shot=True,
+        max_seq_length=LENGTH,
+        output_dir=tmp_path / "out",
+    )
+    first, second = (encoder.encode(side, normalize=True).astype(float) for side in zip(*pairs))
+    cosines = (first * second).sum(axis=1)
+    (row,) = table.rows
+    assert (row.task, row.error) == ("STS-B-zero-shot", None)
+    assert row.metrics["pearson"] == pytest.approx(np.corrcoef(cosines, scores)[0, 1], abs=1e-5)
+    ranks = [values.argsort().argsort() for values in (cosines, scores)]
+    assert row.metrics["spearman"] == pytest.approx(np.corrcoef(*ranks)[0, 1], abs=1e-5)
+
+
+def test_zero_shot_needs_scores(project):
+    with pytest.raises(FlagError, match="--zero_shot compares cosines with scores; MRPC has none"):
+        bert_tf.evaluate([project.init_checkpoint], task_name="MRPC", zero_shot=True)

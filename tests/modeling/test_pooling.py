@@ -1,0 +1,90 @@
+"""Vectors of tokens become those of texts."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.head_spec import VECTORS, HeadSpec
+from bert_tf.modeling.encoder import bert
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.modeling.pooling import pooled
+from tests.graphs import evaluate
+from tests.tiny import random_weights
+
+TOKENS = np.array([[[1, -5], [3, -7], [99, 99]], [[2, 4], [-8, 0], [5, 5]]], np.float32)  # the third of the first is padding
+MASK = np.array([[1, 1, 0], [1, 1, 1]], np.int32)
+CONFIG = dataclasses.replace(BertConfig.tiny(vocab_size=30), num_hidden_layers=3)
+NUMBERS = (0, -1)
+PADDED = Execution(pack_tokens=False, last_layer_cls_only=False)
+
+
+@pytest.mark.parametrize(
+    ("pooling", "expected"),
+    [("mean", [[2, -6], [-1 / 3, 3]]), ("cls", [[1, -5], [2, 4]]), ("max", [[3, -5], [5, 5]])],
+)
+def test_padding_counts_for_nothing(pooling, expected):
+    found = evaluate(lambda: pooled(tf.constant(TOKENS), tf.constant(MASK), pooling))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
+
+
+def batch():
+    rng = np.random.default_rng(0)
+    mask = (np.arange(6) < np.array([[6], [2], [4]])).astype(np.int32)
+    return rng.integers(0, 30, mask.shape).astype(np.int32), mask, np.zeros_like(mask)
+
+
+def outputs(execution, poolings, *, first_only):
+    """Returns what the head computes of two layers, by pooling."""
+    features = dict(zip(("input_ids", "input_mask", "segment_ids"), batch()))
+
+    def build():
+        tensors = {name: tf.constant(value) for name, value in features.items()}
+        encoded = bert(*tensors.values(), CONFIG, execution, first_only=first_only)
+        made = {pooling: head(pooling) for pooling in poolings}
+        return {str(name): one.compute(encoded, tensors, CONFIG, execution)["vectors"] for name, one in made.items()}
+
+    return evaluate(build, random_weights(CONFIG))
+
+
+def head(pooling):
+    return heads.of(HeadSpec(len(NUMBERS) * CONFIG.hidden_size, VECTORS, (("layers", NUMBERS), ("pooling", pooling))))
+
+
+@pytest.fixture(scope="module")
+def layers():
+    return evaluate(lambda: bert(*map(tf.constant, batch()), CONFIG, PADDED).layers, random_weights(CONFIG))
+
+
+@pytest.mark.parametrize("execution", [PADDED, Execution()], ids=["padded", "packed"])
+def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
+    found = {
+        **outputs(execution, ("mean", "max", None), first_only=False),
+        **outputs(execution, ("cls",), first_only=not head("cls").reads_tokens),
+    }
+    real = batch()[1].astype(bool)
+    of_texts = [np.concatenate([layers[number][row][real[row]] for number in NUMBERS], axis=1) for row in range(len(real))]
+    np.testing.assert_allclose(found["mean"], [tokens.mean(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["max"], [tokens.max(axis=0) for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["cls"], [tokens[0] for tokens in of_texts], atol=1e-5)
+    np.testing.assert_allclose(found["None"][real], np.concatenate(of_texts), atol=1e-5)
+
+
+def test_the_last_of_the_layers_is_the_sequence():
+    encoded = evaluate(lambda: bert(*map(tf.constant, batch()), CONFIG, Execution()), random_weights(CONFIG))
+    np.testing.assert_array_equal(encoded.layers[-1], encoded.sequence)
+    assert len(encoded.layers) == CONFIG.num_hidden_layers
+
+
+def test_vectors_have_no_variables_and_no_loss():
+    head = heads.of(HeadSpec(8, VECTORS))
+    assert head.variables(CONFIG) == {}
+    with pytest.raises(ValueError, match="no loss"):
+        head.losses({}, {}, LossOptions())
+    assert head.serving({"vectors": 1}) == {"vectors": 1}
