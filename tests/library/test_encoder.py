@@ -94,7 +94,7 @@ def test_a_trained_model_encodes_with_its_encoder(run):
 
 def test_a_pretrained_model_has_vectors_and_no_predictions(project):
     assert bert_tf.encoder(project.init_checkpoint, max_seq_length=LENGTH).encode(TEXTS[:1]).shape == (1, WIDTH)
-    with pytest.raises(CheckpointError, match="pretrained model, not a classifier; train it first, or take its vectors"):
+    with pytest.raises(CheckpointError, match="pretrained model, it has no task head; train it first, or take its vectors"):
         bert_tf.load(project.init_checkpoint, max_seq_length=LENGTH)
 
 
