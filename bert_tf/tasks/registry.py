@@ -7,9 +7,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import CHOICE
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.choice import task as choice
 from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
@@ -49,9 +51,12 @@ def _names(*groups: str) -> frozenset[str]:
 _FILES = frozenset(FILES)
 
 # Named tasks, and one's own data by `--problem`.
-_NAMED: Mapping[str, _OfSettings] = {}
+_NAMED: Mapping[str, _OfSettings] = {
+    choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
+}
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    CHOICE: _OfSettings(lambda settings, _: choice.own(settings.custom), choice.SETTINGS | _FILES),
 }
 
 
