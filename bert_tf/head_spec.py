@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 # Kinds that the package knows; others may be registered. Of a sentence or pair: one of several classes, a number, any of
 # several classes. An answer in a text, a tag for each word, one of several continuations, vectors of texts that are alike.
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
 SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
+CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart from all others
+
+POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text
 
 # How the names of a head's variables begin, as a regular expression: those of the published classifier; `cls` of published
 # pre-training and question answering; `head` where there is no published name.
@@ -21,7 +25,9 @@ class HeadSpec:
     Attributes:
       num_labels: outputs at each place: classes, labels, tags; 1 for a number.
       kind: key of the registries of families and heads.
+      options: what else the head is made of, by name.
     """
 
     num_labels: int
     kind: str = CLASSIFICATION
+    options: tuple[tuple[str, Any], ...] = ()

@@ -34,7 +34,7 @@ class Forward:
         """
         self._graph = tf.Graph()
         with self._graph.as_default(), tf1.device(machine.plan.device_function):
-            self._head = heads.of(model.head)
+            self._head, self._hidden_size = heads.of(model.head), model.config.hidden_size
             self._inputs = {
                 field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name)
                 for field in (*INPUTS, *self._head.inputs)
@@ -104,7 +104,7 @@ class Forward:
         Raises:
           TrainingError: memory is out.
         """
-        fields = self._head.outputs
+        fields = [field.sized(self._hidden_size) for field in self._head.outputs]
         results = {field.name: features.empty(field) for field in fields}
         with readable_errors("prediction"):
             for units in eval_batches(features, batch_size, batching):

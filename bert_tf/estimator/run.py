@@ -277,7 +277,8 @@ def forward(
         input_fn = eval_input_fn(features, batch_size, batching=batching)
         done = estimator.evaluate(input_fn, hooks=[collected], checkpoint_path=prefix, name=_FORWARD)
     shutil.rmtree(estimator.eval_dir(_FORWARD), ignore_errors=True)  # its summary is of the mean over batches
-    outputs = {field.name: features.empty(field) for field in fields}
+    _, *first = collected.batches[0]
+    outputs = {field.name: features.empty(field.sized(one.shape[-1])) for field, one in zip(fields, first)}
     for rows, *found in collected.batches:
         for field, values_of_rows in zip(fields, found):
             outputs[field.name][features.places(field.axis, rows)] = values_of_rows

@@ -240,7 +240,10 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
         numbers = counts.numbers
         yield f"labels         {numbers.min():g} to {numbers.max():g}, mean {numbers.mean():.3f}, deviation {numbers.std():.3f}"
     elif counts.labels:
-        shares = [f"{name}: {counts.labels[name]} ({counts.labels[name] / counts.rows:.1%})" for name in task.family.labels]
+        shares = [
+            f"{name}: {counts.labels[name]} ({counts.labels[name] / counts.rows:.1%})"
+            for name in task.family.labels or sorted(counts.labels)
+        ]
         more = [f"and {len(shares) - _NAMED} others"] if len(shares) > _NAMED else []
         yield f"labels         {', '.join(shares[:_NAMED] + more)}"
     lengths = counts.lengths

@@ -11,9 +11,13 @@ from typing import Any
 
 from absl import logging
 
+from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run, run_folder, time_to_target
+from bert_tf.estimator.forward import Forward
+from bert_tf.features.columns import Features
+from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs import memory_preflight, report, results, speed, submission, training
 from bert_tf.jobs.checks import check
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
@@ -28,7 +32,7 @@ from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
 from bert_tf.runtime.precision import computed
-from bert_tf.tasks.base import DEV, TEST, Task
+from bert_tf.tasks.base import DEV, TEST, Outputs, Task
 from bert_tf.tasks.evaluation import Evaluation, summarize
 
 
@@ -182,10 +186,19 @@ class _Inference:
         columns = features(job, split)
         checkpoint = None if job.settings.actions.do_train else job.weights.prefix
         batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine)
+        if checkpoint and "global_step" not in CheckpointReader(checkpoint).shapes:  # which an Estimator wants
+            outputs = self._of_pretrained(checkpoint, columns, batch_size, batching)
+            return family.predictions(outputs, columns, job.examples[split])
         outputs, self.step = run.forward(
             self._estimator, family.head, columns, checkpoint, batch_size=batch_size, batching=batching
         )
         return family.predictions(outputs, columns, job.examples[split])
+
+    def _of_pretrained(self, checkpoint: str, columns: Features, batch_size: int | None, batching: Batching) -> Outputs:
+        """Returns the outputs of a head without variables on a model that was never trained here."""
+        with contextlib.closing(Forward(training.forward_model(self._job), self._job.machine.alone())) as forward:
+            forward.load(checkpoint)
+            return forward.outputs(columns, batch_size=batch_size, batching=batching)
 
 
 def _time_to_target(job: Job) -> dict[str, Any]:

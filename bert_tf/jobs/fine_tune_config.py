@@ -26,6 +26,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import canonical_name, known_names, refuse_foreign
 from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.similarity.settings import SimilaritySettings
 from bert_tf.tasks.span.settings import SpanSettings
 from bert_tf.tasks.tags.settings import TagSettings
 
@@ -42,6 +43,7 @@ class FineTuneConfig:
     custom: CustomSettings
     span: SpanSettings
     tags: TagSettings
+    similarity: SimilaritySettings
     model: ModelSettings
     actions: ActionSettings
     train: TrainSettings

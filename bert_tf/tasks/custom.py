@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, REGRESSION
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY
 from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -23,7 +23,7 @@ from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 NAME = "custom"
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
-_PROBLEMS = (*KINDS, CHOICE)
+_PROBLEMS = (*KINDS, CHOICE, SIMILARITY, CONTRASTIVE)
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 
 
@@ -167,7 +167,7 @@ class CustomTask:
         """Yields the line of each example, and the example."""
         table = self._table(source)
         texts = self._texts(table)
-        labels = [] if split == TEST else [self._settings.label_column]
+        labels = [self._settings.label_column] if self._is_labelled(table, split) else []
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # they are for predictions
@@ -191,6 +191,9 @@ class CustomTask:
             return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
 
         return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+
+    def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
+        return split != TEST
 
     @property
     def _has_header(self) -> bool:

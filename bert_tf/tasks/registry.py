@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
@@ -16,6 +16,7 @@ from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.similarity import task as similarity
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -28,6 +29,8 @@ _ALIASES = {
 
 
 _registered: dict[str, Task] = {}
+
+_FOLDERS = {similarity.STS_B: "STS-B"}  # of tasks that read the files of another
 
 Labels = Optional[Sequence[str]]  # where a trained model knows them
 
@@ -49,14 +52,20 @@ def _names(*groups: str) -> frozenset[str]:
 
 
 _FILES = frozenset(FILES)
+_OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
 # Named tasks, and one's own data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
     choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
+    similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
     CHOICE: _OfSettings(lambda settings, _: choice.own(settings.custom), choice.SETTINGS | _FILES),
+    SIMILARITY: _OfSettings(lambda settings, _: similarity.PairsTask(settings), _OF_PAIRS | {"highest_score"}),
+    CONTRASTIVE: _OfSettings(
+        lambda settings, _: similarity.ContrastiveTask(settings), _OF_PAIRS | {"highest_score", "temperature"}
+    ),
 }
 
 
@@ -92,9 +101,9 @@ def canonical_name(name: str) -> str:
 
 
 def folder_name(task: str) -> str:
-    """Returns what the folder of a task's files is called: its canonical name, XNLI for every language."""
+    """Returns what the folder of a task's files is called: its canonical name, or that of another task with the same."""
     name, _, _ = task.partition("-")
-    return name if name == XnliTask().name else task
+    return name if name == XnliTask().name else _FOLDERS.get(task, task)
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from bert_tf.settings import settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
+from bert_tf.tasks.similarity.settings import SimilaritySettings
 from bert_tf.tasks.span.settings import SpanSettings
 from bert_tf.tasks.tags.settings import TagSettings
 
@@ -18,8 +19,14 @@ class TaskSettings:
     custom: CustomSettings = dataclasses.field(default_factory=CustomSettings)
     span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
     tags: TagSettings = dataclasses.field(default_factory=TagSettings)
+    similarity: SimilaritySettings = dataclasses.field(default_factory=SimilaritySettings)
 
 
-GROUPS: Mapping[str, type] = {"custom": CustomSettings, "span": SpanSettings, "tags": TagSettings}
+GROUPS: Mapping[str, type] = {
+    "custom": CustomSettings,
+    "span": SpanSettings,
+    "tags": TagSettings,
+    "similarity": SimilaritySettings,
+}
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
 KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those

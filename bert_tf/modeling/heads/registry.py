@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, HeadSpec
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.choice import ChoiceHead
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
+from bert_tf.modeling.heads.similarity import ContrastiveHead, CosineHead
 
-MakeHead = Callable[[int], Head]  # from `HeadSpec.num_labels`
+MakeHead = Callable[..., Head]  # from `HeadSpec.num_labels`, and its options by name
 
 _HEADS: dict[str, MakeHead] = {
     CLASSIFICATION: ClassificationHead,
     REGRESSION: RegressionHead,
     MULTI_LABEL: MultiLabelHead,
     CHOICE: ChoiceHead,
+    SIMILARITY: CosineHead,
+    CONTRASTIVE: ContrastiveHead,
 }
 
 
@@ -25,7 +28,7 @@ def register(kind: str, make: MakeHead) -> None:
 
     Args:
       kind: a name that no other head has.
-      make: makes the head of a number of labels.
+      make: makes the head of a number of labels, and of options.
 
     Raises:
       ValueError: the name is taken.
@@ -42,4 +45,4 @@ def of(spec: HeadSpec) -> Head:
     """
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head', spec.kind, _HEADS)}; register it (modeling.heads.registry.register)")
-    return _HEADS[spec.kind](spec.num_labels)
+    return _HEADS[spec.kind](spec.num_labels, **dict(spec.options))
