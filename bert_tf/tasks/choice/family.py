@@ -39,7 +39,12 @@ class ChoiceFamily:
     trains_on_windows, trains_together = False, True
     # As published for SWAG (Devlin et al., 2018).
     usual_settings: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-5, "train_batch_size": 16}
-    sample_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 8e-5,
+        "train_batch_size": 8,
+        "num_train_epochs": 6.0,
+        "max_seq_length": 64,
+    }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG003  (the protocol's)
