@@ -21,9 +21,9 @@ from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
+PROBLEMS = (*KINDS, CHOICE, SIMILARITY, CONTRASTIVE)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
-_PROBLEMS = (*KINDS, CHOICE, SIMILARITY, CONTRASTIVE)
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
 
 
@@ -46,7 +46,9 @@ class CustomSettings:
     id_column: str | None = setting(None, "column of the ids that predictions carry; else split and line")
     file_format: str | None = setting(None, "tsv, csv or jsonl, where the suffix does not say it", choices=tables.FORMATS)
     has_header: bool | None = setting(None, "whether the first line names the columns; else yes, unless --text_a is a number")
-    problem: str = setting(CLASSIFICATION, f"what the label is: {', '.join(_PROBLEMS)}", choices=_PROBLEMS)
+    problem: str = setting(
+        CLASSIFICATION, "what is learned, as regression or choice; docs/commands.md has all", choices=PROBLEMS
+    )
     labels: str | None = setting(
         None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
     )
