@@ -47,7 +47,7 @@ class SimilarityFamily:
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv",)
     trains_on_windows, trains_together = False, True
     usual_settings: ClassVar[Mapping[str, Any]] = {}
-    sample_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {"num_train_epochs": 4.0, "max_seq_length": 64}
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:
