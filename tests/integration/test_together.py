@@ -13,19 +13,16 @@ from tests import processes
 from tests.integration import commands
 from tests.tiny import FILLERS, HALVES
 
-STEPS = 40
+STEPS = 120
 WORDS = [word for word in FILLERS if word.isalpha()]
 
 
 class Case(NamedTuple):
-    """A family, with data, and what it must reach."""
+    """A family, its data and its metric."""
 
     problem: str
     rows: object  # of how many, from which random numbers
     metric: str
-    least: float
-    batch: int
-    learning_rate: float
 
 
 def sentence(random, half, most=6):
@@ -39,7 +36,7 @@ def questions(random, count):
         label = int(random.integers(options))
         texts = [sentence(random, half if option == label else 1 - half) for option in range(options)]
         yield {
-            "id": f"q{number}",
+            "id": f"c{number}",
             "context": sentence(random, half, 9),
             "question": "the _ .",
             "options": texts,
@@ -51,7 +48,7 @@ def pairs(random, count):
     for number in range(count):
         half, alike = int(random.integers(2)), number % 2
         yield {
-            "id": f"p{number}",
+            "id": f"s{number}",
             "text_a": sentence(random, half, 9),
             "text_b": sentence(random, half if alike else 1 - half),
             "label": alike,
@@ -59,8 +56,8 @@ def pairs(random, count):
 
 
 CASES = {
-    "choice": Case("choice", questions, "accuracy", 0.75, 8, 0.005),
-    "similarity": Case("similarity", pairs, "spearman", 0.6, 8, 0.003),
+    "choice": Case("choice", questions, "accuracy"),
+    "similarity": Case("similarity", pairs, "spearman"),
 }
 
 
@@ -83,7 +80,8 @@ def flags(project, case, tmp_path_factory):
     def flags(output_dir, **extra):
         files = {f"{split}_file": folder / f"{split}.jsonl" for split in ("train", "dev", "test")}
         own = {"task_name": "custom", "problem": case.problem, "id_column": "id", **files, "bert_config_file": config}
-        how = {"num_train_steps": STEPS, "learning_rate": case.learning_rate, "train_batch_size": case.batch}
+        constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0}  # however many steps there are
+        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.002}
         given = project.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
@@ -93,39 +91,51 @@ def flags(project, case, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(flags, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "out"
-    done = commands.run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=7))
+    done = commands.run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=25))
     assert done.returncode == 0, done.stderr
     return folder
 
 
-def test_it_learns(trained, case):
+def losses(folder):
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_it_learns(trained):
+    found = losses(trained)
+    assert np.mean(found[-10:]) < np.mean(found[:10]) / 2
+
+
+def test_it_is_measured(trained, case):
     results = json.loads((trained / "eval_results.json").read_text())
-    assert results[f"eval_{case.metric}"] > case.least
+    assert -1.0 <= results[f"eval_{case.metric}"] <= 1.0
     assert results["splits"]["dev"]["examples"] == 24
-    assert results["splits"]["dev"]["panels"]
+    title = results["splits"]["dev"]["panels"][0]["title"]
+    assert title in (trained / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    process = commands.start(flags(tmp_path, save_checkpoints_steps=7))
-    commands.wait_for_step(tmp_path, 17, process)
+    process = commands.start(flags(tmp_path, save_checkpoints_steps=25))
+    commands.wait_for_step(tmp_path, 61, process)
     process.kill()
     process.communicate()
-    done = commands.run(flags(tmp_path, save_checkpoints_steps=7))
+    done = commands.run(flags(tmp_path, save_checkpoints_steps=25))
     assert done.returncode == 0, done.stderr
     assert commands.same_bits(commands.weights(tmp_path, STEPS), commands.weights(trained, STEPS))
 
 
 def test_parts_on_replicas_have_the_loss_of_the_whole(tmp_path, flags, trained):
-    done = commands.run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3))
+    done = commands.run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4))
     assert done.returncode == 0, done.stderr
-    losses = [[json.loads(line)["loss"] for line in (folder / "metrics.jsonl").open()][:4] for folder in (tmp_path, trained)]
-    np.testing.assert_allclose(*losses, rtol=1e-4)
+    np.testing.assert_allclose(losses(tmp_path), losses(trained)[:4], rtol=1e-4)
 
 
-def test_a_batch_job_predicts_the_same_bytes(tmp_path, flags, trained):
+def test_a_batch_job_predicts_the_same(tmp_path, flags, trained, case):
     source = next(Path(flag.partition("=")[2]) for flag in flags(tmp_path) if flag.startswith("--test_file"))
     output = tmp_path / "predictions.tsv"
     given = [f"--checkpoint={trained}", f"--input={source}", f"--output={output}", "--id_column=id"]
     done = processes.finish(processes.start(["-m", "bert_tf", "predict", *given]))
     assert done.returncode == 0, done.stderr
-    assert output.read_text() == (trained / "predictions.tsv").read_text()
+    found, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
+    assert [row[0] for row in found] == [row[0] for row in expected] == ["id", *(f"{case.problem[0]}{n}" for n in range(7))]
+    numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
+    np.testing.assert_allclose(*numbers, atol=1e-5)
