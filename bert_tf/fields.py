@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 ROW, TOKEN, SLOT = "row", "token", "slot"
+HIDDEN = -1  # width of outputs that are vectors of the encoder, which its configuration alone says
 
 
 class Field(NamedTuple):
@@ -21,7 +22,8 @@ class Field(NamedTuple):
       axis: ROW for a value of each row, [B]; TOKEN for one of each token, [B, T]; SLOT for one of each of the places that a
         row names, [B, S].
       dtype: of the values.
-      width: how many values there are at each place, as a last axis; None for one, without an axis.
+      width: how many values there are at each place, as a last axis; None for one, without an axis; HIDDEN in a vector of the
+        encoder.
       padding: what lies beyond the tokens or slots of a row.
       in_batches: whether the graph reads it; else features keep it for those who make predictions of outputs.
     """
@@ -32,6 +34,10 @@ class Field(NamedTuple):
     width: int | None = None
     padding: float = 0
     in_batches: bool = True
+
+    def sized(self, hidden_size: int) -> Field:
+        """Returns the field of an encoder: `HIDDEN` stands for the width of its vectors."""
+        return self._replace(width=hidden_size) if self.width == HIDDEN else self
 
     def shape(self, rows: int | None, tokens: int | None, slots: int | None = None) -> tuple[int | None, ...]:
         """Returns the shape in a batch; None is a size left open.

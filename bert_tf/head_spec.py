@@ -9,6 +9,7 @@ from typing import Any
 # several classes. An answer in a text, a tag for each word, one of several continuations, vectors of texts that are alike.
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
 SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
+CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart from all others
 VECTORS = "vectors"  # of texts, or of their tokens, as the encoder computes them: nothing is learned on top
 
 POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text

@@ -38,6 +38,7 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
             f"task {NAME} has no files of {record['kind']}, which the model has learned; name the task of its training"
         )
     given = columns.given()
+    registry.refuse_foreign(NAME, given, record["kind"])
     kept: dict[str, Any] = {name: record[name] for name in KEPT if name in record and name not in _OF_FILES}
     if "text_a" in given:
         kept["text_b"] = None

@@ -36,6 +36,7 @@ _TITLES = {
     "custom": f"Your own data (--task_name={CUSTOM_NAME})",
     "span": "Answers in a text (--task_name=SQuAD, SQuAD2)",
     "tags": "Tags (--task_name=CoNLL2003)",
+    "similarity": "Vectors (--task_name=custom --problem=similarity or contrastive)",
     "model": "Model",
     "actions": "What to do (train and evaluate where none is given)",
     "train": "Training",

@@ -43,7 +43,7 @@ class Forward:
           model: what to compute.
           machine: where.
         """
-        self._head = heads.of(model.head)
+        self._head, self._hidden_size = heads.of(model.head), model.config.hidden_size
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
 
     def load(self, checkpoint: str) -> int:
@@ -98,7 +98,7 @@ class Forward:
         Raises:
           TrainingError: memory is out.
         """
-        fields = self._head.outputs
+        fields = [field.sized(self._hidden_size) for field in self._head.outputs]
         results = {field.name: features.empty(field) for field in fields}
         waiting = collections.deque(eval_batches(features, batch_size, batching))
 

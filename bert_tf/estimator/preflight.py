@@ -112,7 +112,7 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     """
     problems = []
     found = {example.label for example in examples}
-    if len(found) == 1:
+    if len(found) == 1 and isinstance(examples[0].label, (str, float, tuple)):  # what means the same for every example
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
     if steps < 1:
         problems.append(f"{len(examples)} training examples make no step; lower --train_batch_size or raise --num_train_epochs")

@@ -41,7 +41,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     Raises:
       BertError: a file is missing or cannot be used.
     """
-    found = None if settings.actions.do_train else trained.find(settings, environment)
+    found = None if settings.actions.do_train else trained.find(settings, environment, task)
     record = run_folder.trained(found.folder) if found else {}
     if found:
         settings = _as_trained(settings, found.checkpoint, record)

@@ -71,7 +71,7 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
             raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
         return DataSource(Path(), "--train_file, --dev_file, --test_file", has_folder=False)
     name = folder_name(task.name)
-    sample = (home.SAMPLE if project is None else project / "data" / "sample") / name
+    sample = (home.SAMPLE if project is None else project / "data" / "sample") / task.name
     if data_dir is not None:
         why = files.missing_folder(data_dir)
         if why:

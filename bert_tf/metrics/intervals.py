@@ -64,6 +64,28 @@ def confidence_intervals(
     return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
 
 
+def of_mean(values: Floats, *, seed: int = 0, resamples: int = 2000, level: float = 0.95) -> tuple[float, float] | None:
+    """Returns the interval of a mean; None where resamples cannot tell how it varies, see `confidence_intervals`.
+
+    Args:
+      values: [N] of examples.
+      seed: decides what is drawn.
+      resamples: how many.
+      level: between 0 and 1.
+    """
+    if len(values) < 2:
+        return None
+    group_of = _grouped(len(values), seed)
+    sums = _sums((np.ones(len(values)), values), group_of)
+
+    def statistic(counts: Floats) -> Floats:
+        examples, total = (counts @ sums).T
+        return _divided(total, examples)
+
+    ends = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
+    return ends if np.isfinite(ends).all() else None
+
+
 def _right(name: str, labels: Array, predictions: Array) -> Array | None:
     """Returns [N] whether each example is right, for metrics that are the share of these."""
     if name in ("accuracy", "subset_accuracy", "micro_f1") and labels.ndim == 1:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY
 from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -21,6 +21,7 @@ from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
+PROBLEMS = (*KINDS, CHOICE, SIMILARITY, CONTRASTIVE)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -45,7 +46,9 @@ class CustomSettings:
     id_column: str | None = setting(None, "column of the ids that predictions carry; else split and line")
     file_format: str | None = setting(None, "tsv, csv or jsonl, where the suffix does not say it", choices=tables.FORMATS)
     has_header: bool | None = setting(None, "whether the first line names the columns; else yes, unless --text_a is a number")
-    problem: str = setting(CLASSIFICATION, f"what the label is: {', '.join(KINDS)}", choices=KINDS)
+    problem: str = setting(
+        CLASSIFICATION, "what is learned, as regression or choice; docs/commands.md has all", choices=PROBLEMS
+    )
     labels: str | None = setting(
         None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
     )
@@ -166,7 +169,7 @@ class CustomTask:
         """Yields the line of each example, and the example."""
         table = self._table(source)
         texts = self._texts(table)
-        labels = [] if split == TEST else [self._settings.label_column]
+        labels = [self._settings.label_column] if self._is_labelled(table, split) else []
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # they are for predictions
@@ -190,6 +193,9 @@ class CustomTask:
             return line, SentenceExample(guid, found[0], found[1] if len(found) > 1 else None, label)
 
         return table.read([*itertools.chain.from_iterable(texts), *labels, *ids], example, report)
+
+    def _is_labelled(self, table: tables.Table, split: str) -> bool:  # noqa: ARG002  (for other tasks)
+        return split != TEST
 
     @property
     def _has_header(self) -> bool:

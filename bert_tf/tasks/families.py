@@ -6,11 +6,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import unknown_name
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
 from bert_tf.tasks.base import Family
+from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
 
-_FAMILIES: dict[str, type[Family]] = dict.fromkeys(KINDS, SentenceFamily)
+_FAMILIES: dict[str, type[Family]] = {
+    **dict.fromkeys(KINDS, SentenceFamily),
+    CHOICE: ChoiceFamily,
+    SIMILARITY: SimilarityFamily,
+    CONTRASTIVE: ContrastiveFamily,
+}
 
 
 def register(kind: str, family: type[Family]) -> None:

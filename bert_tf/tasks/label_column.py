@@ -24,11 +24,13 @@ class LabelColumn:
       column: its name or number.
       kind: of `bert_tf.tasks.sentence.example.KINDS`.
       separator: stands between several labels of a cell; JSON may have a list instead.
+      bounds: least and largest of a number, where there are such.
     """
 
     column: str
     kind: str
     separator: str
+    bounds: tuple[float, float] | None = None
 
     def label(self, cell: object, known: Sequence[str]) -> Label:
         """Returns the label of a cell.
@@ -41,7 +43,7 @@ class LabelColumn:
           RowError: it is empty, of another kind, or not among those that are known.
         """
         if self.kind == REGRESSION:
-            return cells.number(cell)
+            return cells.number(cell, self.bounds)
         names = tuple(cells.known_label(name, known) for name in self._names(cell))
         return names if self.kind == MULTI_LABEL else names[0]
 

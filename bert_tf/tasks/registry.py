@@ -7,13 +7,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
+from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.choice import task as choice
 from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.settings import GROUPS, KEPT, NAMES, TaskSettings, of_values
+from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.similarity import task as similarity
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -26,6 +30,8 @@ _ALIASES = {
 
 
 _registered: dict[str, Task] = {}
+
+_FOLDERS = {similarity.STS_B: "STS-B"}  # of tasks that read the files of another
 
 Labels = Optional[Sequence[str]]  # where a trained model knows them
 
@@ -47,11 +53,20 @@ def _names(*groups: str) -> frozenset[str]:
 
 
 _FILES = frozenset(FILES)
+_OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 
 # Named tasks, and one's own data by `--problem`.
-_NAMED: Mapping[str, _OfSettings] = {}
+_NAMED: Mapping[str, _OfSettings] = {
+    choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
+    similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
+}
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    CHOICE: _OfSettings(lambda settings, _: choice.own(settings.custom), choice.SETTINGS | _FILES),
+    SIMILARITY: _OfSettings(lambda settings, _: similarity.PairsTask(settings), _OF_PAIRS | {"highest_score"}),
+    CONTRASTIVE: _OfSettings(
+        lambda settings, _: similarity.ContrastiveTask(settings), _OF_PAIRS | {"highest_score", "temperature"}
+    ),
 }
 
 
@@ -87,9 +102,9 @@ def canonical_name(name: str) -> str:
 
 
 def folder_name(task: str) -> str:
-    """Returns what the folder of a task's files is called: its canonical name, XNLI for every language."""
+    """Returns what the folder of a task's files is called: its canonical name, or that of another task with the same."""
     name, _, _ = task.partition("-")
-    return name if name == XnliTask().name else task
+    return name if name == XnliTask().name else _FOLDERS.get(task, task)
 
 
 def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = None) -> Task:
@@ -122,8 +137,7 @@ def of_record(record: Mapping[str, Any]) -> Task:
     Raises:
       FlagError: there is no such task here.
     """
-    kept = {name: record[name] for name in KEPT if name in record}
-    return get_task(record["task_name"], of_values(kept), record.get("labels"))
+    return get_task(record["task_name"], of_tasks.of_record(record), record.get("labels"))
 
 
 def reads_own(kind: str) -> bool:

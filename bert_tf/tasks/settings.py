@@ -8,6 +8,7 @@ from typing import Any
 
 from bert_tf.settings import settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
+from bert_tf.tasks.similarity.settings import SimilaritySettings
 from bert_tf.tasks.span.settings import SpanSettings
 from bert_tf.tasks.tags.settings import TagSettings
 
@@ -19,17 +20,29 @@ class TaskSettings:
     custom: CustomSettings = dataclasses.field(default_factory=CustomSettings)
     span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
     tags: TagSettings = dataclasses.field(default_factory=TagSettings)
+    similarity: SimilaritySettings = dataclasses.field(default_factory=SimilaritySettings)
 
 
-GROUPS: Mapping[str, type] = {"custom": CustomSettings, "span": SpanSettings, "tags": TagSettings}
+GROUPS: Mapping[str, type] = {
+    "custom": CustomSettings,
+    "span": SpanSettings,
+    "tags": TagSettings,
+    "similarity": SimilaritySettings,
+}
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
 KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
 
 
+def of_record(record: Mapping[str, Any]) -> TaskSettings:
+    """Returns the settings that a model was trained with and is used with."""
+    return of_values({name: record[name] for name in KEPT if name in record})
+
+
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
-    """Returns the settings of tasks among others by name, as a record has them; what is missing has its default."""
-    groups = {
-        group: kind(**{field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values})
-        for group, kind in GROUPS.items()
-    }
-    return TaskSettings(**groups)
+    """Returns settings by name in their groups; other names may be among them."""
+    return TaskSettings(
+        **{
+            group: kind(**{field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values})
+            for group, kind in GROUPS.items()
+        }
+    )

@@ -24,7 +24,7 @@ class Survey:
 
     Attributes:
       rows: examples.
-      lengths: [rows] tokens of each, [CLS] and [SEP] included.
+      lengths: [rows] tokens of each, [CLS] and [SEP] included; of an example with several rows, as options, of the longest.
       labels: how often each label stands there, by name.
       numbers: the labels of a regression.
       texts: a hash of the texts of each.
@@ -69,12 +69,11 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
     ids: set[str] = set()
     in_train, duplicates, contradictions, repeated_ids = [], [], [], []
     for example in examples:
-        first, *others = map(size, example.texts)
-        lengths.append(_CLS + first + _SEP + sum(other + _SEP for other in others if other))
+        lengths.append(max(_tokens(row, size) for row in getattr(example, "rows", (example.texts,))))
         if isinstance(example.label, float):
             numbers.append(example.label)
         elif example.label is not None:
-            labels.update((example.label,) if isinstance(example.label, str) else example.label)
+            labels.update(example.label if isinstance(example.label, tuple) else (str(example.label),))
         text = hash(example.texts)
         if text in train:
             in_train.append(example.guid)
@@ -97,6 +96,12 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         contradictions=tuple(contradictions),
         repeated_ids=tuple(repeated_ids),
     )
+
+
+def _tokens(texts: Iterable[str], size: Callable[[str], int]) -> int:
+    """Returns how many tokens a row has."""
+    first, *others = map(size, texts)
+    return _CLS + first + _SEP + sum(other + _SEP for other in others if other)
 
 
 def _same(one: Any, other: Any) -> bool:

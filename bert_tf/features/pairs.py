@@ -1,0 +1,55 @@
+"""Features of pairs whose texts are read one by one: [CLS] A [SEP] and [CLS] B [SEP], rows that stay together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from bert_tf.features import sentences
+from bert_tf.features.columns import Features
+from bert_tf.features.long_text import TRUNCATE
+from bert_tf.fields import Field
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+SIDES = Field("sides")  # 0 in rows of the first text of a pair, 1 in those of the second
+SCORES = Field("scores", dtype=np.float32)
+FIELDS = (SIDES, SCORES)
+
+_TEXTS = Field("texts")  # numbers of texts
+
+
+def build(
+    pairs: Iterable[tuple[str, str]],
+    scores: Sequence[float],
+    tokenizer: WordPieceTokenizer,
+    *,
+    max_seq_length: int,
+    long_text: str = TRUNCATE,
+) -> Features:
+    """Turns a split into features.
+
+    Args:
+      pairs: E of them.
+      scores: E, what the cosine of each should be.
+      tokenizer: cuts the texts.
+      max_seq_length: most tokens of a row, the special ones included.
+      long_text: key of `long_text.CUTS`, what is kept of longer texts.
+
+    Returns:
+      Features in the order of the pairs, the rows of first texts before those of second ones.
+    """
+    texts = [(text, None) for pair in pairs for text in pair]
+    numbers = np.arange(len(texts), dtype=np.int32)
+    cut = sentences.build(texts, (_TEXTS, numbers), tokenizer, max_seq_length=max_seq_length, long_text=long_text)
+    text_of = cut.targets[_TEXTS.name]  # [N]
+    return Features(
+        token_ids=cut.token_ids,
+        lengths=cut.lengths,
+        first_lengths=cut.first_lengths,
+        targets={SIDES.name: text_of % 2, SCORES.name: np.array(scores, np.float32)[text_of // 2]},
+        fields=FIELDS,
+        example_ids=text_of // 2,
+        truncated=cut.truncated,
+        together=True,
+    )

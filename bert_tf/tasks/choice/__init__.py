@@ -1,0 +1,1 @@
+"""Questions with several options, of which one is right."""

@@ -1,0 +1,117 @@
+"""Questions with options as a family of tasks.
+
+Shapes: E examples, N rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bert_tf.features import choices
+from bert_tf.features.choices import FIELDS, NO_ANSWER, OPTION_IDS, Choice
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import CHOICE, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.choice.evaluation import ChoiceEvaluation, evaluate_logits
+from bert_tf.tasks.choice.example import ChoiceExample
+from bert_tf.tasks.choice.predictions import ChoiceLayout, Logits, Prediction, listed, most_confident_mistakes
+from bert_tf.tasks.choice.rows import read_rows
+from bert_tf.tasks.tables import CSV, JSONL, TSV
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_FILES = (TSV, CSV, JSONL)
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceFamily:
+    """What is learned of questions. Predictions are the logits of the options of each, of texts in windows their means."""
+
+    kind: ClassVar[str] = CHOICE
+    labels: ClassVar[tuple[str, ...]] = ()
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+    targets: ClassVar[tuple[Field, ...]] = FIELDS
+    file_patterns: ClassVar[tuple[str, ...]] = tuple(f"predictions*.{form}" for form in _FILES)
+    trains_on_windows, trains_together = False, True
+    # As published for SWAG (Devlin et al., 2018).
+    usual_settings: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-5, "train_batch_size": 16}
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 8e-5,
+        "train_batch_size": 8,
+        "num_train_epochs": 6.0,
+        "max_seq_length": 64,
+    }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG003  (the protocol's)
+        """Returns the family: it has no settings."""
+        return cls()
+
+    def as_trained(self, record: Mapping[str, Any]) -> ChoiceFamily:  # noqa: ARG002  (the protocol's)
+        """Returns the family: it has no settings."""
+        return self
+
+    @property
+    def head(self) -> HeadSpec:
+        """One logit for each option."""
+        return HeadSpec(1, CHOICE)
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[ChoiceExample]:
+        """See `rows.read_rows`."""
+        return read_rows(rows, split, labelled=labelled)
+
+    def features(self, examples: Sequence[ChoiceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """See `features.choices.build`."""
+        asked = [Choice(example.context, *example.around, example.options) for example in examples]
+        answers = [NO_ANSWER if example.label is None else example.label for example in examples]
+        return choices.build(asked, answers, tokenizer, max_seq_length=limits.max_seq_length, long_text=limits.long_text)
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """There are no classes."""
+        del features
+        return ()
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[ChoiceExample]) -> list[Logits]:
+        """Returns the logits of the options of each of E questions."""
+        if not examples:
+            return []
+        first_rows = np.flatnonzero(np.diff(features.targets[OPTION_IDS.name], prepend=-1))
+        rows = np.diff(first_rows, append=len(features))
+        logits = np.add.reduceat(outputs["logits"].astype(np.float64), first_rows) / rows
+        ends = np.cumsum([len(example.options) for example in examples])
+        return np.split(logits, ends[:-1])
+
+    def listed(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[Prediction]:
+        """See `predictions.listed`."""
+        return listed(predictions, examples)
+
+    def evaluation(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> ChoiceEvaluation:
+        """See `evaluation.evaluate_logits`."""
+        return evaluate_logits(predictions, examples)
+
+    def mistakes(self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> list[dict[str, Any]]:
+        """See `predictions.most_confident_mistakes`."""
+        return most_confident_mistakes(predictions, examples)
+
+    def files(
+        self, predictions: Sequence[Logits], examples: Sequence[ChoiceExample], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns predictions.tsv, .csv and .jsonl, which say the same."""
+        del published_suffix
+        layouts = {form: self.layout(form) for form in _FILES}
+        return {
+            f"predictions{suffix}.{form}": layout.header() + layout.rows(examples, predictions)
+            for form, layout in layouts.items()
+        }
+
+    def layout(self, form: str) -> ChoiceLayout:
+        """See `ChoiceLayout`."""
+        return ChoiceLayout(form)
+
+    def record(self) -> dict[str, Any]:
+        """Returns the kind; there are no labels."""
+        return {"labels": [], "kind": CHOICE}

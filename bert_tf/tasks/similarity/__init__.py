@@ -1,0 +1,1 @@
+"""Vectors of texts: pairs with a score of how alike they are, or pairs that belong together."""

@@ -1,0 +1,192 @@
+"""Pairs of texts, of which vectors are learned.
+
+Shapes: E examples, N rows, D hidden size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bert_tf.errors import DataError
+from bert_tf.features import pairs
+from bert_tf.features.columns import Features
+from bert_tf.features.pairs import FIELDS, SIDES
+from bert_tf.fields import Field
+from bert_tf.head_spec import CONTRASTIVE, REGRESSION, SIMILARITY, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.tasks.similarity import retrieval, scores
+from bert_tf.tasks.similarity.predictions import PairLayout, Prediction, Vectors, listed
+from bert_tf.tasks.tables import TSV
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+SCORED = ("spearman", "pearson")
+UNSCORED = ("mrr", "accuracy_at_1")
+BELONG = True  # label of a pair without a score
+
+
+@dataclasses.dataclass(frozen=True)
+class SimilarityFamily:
+    """Pairs with scores: cosines are to be the scores. Predictions are the [E, 2, D] vectors of both texts.
+
+    Attributes:
+      highest_score: of pairs that say the same, whose cosine is to be 1; the lowest score is 0.
+    """
+
+    highest_score: float = 1.0
+
+    kind: ClassVar[str] = SIMILARITY
+    labels: ClassVar[tuple[str, ...]] = ()
+    targets: ClassVar[tuple[Field, ...]] = FIELDS
+    file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv",)
+    trains_on_windows, trains_together = False, True
+    usual_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {"num_train_epochs": 4.0, "max_seq_length": 64}
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:
+        """Returns the family of a trained model."""
+        return cls(record["highest_score"])
+
+    def as_trained(self, record: Mapping[str, Any]) -> SimilarityFamily:
+        """Returns the family with the scores of a trained model; of another model it stays as it is."""
+        return dataclasses.replace(self, highest_score=record.get("highest_score", self.highest_score))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Correlations of cosines and scores."""
+        return SCORED
+
+    @property
+    def head(self) -> HeadSpec:
+        """Vectors."""
+        return HeadSpec(1, self.kind)
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
+        """See `sentence.rows.read_rows`; every row has two texts.
+
+        Raises:
+          DataError: one has not, or its score is out of bounds.
+        """
+        examples = read_rows(rows, split, kind=REGRESSION if labelled else None)
+        for number, example in enumerate(examples):
+            if example.text_b is None:
+                raise DataError(f"row {number}: one text, where pairs are compared; give two", split)
+            if labelled and not 0.0 <= scores.of_label(example) <= self.highest_score:
+                raise DataError(f"row {number}: the label {example.label:g} is outside 0 to {self.highest_score:g}", split)
+        return examples
+
+    def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """See `features.pairs.build`."""
+        return pairs.build(
+            [(example.text_a, example.text_b or "") for example in examples],
+            [scores.of_label(example) / self.highest_score for example in examples],
+            tokenizer,
+            max_seq_length=limits.max_seq_length,
+            long_text=limits.long_text,
+        )
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """There are no classes."""
+        del features
+        return ()
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SentenceExample]) -> Vectors:
+        """Returns [E, 2, D] vectors; those of a text in windows are their mean."""
+        if not examples:
+            return np.zeros([0, 2, 0], np.float32)
+        begins = np.diff(features.targets[SIDES.name], prepend=1) != 0  # texts take turns
+        first_rows = np.flatnonzero(begins)
+        rows = np.diff(first_rows, append=len(features))  # of each text
+        sums = np.add.reduceat(outputs["vectors"].astype(np.float64), first_rows)  # [2 E, D]
+        means: Vectors = (sums / rows[:, None]).astype(np.float32).reshape(len(examples), 2, -1)
+        return means
+
+    def listed(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[Prediction]:
+        """See `predictions.listed`."""
+        return listed(predictions, examples, self.highest_score)
+
+    def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
+        """See `scores.evaluate`."""
+        return scores.evaluate(predictions, examples, self.highest_score)
+
+    def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
+        """See `scores.largest_errors`."""
+        return scores.largest_errors(predictions, examples, self.highest_score)
+
+    def files(
+        self, predictions: Vectors, examples: Sequence[SentenceExample], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns predictions.tsv: id, label and cosine."""
+        del published_suffix
+        layout = self.layout(TSV)
+        return {f"predictions{suffix}.tsv": layout.header() + layout.rows(examples, predictions)}
+
+    def layout(self, form: str) -> PairLayout:
+        """See `PairLayout`."""
+        return PairLayout(self.highest_score, form)
+
+    def record(self) -> dict[str, Any]:
+        """Returns kind and highest score; there are no names of labels."""
+        return {"labels": [], "kind": self.kind, "highest_score": self.highest_score}
+
+
+@dataclasses.dataclass(frozen=True)
+class ContrastiveFamily(SimilarityFamily):
+    """Pairs that belong together: a text is to be nearer to its own than to those of others. Scores are for evaluation alone.
+
+    Attributes:
+      temperature: that cosines are divided by in the loss.
+      scored: whether pairs that are evaluated have scores; else each has the label `BELONG`.
+    """
+
+    temperature: float = 0.05
+    scored: bool = False
+
+    kind: ClassVar[str] = CONTRASTIVE
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:
+        """Returns the family of a trained model."""
+        return cls(temperature=record["temperature"])
+
+    def as_trained(self, record: Mapping[str, Any]) -> ContrastiveFamily:
+        """Returns the family with the temperature of a trained model; of another model it stays as it is."""
+        return dataclasses.replace(self, temperature=record.get("temperature", self.temperature))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Correlations with scores; without these, how far up the second text of a pair is among those of all."""
+        return SCORED if self.scored else UNSCORED
+
+    @property
+    def head(self) -> HeadSpec:
+        """Vectors."""
+        return HeadSpec(1, self.kind, (("temperature", self.temperature),))
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
+        """Returns pairs; see `sentence.rows.read_rows`."""
+        found = super().from_rows(rows, split, labelled=False)
+        return [dataclasses.replace(example, label=BELONG) for example in found] if labelled else found
+
+    def evaluation(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> Evaluation:
+        """See `scores.evaluate`, and of pairs without scores `retrieval.evaluate`."""
+        if examples[0].label is not BELONG:
+            return super().evaluation(predictions, examples)
+        return retrieval.evaluate(predictions, examples, temperature=self.temperature)
+
+    def mistakes(self, predictions: Vectors, examples: Sequence[SentenceExample]) -> list[dict[str, Any]]:
+        """See `scores.largest_errors`, and of pairs without scores `retrieval.mistakes`."""
+        if examples[0].label is not BELONG:
+            return super().mistakes(predictions, examples)
+        return retrieval.mistakes(predictions, examples)
+
+    def record(self) -> dict[str, Any]:
+        """Returns kind and temperature; there are no names of labels."""
+        return {"labels": [], "kind": self.kind, "temperature": self.temperature}

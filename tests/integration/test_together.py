@@ -1,0 +1,141 @@
+"""Questions and pairs, whose rows stay together: they learn, go on after a kill, and add up over parts and replicas."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from tests import processes
+from tests.integration import commands
+from tests.tiny import FILLERS, HALVES
+
+STEPS = 120
+WORDS = [word for word in FILLERS if word.isalpha()]
+
+
+class Case(NamedTuple):
+    """A family, its data and its metric."""
+
+    problem: str
+    rows: object  # of how many, from which random numbers
+    metric: str
+
+
+def sentence(random, half, most=6):
+    return " ".join([str(random.choice(HALVES[half])), *random.choice(WORDS, int(random.integers(1, most)))])
+
+
+def questions(random, count):
+    """As many options as they like, of which one is of the same half as the context."""
+    for number in range(count):
+        half, options = int(random.integers(2)), int(random.integers(2, 5))
+        label = int(random.integers(options))
+        texts = [sentence(random, half if option == label else 1 - half) for option in range(options)]
+        yield {
+            "id": f"c{number}",
+            "context": sentence(random, half, 9),
+            "question": "the _ .",
+            "options": texts,
+            "label": label,
+        }
+
+
+def pairs(random, count):
+    for number in range(count):
+        half, alike = int(random.integers(2)), number % 2
+        yield {
+            "id": f"s{number}",
+            "text_a": sentence(random, half, 9),
+            "text_b": sentence(random, half if alike else 1 - half),
+            "label": alike,
+        }
+
+
+CASES = {
+    "choice": Case("choice", questions, "accuracy"),
+    "similarity": Case("similarity", pairs, "spearman"),
+}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def case(request):
+    return CASES[request.param]
+
+
+@pytest.fixture(scope="module")
+def flags(project, case, tmp_path_factory):
+    """Flags of a run without dropout, which replicas and parts draw anew."""
+    folder, random = tmp_path_factory.mktemp(case.problem), np.random.default_rng(4)
+    sizes = json.loads(project.bert_config_file.read_text())
+    config = folder / "config.json"
+    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
+    for split, count in (("train", 60), ("dev", 24), ("test", 7)):
+        rows = case.rows(random, count)
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+    def flags(output_dir, **extra):
+        files = {f"{split}_file": folder / f"{split}.jsonl" for split in ("train", "dev", "test")}
+        own = {"task_name": "custom", "problem": case.problem, "id_column": "id", **files, "bert_config_file": config}
+        constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0}  # however many steps there are
+        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.002}
+        given = project.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
+        return [flag for flag in given if not flag.startswith("--data_dir=")]
+
+    return flags
+
+
+@pytest.fixture(scope="module")
+def trained(flags, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    done = commands.run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=25))
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def losses(folder):
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_it_learns(trained):
+    found = losses(trained)
+    assert np.mean(found[-10:]) < np.mean(found[:10]) / 2
+
+
+def test_it_is_measured(trained, case):
+    results = json.loads((trained / "eval_results.json").read_text())
+    assert -1.0 <= results[f"eval_{case.metric}"] <= 1.0
+    assert results["splits"]["dev"]["examples"] == 24
+    title = results["splits"]["dev"]["panels"][0]["title"]
+    assert title in (trained / "report.html").read_text(encoding="utf-8")
+
+
+def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
+    process = commands.start(flags(tmp_path, save_checkpoints_steps=25))
+    commands.wait_for_step(tmp_path, 61, process)
+    process.kill()
+    process.communicate()
+    done = commands.run(flags(tmp_path, save_checkpoints_steps=25))
+    assert done.returncode == 0, done.stderr
+    assert commands.same_bits(commands.weights(tmp_path, STEPS), commands.weights(trained, STEPS))
+
+
+def test_parts_on_replicas_have_the_loss_of_the_whole(tmp_path, flags, trained):
+    done = commands.run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4))
+    assert done.returncode == 0, done.stderr
+    np.testing.assert_allclose(losses(tmp_path), losses(trained)[:4], rtol=1e-4)
+
+
+def test_a_batch_job_predicts_the_same(tmp_path, flags, trained, case):
+    source = next(Path(flag.partition("=")[2]) for flag in flags(tmp_path) if flag.startswith("--test_file"))
+    output = tmp_path / "predictions.tsv"
+    given = [f"--checkpoint={trained}", f"--input={source}", f"--output={output}", "--id_column=id"]
+    done = processes.finish(processes.start(["-m", "bert_tf", "predict", *given]))
+    assert done.returncode == 0, done.stderr
+    found, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
+    assert [row[0] for row in found] == [row[0] for row in expected] == ["id", *(f"{case.problem[0]}{n}" for n in range(7))]
+    numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
+    np.testing.assert_allclose(*numbers, atol=1e-5)
