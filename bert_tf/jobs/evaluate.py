@@ -15,7 +15,6 @@ from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
 from bert_tf.batch.results_table import ResultsTable
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_options import VectorOptions
 from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
@@ -30,7 +29,8 @@ from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
-from bert_tf.tasks.zero_shot import zero_shot
+from bert_tf.tasks.similarity.family import SimilarityFamily
+from bert_tf.tasks.similarity.zero_shot import zero_shot
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,7 +90,7 @@ def _names(job: EvaluateJob, environment: Mapping[str, str]) -> list[str]:
 def _load_for_vectors(prefix: str, given: Given) -> Trained:
     """Returns a model, trained or not, with the head that makes vectors."""
     model = trained.load_encoder(prefix, given)
-    return dataclasses.replace(model, given_head=VectorOptions().head(model.config))
+    return dataclasses.replace(model, given_head=SimilarityFamily().head)
 
 
 def _loader(*, zero_shot: bool) -> Callable[[str, Given], Trained]:
