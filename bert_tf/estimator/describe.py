@@ -38,8 +38,9 @@ def examples_lines(
     """
     shown = min(_SHOWN, len(examples))
     batch = features.batch(features.first_rows[:shown], max_seq_length)
-    shown_whole = [field.name for field in (*INPUTS, *features.fields) if field.axis != ROW]
-    ids = [field.name for field in features.fields if field.axis == ROW and np.issubdtype(field.dtype, np.integer)]
+    targets = [field for field in features.fields if field.in_batches]
+    shown_whole = [field.name for field in (*INPUTS, *targets) if field.axis != ROW]
+    ids = [field.name for field in targets if field.axis == ROW and np.issubdtype(field.dtype, np.integer)]
     lines = []
     for row, example in enumerate(examples[:shown]):
         tokens = batch["input_ids"][row][batch["input_mask"][row] == 1]

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import TAGS
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
@@ -14,6 +15,7 @@ from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.tags import task as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -49,9 +51,15 @@ def _names(*groups: str) -> frozenset[str]:
 _FILES = frozenset(FILES)
 
 # Named tasks, and one's own data by `--problem`.
-_NAMED: Mapping[str, _OfSettings] = {}
+_NAMED: Mapping[str, _OfSettings] = {
+    tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
+}
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    TAGS: _OfSettings(
+        lambda settings, labels: tags.own(settings.custom, settings.tags, labels),
+        _FILES | {"problem", "labels", "file_format"} | _names("tags"),
+    ),
 }
 
 

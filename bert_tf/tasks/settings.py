@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from bert_tf.settings import settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
@@ -23,3 +24,13 @@ class TaskSettings:
 GROUPS: Mapping[str, type] = {"custom": CustomSettings, "span": SpanSettings, "tags": TagSettings}
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
 KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
+
+
+def of_values(values: Mapping[str, Any]) -> TaskSettings:
+    """Returns settings by name in their groups, as of the record of a run; other names may be among them."""
+    return TaskSettings(
+        **{
+            group: kind(**{field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values})
+            for group, kind in GROUPS.items()
+        }
+    )

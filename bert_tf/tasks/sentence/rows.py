@@ -27,11 +27,11 @@ def read_rows(rows: Iterable[Any], split: str, *, kind: str | None) -> list[Sent
     """
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
-    return [_example(row, number, split, kind) for number, row in enumerate(_records(rows))]
+    return [_example(row, number, split, kind) for number, row in enumerate(records(rows))]
 
 
-def _records(rows: Iterable[Any]) -> Iterable[Any]:
-    """Returns the rows of a data frame; iterating over one yields columns."""
+def records(rows: Iterable[Any]) -> Iterable[Any]:
+    """Returns rows; of a data frame its rows, since iterating over one yields columns."""
     if hasattr(rows, "itertuples"):  # of pandas, whose columns have `to_dict` too
         return rows.to_dict("records")  # type: ignore[attr-defined,no-any-return]
     if hasattr(rows, "iter_rows"):  # of Polars
