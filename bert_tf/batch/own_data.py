@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.batch.job import Columns, LabelledColumns
+from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import NAME, CustomSettings
-from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.settings import TaskSettings
-
-# Not the format, which the name of each file says.
-_KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
+from bert_tf.tasks.custom import NAME, PROBLEMS
+from bert_tf.tasks.registry import get_task, refuse_foreign
+from bert_tf.tasks.settings import KEPT, of_values
 
 
 def can_be(record: Mapping[str, Any]) -> bool:
     """Returns whether what a model has learned can be read from tables of one's own."""
-    return record["kind"] in KINDS
+    return record["kind"] in PROBLEMS
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
@@ -37,8 +32,10 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
     given = columns.given()
-    kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
+    refuse_foreign(NAME, given, record["kind"])
+    # Not the format, which the name of each file says.
+    kept: dict[str, Any] = {name: record[name] for name in KEPT if name in record and name != "file_format"}
     if "text_a" in given:
         kept["text_b"] = None
-    settings = CustomSettings(**{**kept, **given, **files, "problem": record["kind"]})
-    return get_task(NAME, TaskSettings(settings), record["labels"])
+    settings = of_values({**kept, **given, **files, "problem": record["kind"]})
+    return get_task(NAME, settings, record["labels"])

@@ -175,7 +175,9 @@ def fetch(
     name = canonical_name(task)
     if name == CUSTOM_NAME:
         raise FlagError(f"--task_name={CUSTOM_NAME} is your own data, there is nothing to fetch")
-    datasets = DATASETS[folder_name(name)]
+    datasets = DATASETS.get(folder_name(name))
+    if datasets is None:
+        raise FlagError(f"data fetch: {name} has no files to fetch; put yours into data/{name}, or name them with --data_dir")
     parts = [part for dataset in datasets for part in dataset.parts]
     if sums and len(sums) != len(parts):
         raise FlagError(f"--sha256 takes {len(parts)} sums for {name}, with commas: {', '.join(part.name for part in parts)}")

@@ -20,6 +20,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.settings import of_record
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
 _BATCH_SIZE = Setting("batch_size", int, None, "rows at a time; else by length, and a GPU's memory", 1)
@@ -75,7 +76,7 @@ def _task(model: Trained, given: str | Task | None) -> Task:
 
 def _registered(model: Trained, name: str) -> Task:
     try:
-        return get_task(name)
+        return get_task(name, of_record(model.record))
     except FlagError as error:
         raise CheckpointError(
             f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"

@@ -26,8 +26,13 @@ NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
 KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
 
 
+def of_record(record: Mapping[str, Any]) -> TaskSettings:
+    """Returns the settings that a model was trained with and is used with."""
+    return of_values({name: record[name] for name in KEPT if name in record})
+
+
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
-    """Returns settings by name in their groups, as of the record of a run; other names may be among them."""
+    """Returns settings by name in their groups; other names may be among them."""
     return TaskSettings(
         **{
             group: kind(**{field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values})
