@@ -27,6 +27,8 @@ class Encoded(NamedTuple):
 
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
+    rows: tf.Tensor | None = None  # [N, D] the same without padding, where tokens are packed
+    row_of: tf.Tensor | None = None  # [B, T] the row of each token, of padding that of any
 
 
 def bert(
@@ -72,7 +74,10 @@ def bert(
         first = rows if skip else layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
-        return Encoded(pooled, None if first_only else tf.cast(layout.unpack(rows), tf.float32))
+        if first_only:
+            return Encoded(pooled, None)
+        rows = tf.cast(rows, tf.float32)
+        return Encoded(pooled, layout.unpack(rows), rows, layout.row_of())
 
 
 def _layer(

@@ -121,5 +121,5 @@ def test_a_part_of_the_mean_is_of_the_whole_batch():
 
 
 def test_a_head_that_is_not_registered_is_one_line():
-    with pytest.raises(FlagError, match="unknown kind of head 'tagz' .*; register it"):
+    with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
         registry.of(HeadSpec(2, "tagz"))

@@ -1,6 +1,6 @@
 """Head for a tag of each word, computed of all tokens; those that stand for a word count.
 
-Shapes: B rows, T tokens, D hidden size, L tags.
+Shapes: B rows, T tokens, N tokens of all rows, D hidden size, L tags.
 """
 
 from __future__ import annotations
@@ -48,16 +48,15 @@ class TagHead:
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         """Scores the tags of each token; see `base.Head`."""
         del features
-        if encoded.sequence is None:
+        if encoded.rows is None or encoded.row_of is None:
             raise ValueError("the encoder was asked for the first tokens alone")
         with tf1.name_scope(SCOPE):
             shapes = self.variables(config)
             weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
             bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
-            dropped = execution.dropout(encoded.sequence, config.hidden_dropout_prob)  # [B, T, D]
-            flat = tf.reshape(dropped, [-1, config.hidden_size])  # [B T, D]
-            logits = tf.nn.bias_add(tf.matmul(flat, weights, transpose_b=True), bias)
-            return {_LOGITS: tf.reshape(logits, [*tf.unstack(tf.shape(dropped)[:2]), self.num_labels])}
+            dropped = execution.dropout(encoded.rows, config.hidden_dropout_prob)  # [N, D]
+            logits = tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)  # [N, L]
+            return {_LOGITS: tf.gather(logits, encoded.row_of)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Returns [B] sums of the cross-entropy of the tokens that have a tag, see `classification_loss`."""
