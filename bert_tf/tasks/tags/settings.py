@@ -13,5 +13,5 @@ class TagSettings:
 
     word_column: int = setting(1, "column of the words, counted from 1; -1 is the last")
     tag_column: int = setting(-1, "column of the tags, counted from 1; -1 is the last")
-    raw_text: bool = setting(False, "lines to predict are plain texts, which are split into words at blanks and punctuation")
+    raw_text: bool = setting(False, "lines to predict are plain texts, split into words at blanks and punctuation")
     constrained_decoding: bool = setting(False, "the most probable tags of a sentence that are legal together, by Viterbi")
