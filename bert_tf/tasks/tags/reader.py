@@ -117,7 +117,7 @@ def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
     """
     if not schemes.are_of_entities(labels):
         return tuple(cells.known_label(tag, labels) for tag in tags)
-    strange = [tag for tag in tags if tag != schemes.OUTSIDE and not schemes.are_of_entities([tag])]
+    strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
     if strange:
         raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}")
     return tuple(cells.known_label(tag, labels) for tag in schemes.to_iob2(tags))

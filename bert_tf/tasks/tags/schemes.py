@@ -20,7 +20,12 @@ _NO_TYPE = "_"  # what seqeval calls the type of B and I alone
 def are_of_entities(tags: Iterable[str]) -> bool:
     """Returns whether tags mark entities; else they are plain ones, as parts of speech."""
     marks = {tag for tag in tags if tag != OUTSIDE}
-    return bool(marks) and all(map(_TAG.fullmatch, marks))
+    return bool(marks) and all(map(is_of_entity, marks))
+
+
+def is_of_entity(tag: str) -> bool:
+    """Returns whether a tag is O, or that of a word in an entity."""
+    return tag == OUTSIDE or bool(_TAG.fullmatch(tag))
 
 
 def labels_of(tags: Iterable[str]) -> tuple[str, ...]:

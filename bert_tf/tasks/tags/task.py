@@ -99,8 +99,10 @@ class _Files:
     def _found(self) -> tuple[str, ...]:
         """The tags of the training file: of entities those of IOB2; of plain ones the most frequent first.
 
+        Those that only the dev file has are among them: a rare part of speech there is no mistake of the file.
+
         Raises:
-          DataError: the training file cannot be read, or has too few tags.
+          DataError: a file cannot be read, or the training file has too few tags.
           FlagError: tags are neither listed nor is a training file named.
         """
         path = self.custom.train_file
@@ -111,7 +113,9 @@ class _Files:
             list(self.reader.tags(path, tables.refuse))  # says why no row can be used
             there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
             raise DataError(f"{there}; there is nothing to tell apart", path)
+        of_dev = self.reader.tags(self.custom.dev_file) if self.custom.dev_file else ()
+        found = {*counts, *(tag for tags in of_dev for tag in tags)}
         if schemes.are_of_entities(counts):
-            return schemes.labels_of(counts)
+            return schemes.labels_of(filter(schemes.is_of_entity, found))
         (most, _), *_ = counts.most_common(1)
-        return (most, *sorted(counts.keys() - {most}))
+        return (most, *sorted(found - {most}))

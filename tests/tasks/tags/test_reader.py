@@ -59,6 +59,14 @@ def test_both_tags_of_a_type_are_labels(tmp_path):
     assert own(tmp_path, "a S-X\nb O\n")[0].family.labels == ("O", "B-X", "I-X")
 
 
+def test_a_tag_that_only_the_dev_file_has_is_known(tmp_path):
+    dev = tmp_path / "dev.txt"
+    dev.write_text("a XX\n")
+    assert own(tmp_path, "a DT\nb NN\nc NN\n", dev_file=str(dev))[0].family.labels == ("NN", "DT", "XX")
+    dev.write_text("a E-Y\nb ?\n")
+    assert own(tmp_path, "a O\nb B-X\n", dev_file=str(dev))[0].family.labels == ("O", "B-X", "I-X", "B-Y", "I-Y")
+
+
 def test_listed_labels_may_be_of_any_scheme(tmp_path):
     assert own(tmp_path, "a O\n", labels="O,S-X,E-X")[0].family.labels == ("O", "B-X", "I-X")
 
