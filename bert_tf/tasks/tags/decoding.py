@@ -16,7 +16,7 @@ from bert_tf.tasks.tags.schemes import OUTSIDE
 Floats = npt.NDArray[np.floating[Any]]
 Ints = npt.NDArray[np.int64]
 
-_SENTENCES = 1024  # decoded together
+_PAIRS = 1 << 21  # of tags that are compared at a time, over all sentences that are decoded together
 
 
 class Legal(NamedTuple):
@@ -64,8 +64,9 @@ def viterbi(scores: Floats, lengths: Ints, legal: Legal) -> Ints:
     found = np.empty(len(scores), np.int64)
     starts = np.cumsum(lengths) - lengths
     order = np.argsort(-lengths, kind="stable")
-    for at in range(0, len(order), _SENTENCES):
-        some = order[at : at + _SENTENCES]
+    together = max(1, _PAIRS // scores.shape[1] ** 2)
+    for at in range(0, len(order), together):
+        some = order[at : at + together]
         _decode(found, scores, starts[some], lengths[some], legal)
     return found
 
