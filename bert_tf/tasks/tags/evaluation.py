@@ -43,8 +43,7 @@ class TagEvaluation(Evaluation):
 
     Attributes:
       labels: the tags that there are.
-      sentences: [E] words of each sentence that has any.
-      sums: [E, K] of each metric by sentence.
+      sums: of each metric [E, K] sums by sentence, and how it is made of them.
       scores: of each type of entity, or of each plain tag.
       tables: for the page.
       more: what else eval_results.json holds.

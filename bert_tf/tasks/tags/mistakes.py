@@ -65,16 +65,19 @@ def _named(example: TagExample, places: _Places) -> list[str]:
 
 
 def _marks(example: TagExample, there: _Places, predicted: _Places) -> Iterator[tuple[int, int, str]]:
-    """Yields where entities are: those that are there, predicted, or both, whatever their type."""
+    """Yields where entities are: those that are there, predicted, or both; of another type they are predicted."""
     spans = example.spans
-    of_words: list[list[tuple[int, int] | None]] = []
-    for places in (there, predicted):
-        row: list[tuple[int, int] | None] = [None] * len(spans)
-        for _, first, end in places:
-            row[first:end] = [(first, end)] * (end - first)
-        of_words.append(row)
-    for pair, words in itertools.groupby(range(len(spans)), lambda word: (of_words[0][word], of_words[1][word])):
-        if any(pair):
+    labels, guesses = (_of_words(places, len(spans)) for places in (there, predicted))
+    for (label, guess), words in itertools.groupby(range(len(spans)), lambda word: (labels[word], guesses[word])):
+        if label or guess:
             numbers = list(words)
-            mark = "both" if all(pair) else "label" if pair[0] else "predicted"
+            mark = "label" if not guess else "both" if label and label[0] == guess[0] else "predicted"
             yield spans[numbers[0]][0], spans[numbers[-1]][1], mark
+
+
+def _of_words(places: _Places, words: int) -> list[tuple[str, int, int] | None]:
+    """Returns the entity that each word is in."""
+    found: list[tuple[str, int, int] | None] = [None] * words
+    for place in places:
+        found[place[1] : place[2]] = [place] * (place[2] - place[1])
+    return found

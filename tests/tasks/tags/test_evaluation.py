@@ -149,4 +149,5 @@ def test_mistakes_are_marked_in_the_text():
     assert worst["dev-1"]["label"] == ["w0: ORG", "w2 w3 w4: LOC"]
     assert worst["dev-1"]["predicted"] == ["w2 w3: LOC"]
     assert worst["dev-1"]["marks"] == [(0, 2, "label"), (6, 11, "both"), (12, 14, "label")]
+    assert worst["dev-0"]["marks"] == [(0, 5, "both"), (9, 11, "predicted")]
     assert worst["dev-3"]["marks"] == [(0, 2, "predicted")]
