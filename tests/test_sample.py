@@ -1,4 +1,4 @@
-"""The bundled sample is what data/README.md says, and gives nothing away by lengths or word overlap."""
+"""The bundled samples are what data/README.md says; that of pairs gives nothing away by lengths or word overlap."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.tags import schemes
 
 FOLDER = Path(__file__).resolve().parents[1] / "data" / "sample" / "MRPC"
 
@@ -64,3 +65,31 @@ def test_lengths_and_overlap_do_not_beat_the_majority(model):
         labels[split] = np.array([example.label == "1" for example in examples(split)])
     shallow = make_pipeline(StandardScaler(), model).fit(features["train"], labels["train"])
     assert shallow.score(features["dev"], labels["dev"]) <= labels["dev"].mean() + 0.01
+
+
+TAGGED = FOLDER.parent / "CoNLL2003"
+
+
+@pytest.mark.parametrize(("split", "size"), [("train", 196), ("dev", 60), ("test", 16)])
+def test_sentences_with_tags_are_as_many_as_is_said(split, size):
+    assert len(get_task("CoNLL2003").examples(TAGGED, split)) == size
+
+
+def test_no_sentence_with_tags_occurs_twice():
+    task = get_task("CoNLL2003")
+    found = [example.words for split in ("train", "dev", "test") for example in task.examples(TAGGED, split)]
+    assert len(set(found)) == len(found)
+
+
+def test_most_names_of_dev_are_not_in_train():
+    """Else a model could learn them by heart."""
+    task = get_task("CoNLL2003")
+    names = {
+        split: {
+            " ".join(example.words[first:end])
+            for example in task.examples(TAGGED, split)
+            for _, first, end in schemes.entities_of(example.label)
+        }
+        for split in ("train", "dev")
+    }
+    assert len(names["dev"] & names["train"]) < 0.1 * len(names["dev"])

@@ -137,7 +137,7 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
-    family = families.of_record(record)
+    family = families.of_record({**record, **columns.given()})
     trained.refuse(family)
     name = record["task_name"]
     published = None if name == CUSTOM else registry.of_record(record)

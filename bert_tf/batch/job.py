@@ -25,13 +25,16 @@ T = TypeVar("T", bound="DataclassInstance")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What is where in a table, see `tasks.custom.CustomSettings`."""
+    """What is where in a file, and how it is read, see `tasks.custom.CustomSettings` and those of families."""
 
     text_a: str | None = None
     text_b: str | None = None
     id_column: str | None = None
     file_format: str | None = None
     has_header: bool | None = None
+    word_column: int | None = None
+    raw_text: bool | None = None
+    constrained_decoding: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """Returns what is said, by name."""
@@ -44,6 +47,7 @@ class LabelledColumns(Columns):
 
     label_column: str | None = None
     label_separator: str | None = None
+    tag_column: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,6 +201,12 @@ def _whole(value: Any) -> int:
     return value
 
 
+def _place(value: Any) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < abs(value) <= LARGEST_SETTING:
+        raise ValueError("the number of a column, counted from 1, from the end with -1")
+    return value
+
+
 def _one_of(*names: str) -> Read:
     def read_name(value: Any) -> str:
         if value not in names:
@@ -229,7 +239,8 @@ def _file(value: Any) -> FilePair:
 _PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
-    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot"), _switch),
+    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot", "raw_text", "constrained_decoding"), _switch),
+    **dict.fromkeys(("word_column", "tag_column"), _place),
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
     **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),

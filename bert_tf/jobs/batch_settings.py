@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,7 @@ from bert_tf.errors import FlagError
 from bert_tf.jobs import machine_settings
 from bert_tf.jobs.settings import LONG_TEXTS
 from bert_tf.settings import Setting, settings_of
-from bert_tf.tasks.custom import CustomSettings
+from bert_tf.tasks.settings import GROUPS
 
 # Keys of a job that are settings too.
 MODEL = (
@@ -22,9 +23,8 @@ MODEL = (
         "long_text", str, None, f"what is kept of longer texts: {', '.join(LONG_TEXTS)}; else as trained", None, LONG_TEXTS
     ),
 )
-COLUMNS = tuple(
-    row for row in settings_of(CustomSettings) if row.name in ("text_a", "text_b", "id_column", "file_format", "has_header")
-)
+_OF_COLUMNS = frozenset(field.name for field in dataclasses.fields(jobs.Columns))
+COLUMNS = tuple(row for row in settings_of(*GROUPS.values()) if row.name in _OF_COLUMNS)
 JOB = Setting("job", str, None, "YAML or JSON file of a job; flags override what it says")
 MACHINE = machine_settings.SETTINGS
 

@@ -32,7 +32,7 @@ _MOST_SEEDS = 1000
 class DataSettings:
     """Task and data."""
 
-    task_name: str | None = setting(None, f"task (required): {', '.join(known_names())}")
+    task_name: str | None = setting(None, f"required: {', '.join(known_names())}")
     data_dir: str | None = setting(None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample")
     max_seq_length: int = setting(128, "longest input in word pieces")
     long_text: str = setting("truncate", f"of longer ones: {', '.join(LONG_TEXTS)} (not in training)", choices=LONG_TEXTS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -64,26 +65,29 @@ def confidence_intervals(
     return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
 
 
-def of_mean(values: Floats, *, seed: int = 0, resamples: int = 2000, level: float = 0.95) -> tuple[float, float] | None:
-    """Returns the interval of a mean; None where resamples cannot tell how it varies, see `confidence_intervals`.
+def of_sums(
+    metric: Callable[[Floats], Floats], sums: npt.NDArray[Any], *, seed: int = 0, resamples: int = 2000, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Returns the interval of a metric that is made of sums over examples; None where resamples cannot tell how it varies.
 
     Args:
-      values: [N] of examples.
+      metric: from [R, K] sums to [R] values.
+      sums: [N, K] what each example adds.
       seed: decides what is drawn.
       resamples: how many.
       level: between 0 and 1.
     """
-    if len(values) < 2:
+    if len(sums) < 2:
         return None
-    group_of = _grouped(len(values), seed)
-    sums = _sums((np.ones(len(values)), values), group_of)
-
-    def statistic(counts: Floats) -> Floats:
-        examples, total = (counts @ sums).T
-        return _divided(total, examples)
-
-    ends = _of_resamples(statistic, int(group_of.max()) + 1, resamples, level, seed)
+    group_of = _grouped(len(sums), seed)
+    of_groups = _sums(sums.T, group_of)  # [G, K]
+    ends = _of_resamples(lambda counts: metric(counts @ of_groups), len(of_groups), resamples, level, seed)
     return ends if np.isfinite(ends).all() else None
+
+
+def of_mean(values: Floats) -> tuple[float, float] | None:
+    """Returns the interval of a mean over [N] examples, see `of_sums`."""
+    return of_sums(lambda sums: _divided(sums[:, 1], sums[:, 0]), np.stack([np.ones(len(values)), values], axis=1))
 
 
 def _right(name: str, labels: Array, predictions: Array) -> Array | None:

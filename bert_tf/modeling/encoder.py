@@ -28,6 +28,8 @@ class Encoded(NamedTuple):
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
     layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes [CLS] alone, of it [B, 1, D]
+    rows: tf.Tensor | None = None  # [N, D] `sequence` without padding, where tokens are packed
+    row_of: tf.Tensor | None = None  # [B, T] the row of each token, of padding that of any
 
 
 def bert(
@@ -77,7 +79,9 @@ def bert(
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
         # What no head reads of these is not computed: a graph leaves out what nobody asks for.
         sequences = tuple(tf.cast(state, tf.float32) for state in states)
-        return Encoded(pooled, None if first_only else sequences[last], sequences)
+        if first_only:
+            return Encoded(pooled, None, sequences)
+        return Encoded(pooled, sequences[last], sequences, tf.cast(rows, tf.float32), layout.row_of())
 
 
 def _layer(

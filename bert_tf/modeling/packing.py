@@ -39,6 +39,9 @@ class Layout(Protocol):
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
         """[N, D] to [B, T, D]; what lies in padding is finite, and has no meaning."""
 
+    def row_of(self) -> tf.Tensor:
+        """Returns the [B, T] row of each token, of padding that of any."""
+
 
 class Padded:
     """Rows are all positions, padding included: N = B T."""
@@ -71,6 +74,10 @@ class Padded:
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
         return tf.reshape(rows, [-1, self._tokens, rows.shape[-1]])
+
+    def row_of(self) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.reshape(tf.range(self._batch * self._tokens), [self._batch, self._tokens])
 
 
 class Packed:
@@ -151,6 +158,11 @@ class Packed:
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
         return tf.reshape(tf.gather(rows, self._row_of), [-1, self._tokens, rows.shape[-1]])
+
+    def row_of(self) -> tf.Tensor:
+        """See `Layout`."""
+        with tf.device(HOST):
+            return tf.reshape(self._row_of, [self._batch, self._tokens])
 
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, TAGS
 from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -21,7 +21,7 @@ from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
-PROBLEMS = (*KINDS, CHOICE, SIMILARITY, CONTRASTIVE)
+PROBLEMS = (*KINDS, TAGS, CHOICE, SIMILARITY, CONTRASTIVE)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -77,7 +77,7 @@ class CustomTask:
         self._settings = settings
         self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
         self._label_column = LabelColumn(settings.label_column, settings.problem, settings.label_separator)
-        listed = _listed(settings)
+        listed = listed_labels(settings)
         self._given_labels = tuple(labels or listed)
         if listed and set(listed) != set(self._given_labels):
             raise FlagError(f"--labels={settings.labels}: the model was trained to tell {', '.join(self._given_labels)}")
@@ -233,8 +233,12 @@ def _columns(table: tables.Table, flag: str, named: str) -> list[str]:
     return parts
 
 
-def _listed(settings: CustomSettings) -> list[str]:
-    """Returns the labels of --labels."""
+def listed_labels(settings: CustomSettings) -> list[str]:
+    """Returns the labels of --labels; none where it is not given.
+
+    Raises:
+      FlagError: they are no different names, or too few.
+    """
     if settings.labels is None:
         return []
     names = [name.strip() for name in settings.labels.split(",")]

@@ -67,7 +67,9 @@ def refuse(problem: DataError) -> None:
     raise problem
 
 
-class _Line(NamedTuple):
+class Line(NamedTuple):
+    """A line of a file."""
+
     number: int  # counted from 1
     text: str
 
@@ -181,7 +183,7 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
     Raises:
       DataError: there is no such file, it is empty, or its first line cannot be read.
     """
-    path = "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
+    path = path_of(source)
     form = form or form_of(path)
     if form is None:
         raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
@@ -238,8 +240,25 @@ def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
         yield number, line
 
 
-def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
-    """Yields the lines of a file; one that is not UTF-8 as an error.
+def lines(source: Source) -> Iterator[Line | DataError]:
+    """Yields the lines of a file, blank ones too; one that is not UTF-8 as an error.
+
+    Args:
+      source: a path, or `-` for the standard input.
+
+    Raises:
+      DataError: there is no such file, or it is empty.
+    """
+    return _lines(source, path_of(source), keeps_blank=True)
+
+
+def path_of(source: Source) -> str:
+    """Returns what messages call a source."""
+    return "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
+
+
+def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[Line | DataError]:
+    """Yields the lines of a file; one that is not UTF-8 as an error. Blank ones at its end are left out unless they are kept.
 
     Only a line feed ends a line: str.splitlines would also cut at U+2028 and others that sentences contain.
     """
@@ -253,7 +272,7 @@ def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
                     data = data.removeprefix(_BOM)
                 found = found or bool(data.strip())
                 blank.append((number, data))
-                if found and data:
+                if keeps_blank or (found and data):
                     for held in blank:
                         yield _decoded(path, *held)
                     blank.clear()
@@ -264,9 +283,9 @@ def _lines(source: Source, path: str) -> Iterator[_Line | DataError]:
         raise DataError("the file is empty", path)
 
 
-def _decoded(path: str, number: int, data: bytes) -> _Line | DataError:
+def _decoded(path: str, number: int, data: bytes) -> Line | DataError:
     try:
-        return _Line(number, data.decode())
+        return Line(number, data.decode())
     except UnicodeDecodeError as error:
         found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
         if number == 1 and data.startswith(_UTF16_BOMS):
@@ -274,17 +293,17 @@ def _decoded(path: str, number: int, data: bytes) -> _Line | DataError:
         return DataError(f"not UTF-8: {found}", path, number)
 
 
-def _tsv(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataError]:
+def _tsv(lines: Iterator[Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, line.text.split("\t"))
 
 
-def _texts(lines: Iterator[_Line | DataError], _: str) -> Iterator[_Row | DataError]:
+def _texts(lines: Iterator[Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
 
 
-def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
+def _csv(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     reader = csv.reader(map(_csv_text, lines), strict=True)
     while True:
@@ -300,13 +319,13 @@ def _csv(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataE
         yield _Row(line, cells)
 
 
-def _csv_text(line: _Line | DataError) -> str:
+def _csv_text(line: Line | DataError) -> str:
     if isinstance(line, DataError):
         raise line
     return line.text + "\n"
 
 
-def _jsonl(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | DataError]:
+def _jsonl(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | DataError]:
     for line in lines:
         if isinstance(line, DataError):
             yield line
@@ -323,7 +342,7 @@ def _jsonl(lines: Iterator[_Line | DataError], path: str) -> Iterator[_Row | Dat
             yield DataError("neither a JSON object nor an array", path, line.number)
 
 
-_READERS: dict[str, Callable[[Iterator[_Line | DataError], str], Iterator[_Row | DataError]]] = {
+_READERS: dict[str, Callable[[Iterator[Line | DataError], str], Iterator[_Row | DataError]]] = {
     TSV: _tsv,
     CSV: _csv,
     JSONL: _jsonl,

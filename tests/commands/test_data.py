@@ -380,6 +380,22 @@ def test_own_data_is_checked_by_the_flags_that_it_is_trained_with(run, tmp_path)
 
 
 @pytest.mark.usefixtures("_words")
+def test_tags_are_described_by_their_share_of_words(run, tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("a U-X\nb O\nc O\nd O\n\ne O\n", encoding="utf-8")
+    status, output, _ = run("check", "--task_name=custom", "--problem=tags", f"--train_file={path}")
+    assert status == 0
+    assert "rows           2" in output
+    assert "labels         O: 4 (80.0%), B-X: 1 (20.0%), I-X: 0 (0.0%)" in output
+
+
+def test_what_nobody_publishes_is_not_fetched(run):
+    status, _, errors = run("fetch", "CoNLL2003")
+    assert status == 2
+    assert errors.startswith("error: data fetch: CoNLL2003 has no files to fetch; put yours into data/CoNLL2003")
+
+
+@pytest.mark.usefixtures("_words")
 def test_splits_that_are_missing_beside_others_are_named(run, tmp_path, caplog):
     folder = tmp_path / "MNLI"
     header, row = "sentence1\tsentence2", "a\tb"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import shutil
 
@@ -12,25 +13,15 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import run_folder
 from bert_tf.tasks import families
 from tests import processes, toy_tags
-from tests.integration import commands
-from tests.tiny import FILLERS, HALVES
+from tests.integration import families as families_of_tests
 
 STEPS = 60
-TAG_OF = {**dict.fromkeys(HALVES[0], "weather"), **dict.fromkeys(HALVES[1], "food")}
-WORDS = (*HALVES[0], *HALVES[1], *(word for word in FILLERS if word.isalpha()))
-
-
-def sentence(random, length):
-    words = random.choice(WORDS, length).tolist()
-    return words, [TAG_OF.get(word, "other") for word in words]
 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory):
-    """Texts of 2 to 30 words, of which a row of 24 tokens holds 22."""
-    folder, random = tmp_path_factory.mktemp("tags"), np.random.default_rng(2)
-    for split, size in (("train", 60), ("dev", 20), ("test", 9)):
-        rows = [sentence(random, length) for length in random.integers(2, 31, size)]
+    folder = tmp_path_factory.mktemp("tags")
+    for split, rows in families_of_tests.tagged_texts().items():
         lines = [" ".join(words) + ("" if split == "test" else "\t" + " ".join(tags)) for words, tags in rows]
         (folder / f"{split}.tsv").write_text("\n".join(["words" if split == "test" else "words\ttags", *lines, ""]))
     return folder
@@ -46,10 +37,7 @@ def flags(one_layer, data):
     return flags
 
 
-def run(arguments):
-    done = commands.run(arguments, before=toy_tags.register)
-    assert done.returncode == 0, done.stderr
-    return done
+run = functools.partial(families_of_tests.run, before=toy_tags.register)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +69,11 @@ def test_every_word_is_tagged_whatever_window_it_is_in(trained, data):
     lines = [json.loads(line) for line in (trained / "predictions.jsonl").read_text().splitlines()]
     assert [line["id"] for line in lines] == [f"test-{number}" for number in range(1, 10)]
     assert [len(line["tags"]) for line in lines] == [len(words) for words in texts]
-    right = [tag == TAG_OF.get(word, "other") for line, words in zip(lines, texts) for word, tag in zip(words, line["tags"])]
+    right = [
+        tag == families_of_tests.TAG_OF.get(word, "other")
+        for line, words in zip(lines, texts)
+        for word, tag in zip(words, line["tags"])
+    ]
     assert np.mean(right) > 0.9
 
 
@@ -107,29 +99,12 @@ def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
 
 
 def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, one_layer):
-    """Replicas and micro-batches have different numbers of tags; their losses still add up to the mean over all."""
-    losses, config = {}, tmp_path / "config.json"
-    sizes = json.loads(one_layer.bert_config_file.read_text())
-    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
-    ways = {"whole": {}, "parts": {"gradient_accumulation_steps": 2}, "replicas": {"virtual_devices": 2}}
-    for name, extra in ways.items():
-        run(flags(tmp_path / name, num_train_steps=1, bert_config_file=config, **extra))
-        losses[name] = json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[0])["loss"]
-    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-5)
-    assert losses["replicas"] == pytest.approx(losses["whole"], rel=1e-5)
+    families_of_tests.check_loss_of_parts(tmp_path, flags, one_layer, toy_tags.register)
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    folder = tmp_path / "out"
-    evaluated = {"eval_every_n_steps": 20, "save_checkpoints_steps": 10}
-    process = commands.start(flags(folder, **evaluated), before=toy_tags.register)
-    commands.wait_for_step(folder, 33, process)
-    process.kill()
-    process.communicate()
-    run(flags(folder, **evaluated))
-    found, expected = commands.weights(folder, STEPS), commands.weights(trained, STEPS)
-    assert found.keys() == expected.keys()
-    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
+    families_of_tests.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS, before=toy_tags.register)
 
 
 def batch(*arguments):

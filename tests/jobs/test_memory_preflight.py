@@ -55,6 +55,14 @@ def room(prepared_job, **options):
     return planned(prepared_job, **options).needed
 
 
+def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
+    (tmp_path / "train.txt").write_text("rain I-LOC\nand O\n\n" * 8)
+    given = prepared(project, task_name="CoNLL2003", data_dir=tmp_path)
+    found = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
+    assert found.head == ((9, given.config.hidden_size), (9,))
+    assert not found.last_layer_cls_only
+
+
 def test_what_fits_is_said(project, caplog):
     given = prepared(project)
     assert memory_preflight.fitted(given, 10**9) is given

@@ -194,3 +194,15 @@ def test_f1_follows_from_the_share_of_what_is_right():
     low, high = confidence_intervals(["accuracy"], *shares(3, 2))["accuracy"]
     expected = pytest.approx((2 * low / (1 + low), 2 * high / (1 + high)))
     assert confidence_intervals(["f1"], labels, predictions)["f1"] == expected
+
+
+def test_sums_have_the_interval_of_the_metric_that_they_make():
+    labels, predictions = sets(80)
+    sums = np.stack([(labels * predictions).sum(axis=1), labels.sum(axis=1), predictions.sum(axis=1)], axis=1)
+    found = intervals.of_sums(lambda of: 2 * of[:, 0] / (of[:, 1] + of[:, 2]), sums)
+    assert found == pytest.approx(confidence_intervals(["micro_f1"], labels, predictions)["micro_f1"])
+
+
+@pytest.mark.parametrize("sums", [np.ones([1, 2]), np.ones([9, 2])])
+def test_sums_that_do_not_vary_have_no_interval(sums):
+    assert intervals.of_sums(lambda of: of[:, 0] / of[:, 1], sums) is None

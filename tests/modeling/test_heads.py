@@ -134,5 +134,5 @@ def test_clients_are_served_the_scores_that_predictions_have(kind, name, shape):
 
 
 def test_a_head_that_is_not_registered_is_one_line():
-    with pytest.raises(FlagError, match="unknown kind of head 'tagz' .*; register it"):
+    with pytest.raises(FlagError, match="unknown kind of head 'tagz'; did you mean tags.*; register it"):
         registry.of(HeadSpec(2, "tagz"))

@@ -431,3 +431,15 @@ def test_a_column_that_is_no_usable_number_is_missing(tmp_path, column):
     table = open_table(tmp_path / "a.tsv", header=False)
     with pytest.raises(DataError, match="no column"):
         list(table.read([column], lambda _, row: row))
+
+
+def test_lines_are_all_lines_blank_ones_too(write):
+    path = write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")
+    found = list(tables.lines(path))
+    assert [line.text for line in found if isinstance(line, tables.Line)] == ["", "a\tb", "", " ", ""]
+    assert isinstance(found[3], DataError)
+
+
+def test_a_file_of_blank_lines_is_empty(write):
+    with pytest.raises(DataError, match="the file is empty"):
+        list(tables.lines(write(b"\n\n")))

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, VECTORS, HeadSpec
+from bert_tf.head_spec import (
+    CHOICE,
+    CLASSIFICATION,
+    CONTRASTIVE,
+    MULTI_LABEL,
+    REGRESSION,
+    SIMILARITY,
+    TAGS,
+    VECTORS,
+    HeadSpec,
+)
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.choice import ChoiceHead
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
 from bert_tf.modeling.heads.similarity import ContrastiveHead, CosineHead
+from bert_tf.modeling.heads.tags import TagHead
 from bert_tf.modeling.heads.vectors import VectorsHead
 
 MakeHead = Callable[..., Head]  # from `HeadSpec.num_labels`, and its options by name
@@ -22,6 +33,7 @@ _HEADS: dict[str, MakeHead] = {
     SIMILARITY: CosineHead,
     CONTRASTIVE: ContrastiveHead,
     VECTORS: VectorsHead,
+    TAGS: TagHead,
 }
 
 

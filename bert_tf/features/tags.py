@@ -1,0 +1,155 @@
+"""Features of words that have a tag each: the first piece of a word stands for it; long sentences become windows.
+
+Shapes: E sentences, W words of all of them, P word pieces, N rows, K places of words in rows: a word is in several windows.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.features.columns import Features, IntArray, ranges
+from bert_tf.fields import TOKEN, Field
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+NO_TAG = -1  # of tokens that stand for no word
+TAGS = Field("tag_ids", TOKEN, padding=NO_TAG)
+WORDS = Field("word_ids", TOKEN, padding=NO_TAG, in_batches=False)  # number of the word in its sentence
+FIELDS = (TAGS, WORDS)
+
+_SPECIAL = 2  # [CLS] and [SEP]
+_STEP_PARTS = 2  # a window begins half a window after the one before
+_WHOLE = np.iinfo(np.int64).max  # context where the sentence ends, not the window
+
+Longs = npt.NDArray[np.int64]
+
+
+class _Windows(NamedTuple):
+    """The words of each row.
+
+    Attributes:
+      example_ids: [N] which sentence it is of.
+      first: [N] number of its first word, among all W.
+      end: [N] number of the one after its last.
+    """
+
+    example_ids: Longs
+    first: Longs
+    end: Longs
+
+
+def build(
+    sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: WordPieceTokenizer, *, max_seq_length: int
+) -> Features:
+    """Turns a split into features.
+
+    A word is read in every window that it is in, and has its tag in one: that with most pieces on the side where it has fewer.
+    A word of more pieces than fit into a row is cut. One without any, as of control characters, is in no row.
+
+    Args:
+      sentences: words of each of the E sentences.
+      tag_ids: [W] tags of all words, one sentence after the other.
+      tokenizer: cuts the words.
+      max_seq_length: most tokens of a row, the special ones included.
+
+    Returns:
+      Features with `FIELDS`; what a row weighs is how many tags it has.
+    """
+    room = max_seq_length - _SPECIAL
+    uncut = [tokenizer.ids(word) for words in sentences for word in words]
+    ids = [pieces[:room] for pieces in uncut]
+    counts = np.fromiter(map(len, sentences), np.int64, len(sentences))  # [E]
+    begins = np.concatenate([[0], np.cumsum(counts)])  # [E + 1] first word of each sentence
+    pieces = np.concatenate([[0], np.cumsum([len(of_word) for of_word in ids], dtype=np.int64)])  # [W + 1] first piece of each
+    windows = _windows(begins, pieces, room)
+    read = (pieces[windows.end] - pieces[windows.first]).astype(np.int32)  # [N]
+    lengths = read + np.int32(_SPECIAL)
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths
+
+    token_ids = np.full(int(lengths.sum(dtype=np.int64)), tokenizer.vocabulary.sep_id, np.int32)
+    token_ids[starts] = tokenizer.vocabulary.cls_id
+    flat = np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(pieces[-1]))
+    token_ids[ranges(starts + 1, read)] = flat[ranges(pieces[windows.first], read)]
+
+    row, word = _chosen(windows, begins, pieces)
+    places = starts[row] + 1 + pieces[word] - pieces[windows.first[row]]
+    targets = {field.name: np.full(len(token_ids), NO_TAG, np.int32) for field in FIELDS}
+    targets[TAGS.name][places] = tag_ids[word]
+    targets[WORDS.name][places] = word - begins[windows.example_ids[row]]
+    return Features(
+        token_ids=token_ids,
+        lengths=lengths,
+        first_lengths=lengths,
+        targets=targets,
+        fields=FIELDS,
+        example_ids=windows.example_ids.astype(np.int32),
+        weights=np.bincount(row, minlength=len(lengths)).astype(np.int32),
+        truncated=_with_long_words(uncut, counts, room),
+    )
+
+
+def _with_long_words(ids: Sequence[Sequence[int]], counts: Longs, room: int) -> int:
+    """Returns how many sentences have a word of more pieces than fit into a row."""
+    long = [number for number, of_word in enumerate(ids) if len(of_word) > room]
+    return len(np.unique(np.searchsorted(np.cumsum(counts), long, side="right")))
+
+
+def _windows(begins: Longs, pieces: Longs, room: int) -> _Windows:
+    """Returns the rows of all sentences: one each, but for those of more pieces than fit."""
+    totals = pieces[begins[1:]] - pieces[begins[:-1]]  # [E]
+    long = np.flatnonzero(totals > room)
+    cut = {
+        sentence: [
+            (first + begins[sentence], end + begins[sentence])
+            for first, end in overlapping(pieces[begins[sentence] : begins[sentence + 1] + 1], room)
+        ]
+        for sentence in long.tolist()
+    }
+    rows = np.ones(len(totals), np.int64)
+    rows[long] = [len(of_sentence) for of_sentence in cut.values()]
+    example_ids = np.repeat(np.arange(len(totals)), rows)
+    first, end = begins[example_ids], begins[example_ids + 1]
+    in_parts = np.isin(example_ids, long)
+    if len(long):
+        first[in_parts], end[in_parts] = np.array(list(itertools.chain.from_iterable(cut.values()))).T
+    return _Windows(example_ids, first, end)
+
+
+def overlapping(bounds: Longs, room: int) -> Iterator[tuple[int, int]]:
+    """Yields the first word of each window of a sentence, and the one after its last; the last window ends with the sentence.
+
+    >>> list(overlapping(np.array([0, 2, 3, 4, 6, 7, 9]), 5))
+    [(0, 3), (1, 5), (3, 6)]
+
+    Args:
+      bounds: [words + 1] where the pieces of each word begin, and where the last one ends; no word has more than `room`.
+      room: pieces of a window.
+    """
+    words, first = len(bounds) - 1, 0
+    while bounds[-1] - bounds[first] > room:
+        end = int(np.searchsorted(bounds, bounds[first] + room, side="right")) - 1
+        yield first, end
+        half = int(np.searchsorted(bounds, bounds[first] + room // _STEP_PARTS))
+        first = min(max(half, first + 1), end)
+    yield int(np.searchsorted(bounds, bounds[-1] - room)), words
+
+
+def _chosen(windows: _Windows, begins: Longs, pieces: Longs) -> tuple[Longs, Longs]:
+    """Returns row and number of each word that has pieces, in the window of most context; of equal ones in the first."""
+    counts = (windows.end - windows.first).astype(np.int32)
+    row = np.repeat(np.arange(len(counts)), counts)  # [K]
+    word = ranges(windows.first, counts)  # [K]
+    if len(windows.first) > len(begins) - 1:
+        before = np.where(windows.first == begins[windows.example_ids], _WHOLE, -pieces[windows.first])  # [N]
+        after = np.where(windows.end == begins[windows.example_ids + 1], _WHOLE, pieces[windows.end])
+        left = np.where(before[row] == _WHOLE, _WHOLE, pieces[word] + before[row])
+        right = np.where(after[row] == _WHOLE, _WHOLE, after[row] - pieces[word + 1])
+        order = np.lexsort((row, -np.minimum(left, right), word))
+        best = order[np.flatnonzero(np.diff(word[order], prepend=-1))]
+        row, word = row[best], word[best]
+    real = pieces[word + 1] > pieces[word]
+    return row[real], word[real]

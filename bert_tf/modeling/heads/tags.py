@@ -1,0 +1,70 @@
+"""Head for a tag of each word, computed of all tokens; those that stand for a word count.
+
+Shapes: B rows, T tokens, N tokens of all rows, D hidden size, L tags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.fields import TOKEN, Field
+from bert_tf.modeling import layers
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+from bert_tf.modeling.heads.sentence import classification_loss
+
+tf1 = tf.compat.v1
+
+_WEIGHTS, _BIAS = "output_weights", "output_bias"  # names and shapes as in forks of the published code
+_LOGITS, _TAGS = "logits", "tag_ids"  # names of output and target
+
+
+@dataclasses.dataclass(frozen=True)
+class TagHead:
+    """L logits of each token."""
+
+    num_labels: int
+
+    inputs = ()
+    targets = (_TAGS,)
+    reads_pooled, reads_tokens = False, True
+    reads_word_table = False
+    loss_options = frozenset({"class_weights", "label_smoothing"})
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """[B, T, L] logits."""
+        return (Field(_LOGITS, TOKEN, np.float32, width=self.num_labels),)
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of its variables."""
+        return {_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        """Scores the tags of each token; see `base.Head`."""
+        del features
+        if encoded.rows is None or encoded.row_of is None:
+            raise ValueError("the encoder was asked for the first tokens alone")
+        with tf1.name_scope(SCOPE):
+            shapes = self.variables(config)
+            weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
+            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
+            dropped = execution.dropout(encoded.rows, config.hidden_dropout_prob)  # [N, D]
+            logits = tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)  # [N, L]
+            return {_LOGITS: tf.gather(logits, encoded.row_of)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """Returns [B] sums of the cross-entropy of the tokens that have a tag, see `classification_loss`."""
+        with tf1.name_scope(SCOPE):
+            tags = features[_TAGS]  # [B, T], negative where there is none
+            each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
+            return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B, T, L] probabilities of tags."""
+        return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}

@@ -1,0 +1,139 @@
+"""Column files, as CoNLL's: a line for each word, a blank one after each sentence."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from bert_tf.errors import DataError
+from bert_tf.tasks import tables
+from bert_tf.tasks.tables import Line
+from bert_tf.tasks.tags.example import TagExample
+
+DOCUMENT = "-DOCSTART-"  # begins the line that begins a document
+_BLANKS = re.compile(" +")
+
+
+class Sentence(NamedTuple):
+    """A sentence as a file has it.
+
+    Attributes:
+      example: its words, without tags.
+      tags: of its words; empty where they are not read.
+      line: where it begins.
+      numbers: the line of each word; empty where all are on one line.
+    """
+
+    example: TagExample
+    tags: tuple[str, ...]
+    line: int
+    numbers: tuple[int, ...] = ()
+
+
+def divider(line: str) -> str:
+    """Returns what stands between the columns of a line."""
+    return "\t" if "\t" in line else " "
+
+
+@dataclasses.dataclass
+class _Open:
+    """A sentence that is being read, and what came before it."""
+
+    before: list[str] = dataclasses.field(default_factory=list)
+    lines: list[Line] = dataclasses.field(default_factory=list)
+    cells: list[tuple[str, ...]] = dataclasses.field(default_factory=list)
+    problem: DataError | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ColumnFile:
+    """Which columns are read.
+
+    Attributes:
+      word_column: counted from 1, from the end where it is negative.
+      tag_column: the same of the tags; None where they are not read, and lines are kept for the file of predictions.
+    """
+
+    word_column: int
+    tag_column: int | None
+
+    def sentences(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+        """Yields the sentences of a file, each as soon as its end is read.
+
+        Args:
+          source: a path, or `-` for the standard input.
+          split: for the names of examples.
+          report: is called for the first row of a sentence that cannot be used; the sentence is left out.
+
+        Raises:
+          DataError: the file cannot be read; whatever `report` raises.
+        """
+        path, width, now = tables.path_of(source), 0, _Open()
+        for line in tables.lines(source):
+            if isinstance(line, Line) and _divides(line.text):
+                blank = not line.text.strip()
+                ends = bool(now.lines) or now.problem is not None
+                after = (line.text,) if blank and ends else ()
+                yield from self._ended(now, split, report, after)
+                now = _Open(before=[] if after else [*([] if ends else now.before), line.text])
+                continue
+            if now.problem is not None:
+                continue
+            if isinstance(line, DataError):
+                now.problem = line
+                continue
+            cells = _cells(line.text)
+            width = width or len(cells)
+            problem = self._problem(cells, width)
+            if problem:
+                now.problem = DataError(problem, path, line.number)
+                continue
+            now.lines.append(line)
+            now.cells.append(tuple(cells[_place(column)] for column in self._columns))
+        yield from self._ended(now, split, report, ())
+        if now.before and not now.lines and self.tag_column is None:  # the last lines of the file belong to no sentence
+            yield Sentence(TagExample(f"{split}-end", (), before=tuple(now.before)), (), 0)
+
+    @property
+    def _columns(self) -> list[int]:
+        return [self.word_column] if self.tag_column is None else [self.word_column, self.tag_column]
+
+    def _problem(self, cells: Sequence[str], width: int) -> str | None:
+        """Returns why a row cannot be used."""
+        if len(cells) != width:
+            return f"{len(cells)} columns where {width} are expected, as in the first row"
+        for name, column in zip(("words", "tags"), self._columns):
+            if not -width <= column < width + 1:
+                return f"no column {column} for the {name}, there are {width}; name it with --{name[:-1]}_column"
+            if not cells[_place(column)].strip():
+                return f"column {column}, of the {name}, is empty"
+        if len({_place(column) % width for column in self._columns}) < len(self._columns):
+            return f"one column for words and tags, {self.word_column} of {width}; name them with --word_column, --tag_column"
+        return None
+
+    def _ended(self, now: _Open, split: str, report: tables.Report, after: tuple[str, ...]) -> Iterator[Sentence]:
+        """Yields a sentence, if there is a usable one."""
+        if now.problem is not None:
+            report(now.problem)
+        elif now.lines:
+            first = now.lines[0].number
+            words, *tags = zip(*now.cells)
+            example = TagExample(f"{split}-{first}", words)
+            if self.tag_column is None:
+                kept = tuple(line.text for line in now.lines)
+                example = dataclasses.replace(example, lines=kept, before=tuple(now.before), after=after)
+            yield Sentence(example, tags[0] if tags else (), first, tuple(line.number for line in now.lines))
+
+
+def _divides(line: str) -> bool:
+    return not line.strip() or line.startswith(DOCUMENT)
+
+
+def _cells(line: str) -> list[str]:
+    return line.split("\t") if divider(line) == "\t" else _BLANKS.split(line.strip(" "))
+
+
+def _place(column: int) -> int:
+    return column - 1 if column > 0 else column

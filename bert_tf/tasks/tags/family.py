@@ -1,0 +1,129 @@
+"""Words and their tags as a family of tasks: entities in IOB2, or plain tags as parts of speech.
+
+Shapes: E sentences, W words of all of them, L tags.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bert_tf.features import tags
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import TAGS, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.tables import JSONL, TSV
+from bert_tf.tasks.tags import mistakes, predictions, schemes
+from bert_tf.tasks.tags.evaluation import ENTITY_METRICS, PLAIN_METRICS, TagEvaluation, evaluate
+from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredictions
+from bert_tf.tasks.tags.rows import read_rows
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_CONSTRAINED = "constrained_decoding"  # key of the record of a run
+
+
+@dataclasses.dataclass(frozen=True)
+class TagFamily:
+    """What is learned of words. Predictions are the logits of all words, see `TagPredictions`.
+
+    Attributes:
+      labels: the tags, L of them; of entities in IOB2.
+      constrained: whether the tags of a sentence are decoded together, so that they are legal.
+    """
+
+    labels: tuple[str, ...]
+    constrained: bool = False
+
+    kind: ClassVar[str] = TAGS
+    targets: ClassVar[tuple[Field, ...]] = tags.FIELDS
+    file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.conll", "predictions*.jsonl")
+    trains_on_windows, trains_together = True, False
+    usual_settings: ClassVar[Mapping[str, Any]] = {}
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 3e-4,
+        "train_batch_size": 8,
+        "num_train_epochs": 6.0,
+        "max_seq_length": 64,
+    }
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
+        """Returns the family of a trained model."""
+        return cls(tuple(record["labels"]), bool(record.get(_CONSTRAINED)))
+
+    def as_trained(self, record: Mapping[str, Any]) -> TagFamily:
+        """Returns the family with the decoding of a trained model."""
+        return dataclasses.replace(self, constrained=bool(record.get(_CONSTRAINED, self.constrained)))
+
+    @property
+    def head(self) -> HeadSpec:
+        """One logit for each tag."""
+        return HeadSpec(len(self.labels), self.kind)
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Those of entities, or of plain tags."""
+        return ENTITY_METRICS if schemes.are_of_entities(self.labels) else PLAIN_METRICS
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[TagExample]:
+        """See `rows.read_rows`."""
+        return read_rows(rows, split, labels=self.labels if labelled else None)
+
+    def features(self, examples: Sequence[TagExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """See `features.tags.build`; whatever `limits` says of long texts, each word is read."""
+        number_of = {label: number for number, label in enumerate(self.labels)}
+        numbers = [number_of[tag] for example in examples for tag in example.label or self.labels[:1] * len(example.words)]
+        words = [example.words for example in examples]
+        return tags.build(words, np.array(numbers, np.int32), tokenizer, max_seq_length=limits.max_seq_length)
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """Returns words / (L count) for each tag; 1 for one that does not occur."""
+        found = features.targets[tags.TAGS.name]
+        counts = np.bincount(found[found != tags.NO_TAG], minlength=len(self.labels))
+        return tuple(np.where(counts > 0, counts.sum() / (len(counts) * np.maximum(counts, 1)), 1.0).tolist())
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[TagExample]) -> TagPredictions:
+        """See `predictions.of_outputs`."""
+        return predictions.of_outputs(outputs["logits"], features, examples, self.labels)
+
+    def listed(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[TagPrediction]:
+        """See `predictions.listed`."""
+        return predictions.listed(predicted, examples, self.labels, constrained=self.constrained)
+
+    def evaluation(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> TagEvaluation:
+        """See `evaluation.evaluate`."""
+        return evaluate(predicted, examples, self.labels, constrained=self.constrained)
+
+    def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
+        """See `mistakes.most_confident`."""
+        return mistakes.most_confident(examples, self.listed(predicted, examples))
+
+    def files(
+        self, predicted: TagPredictions, examples: Sequence[TagExample], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns predictions.conll, the input with one more column, and predictions.jsonl with entities.
+
+        Args:
+          predicted: of the examples.
+          examples: of the split.
+          suffix: of the names.
+          published_suffix: not used, no published script predicts tags.
+        """
+        del published_suffix
+        return {
+            f"predictions{suffix}.conll": self.layout(TSV).rows(examples, predicted),
+            f"predictions{suffix}.jsonl": self.layout(JSONL).rows(examples, predicted),
+        }
+
+    def layout(self, form: str) -> TagLayout:
+        """See `TagLayout`."""
+        return TagLayout(self.labels, self.constrained, form)
+
+    def record(self) -> dict[str, Any]:
+        """Returns labels and kind; decoding changes nothing of what is learned."""
+        return {"labels": list(self.labels), "kind": self.kind}

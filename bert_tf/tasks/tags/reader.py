@@ -1,0 +1,205 @@
+"""Files of words and tags: columns, JSON lines, and plain texts to predict."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from bert_tf.errors import DataError
+from bert_tf.tasks import cells, tables
+from bert_tf.tasks.base import TEST
+from bert_tf.tasks.tables import JSONL, Line, RowError
+from bert_tf.tasks.tags import schemes, words
+from bert_tf.tasks.tags.columns import ColumnFile, Sentence
+from bert_tf.tasks.tags.example import TagExample
+
+WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
+_ID = "id"
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class TagReader:
+    """How files are read.
+
+    Attributes:
+      word_column: of column files, counted from 1, from the end where it is negative.
+      tag_column: the same of the tags.
+      raw_text: whether lines to predict are plain texts.
+      form: JSONL; None for what the name of the file says, which is else a column file.
+    """
+
+    word_column: int = 1
+    tag_column: int = -1
+    raw_text: bool = False
+    form: str | None = None
+
+    def read(
+        self, source: tables.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
+    ) -> Iterator[TagExample]:
+        """Yields the sentences of a file; those of test have no tags.
+
+        Args:
+          source: a path, or `-` for the standard input.
+          split: its name.
+          report: is called for each row that cannot be used; its sentence is left out.
+          labels: returns the tags that there are.
+
+        Raises:
+          DataError: the file cannot be read; whatever `report` raises.
+        """
+        if split == TEST:
+            yield from self._unlabelled(source, split, report)
+            return
+        yield from _labelled(self._sentences(source, split, report), labels(), tables.path_of(source), report)
+
+    def tags(self, source: tables.Source, report: tables.Report = lambda _: None) -> Iterator[tuple[str, ...]]:
+        """Yields the tags of the sentences of a file as they are there.
+
+        Args:
+          source: a path.
+          report: is called for each row that cannot be used; its sentence is left out.
+        """
+        return (sentence.tags for sentence in self._sentences(source, "", report))
+
+    def _sentences(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+        if self._form(source) == JSONL:
+            return _objects(source, split, report)
+        return ColumnFile(self.word_column, self.tag_column).sentences(source, split, report)
+
+    def _unlabelled(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+        if self.raw_text:
+            return _texts(source, split, report)
+        if self._form(source) == JSONL:
+            return _unlabelled_objects(source, split, report)
+        return (sentence.example for sentence in ColumnFile(self.word_column, None).sentences(source, split, report))
+
+    def _form(self, source: tables.Source) -> str | None:
+        return self.form or tables.form_of(tables.path_of(source))
+
+
+def of_text(guid: str, text: str) -> TagExample:
+    """Returns a plain text as words that are to be tagged.
+
+    Args:
+      guid: its name.
+      text: of any length.
+    """
+    spans = words.split(text)
+    return TagExample(guid, tuple(text[start:end] for start, end in spans), None, text, tuple(spans))
+
+
+def word(cell: Any, place: str) -> str:
+    """Returns a word.
+
+    Args:
+      cell: of a file.
+      place: its column or key, for messages.
+
+    Raises:
+      RowError: it is no text, is empty, or cannot be written to a file.
+    """
+    return cells.text(cell, place)
+
+
+def converted(tags: Sequence[str], labels: Sequence[str]) -> tuple[str, ...]:
+    """Returns the tags of a sentence as the model has them: in IOB2 where they mark entities.
+
+    Args:
+      tags: as a file has them.
+      labels: that there are.
+
+    Raises:
+      RowError: one is none of those that there are.
+    """
+    if not schemes.are_of_entities(labels):
+        return tuple(cells.known_label(tag, labels) for tag in tags)
+    strange = [tag for tag in tags if not schemes.is_of_entity(tag)]
+    if strange:
+        raise RowError(f"the tag {strange[0]!r:.80} is neither O nor of an entity, as {labels[1]}")
+    return tuple(cells.known_label(tag, labels) for tag in schemes.to_iob2(tags))
+
+
+def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, report: tables.Report) -> Iterator[TagExample]:
+    seen = schemes.Seen()
+    for sentence in sentences:
+        try:
+            tags = converted(sentence.tags, labels)
+        except RowError as problem:
+            remedy = "; if it is meant, list all tags with --labels" if isinstance(problem, cells.UnknownLabelError) else ""
+            report(DataError(f"{problem}{remedy}", path, _line_of_problem(sentence, labels)))
+            continue
+        seen.add(sentence.tags, tags)
+        yield dataclasses.replace(sentence.example, label=tags)
+    if schemes.are_of_entities(labels) and seen.changed:
+        _LOG.info("%s: tags in %s, converted to IOB2 (%d words have another tag)", path, seen.scheme, seen.changed)
+
+
+def _line_of_problem(sentence: Sentence, labels: Sequence[str]) -> int:
+    """Returns the line of the first word whose tag is unknown."""
+    if not sentence.numbers:
+        return sentence.line
+    for number, tag in zip(sentence.numbers, sentence.tags):
+        try:
+            converted([tag], labels)
+        except RowError:
+            return number
+    return sentence.line
+
+
+def _objects(source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+    table = tables.open_table(source, form=JSONL)
+    keys, ids = [_key(table, WORDS), _key(table, TAGS)], [_ID] if table.has(_ID) else []
+
+    def sentence(line: int, row: list[Any]) -> Sentence:
+        found, tags = _list(row[0], keys[0]), tuple(cells.name(tag, keys[1]) for tag in _listed(row[1], keys[1]))
+        if not found:
+            raise RowError(f"no words in {keys[0]!r}")
+        if len(found) != len(tags):
+            raise RowError(f"{len(found)} words and {len(tags)} tags")
+        return Sentence(TagExample(_guid(split, line, row[2:]), found), tags, line)
+
+    return table.read([*keys, *ids], sentence, report)
+
+
+def _unlabelled_objects(source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+    table = tables.open_table(source, form=JSONL)
+    key, ids = _key(table, (*WORDS, TEXT)), [_ID] if table.has(_ID) else []
+
+    def example(line: int, row: list[Any]) -> TagExample:
+        guid = _guid(split, line, row[1:])
+        if key == TEXT:
+            return of_text(guid, cells.text(row[0], key, may_be_empty=True))
+        return TagExample(guid, _list(row[0], key))
+
+    return table.read([key, *ids], example, report)
+
+
+def _key(table: tables.Table, names: Sequence[str]) -> str:
+    """Returns which of several names a table has; the first where it has none, of which whoever reads it complains."""
+    return next((name for name in names if table.has(name)), names[0])
+
+
+def _guid(split: str, line: int, ids: Sequence[Any]) -> str:
+    return cells.name(ids[0], _ID) if ids else f"{split}-{line}"
+
+
+def _listed(cell: Any, key: str) -> list[Any]:
+    if not isinstance(cell, list):
+        raise RowError(f"the value of {key!r} is not a list: {cell!r:.80}")
+    return cell
+
+
+def _list(cell: Any, key: str) -> tuple[str, ...]:
+    return tuple(word(one, key) for one in _listed(cell, key))
+
+
+def _texts(source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+    for line in tables.lines(source):
+        if isinstance(line, Line):
+            yield of_text(f"{split}-{line.number}", line.text)
+        else:
+            report(line)

@@ -1,0 +1,63 @@
+"""What must hold of the training of every family, and words with tags to train on."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.integration import commands
+from tests.tiny import FILLERS, HALVES
+
+SIZES = {"train": 60, "dev": 20, "test": 9}
+TAG_OF = {**dict.fromkeys(HALVES[0], "weather"), **dict.fromkeys(HALVES[1], "food")}
+WORDS = (*HALVES[0], *HALVES[1], *(word for word in FILLERS if word.isalpha()))
+
+Flags = Callable[..., list[str]]  # from the folder of a run, and further flags
+
+
+def tagged_texts() -> dict[str, list[tuple[list[str], list[str]]]]:
+    """Returns words and tags of each split: 2 to 30 words, of which a row of 24 tokens holds 22."""
+    random = np.random.default_rng(2)
+    return {split: [_tagged(random, length) for length in random.integers(2, 31, size)] for split, size in SIZES.items()}
+
+
+def _tagged(random, length):
+    words = random.choice(WORDS, length).tolist()
+    return words, [TAG_OF.get(word, "other") for word in words]
+
+
+def run(arguments: list[str], before: Callable[[], Any] | None = None) -> Any:
+    """Runs a command line, which must succeed."""
+    done = commands.run(arguments, before=before)
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def check_loss_of_parts(folder: Path, flags: Flags, project: Any, before: Callable[[], Any] | None = None) -> None:
+    """Replicas and micro-batches have different numbers of terms; their losses still add up to the mean over all."""
+    losses, config = {}, folder / "config.json"
+    sizes = json.loads(project.bert_config_file.read_text())
+    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
+    ways = {"whole": {}, "parts": {"gradient_accumulation_steps": 2}, "replicas": {"virtual_devices": 2}}
+    for name, extra in ways.items():
+        run(flags(folder / name, num_train_steps=1, bert_config_file=config, **extra), before)
+        losses[name] = json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[0])["loss"]
+    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-5)
+    assert losses["replicas"] == pytest.approx(losses["whole"], rel=1e-5)
+
+
+def check_killed_run(
+    folder: Path, flags: Flags, trained: Path, *, killed_at: int, steps: int, before: Callable[[], Any] | None = None
+) -> None:
+    """A run that is killed at a step, and started again, ends in the weights of the run that was not."""
+    process = commands.start(flags(folder), before=before)
+    commands.wait_for_step(folder, killed_at, process)
+    process.kill()
+    process.communicate()
+    run(flags(folder), before)
+    assert commands.same_bits(commands.weights(folder, steps), commands.weights(trained, steps))
