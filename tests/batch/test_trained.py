@@ -147,9 +147,7 @@ def test_a_record_of_other_values_is_one_line(copy, name, value):
 
 def test_a_record_of_a_family_that_is_not_registered_is_not_damaged(copy):
     change_record(copy, kind="poem")
-    with pytest.raises(
-        OutputError, match=rf"^{copy}/run_config.json: no family of the kind 'poems' is known here; register it"
-    ):
+    with pytest.raises(OutputError, match=rf"^{copy}/run_config.json: no family of the kind 'poem' is known here; register it"):
         load(copy)
 
 
