@@ -81,7 +81,7 @@ def flags(project, case, tmp_path_factory):
         files = {f"{split}_file": folder / f"{split}.jsonl" for split in ("train", "dev", "test")}
         own = {"task_name": "custom", "problem": case.problem, "id_column": "id", **files, "bert_config_file": config}
         constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0}  # however many steps there are
-        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.002}
+        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.003}
         given = project.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
