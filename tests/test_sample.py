@@ -93,3 +93,22 @@ def test_most_names_of_dev_are_not_in_train():
         for split in ("train", "dev")
     }
     assert len(names["dev"] & names["train"]) < 0.1 * len(names["dev"])
+
+
+@pytest.mark.parametrize("split", ["train", "dev", "test"])
+def test_questions_of_the_sample_have_four_endings_of_which_one_is_theirs(split):
+    found = get_task("SWAG").examples(FOLDER.parent / "SWAG", split)
+    assert {len(set(example.options)) for example in found} == {4}
+    assert split == "test" or {example.label for example in found} == {0, 1, 2, 3}
+
+
+def test_no_situation_is_in_two_splits():
+    task = get_task("SWAG")
+    contexts = [one.context for split in ("train", "dev", "test") for one in task.examples(FOLDER.parent / "SWAG", split)]
+    assert len(set(contexts)) == len(contexts)
+
+
+def test_pairs_of_the_sample_have_scores_of_sts_b():
+    found = get_task("STS-B-vectors").examples(FOLDER.parent / "STS-B-vectors", "train")
+    assert len(found) >= 100
+    assert {example.label for example in found} <= {0.0, 1.0, 2.4, 2.6, 4.8}

@@ -138,3 +138,8 @@ def test_refuse_raises_every_problem_on_its_line():
 
 def test_refuse_lets_a_run_without_problems_pass():
     assert preflight.refuse([]) is None
+
+
+@pytest.mark.parametrize("label", [0, True, None])
+def test_equal_labels_teach_something_where_they_are_numbers_of_options_or_say_that_texts_belong_together(label):
+    assert preflight.check_training(examples(label, label), steps=1) == []

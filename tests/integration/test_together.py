@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
+from bert_tf.modeling.heads import choice
 from tests import processes
 from tests.integration import commands
 from tests.tiny import FILLERS, HALVES
@@ -61,6 +62,16 @@ CASES = {
 }
 
 
+def without_dropout():
+    """Replicas and parts draw dropout anew; the head's rate is no setting."""
+    choice._DROPOUT_RATE = 0.0
+
+
+def run(arguments):
+    done = commands.run(arguments, before=without_dropout)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.fixture(scope="module", params=CASES)
 def case(request):
     return CASES[request.param]
@@ -68,7 +79,7 @@ def case(request):
 
 @pytest.fixture(scope="module")
 def flags(project, case, tmp_path_factory):
-    """Flags of a run without dropout, which replicas and parts draw anew."""
+    """Flags of a run whose encoder has no dropout."""
     folder, random = tmp_path_factory.mktemp(case.problem), np.random.default_rng(4)
     sizes = json.loads(project.bert_config_file.read_text())
     config = folder / "config.json"
@@ -81,7 +92,7 @@ def flags(project, case, tmp_path_factory):
         files = {f"{split}_file": folder / f"{split}.jsonl" for split in ("train", "dev", "test")}
         own = {"task_name": "custom", "problem": case.problem, "id_column": "id", **files, "bert_config_file": config}
         constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0}  # however many steps there are
-        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.002}
+        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.003}
         given = project.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
@@ -91,8 +102,7 @@ def flags(project, case, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(flags, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "out"
-    done = commands.run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=25))
-    assert done.returncode == 0, done.stderr
+    run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=25))
     return folder
 
 
@@ -114,18 +124,16 @@ def test_it_is_measured(trained, case):
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    process = commands.start(flags(tmp_path, save_checkpoints_steps=25))
+    process = commands.start(flags(tmp_path, save_checkpoints_steps=25), before=without_dropout)
     commands.wait_for_step(tmp_path, 61, process)
     process.kill()
     process.communicate()
-    done = commands.run(flags(tmp_path, save_checkpoints_steps=25))
-    assert done.returncode == 0, done.stderr
+    run(flags(tmp_path, save_checkpoints_steps=25))
     assert commands.same_bits(commands.weights(tmp_path, STEPS), commands.weights(trained, STEPS))
 
 
 def test_parts_on_replicas_have_the_loss_of_the_whole(tmp_path, flags, trained):
-    done = commands.run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4))
-    assert done.returncode == 0, done.stderr
+    run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4))
     np.testing.assert_allclose(losses(tmp_path), losses(trained)[:4], rtol=1e-4)
 
 

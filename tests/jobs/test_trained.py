@@ -140,3 +140,14 @@ def test_several_seeds_are_not_one_named_model(project, tmp_path, capsys):
     arguments = (f"--data_dir={project.data_dir}", f"--init_checkpoint={prefix}", f"--output_dir={tmp_path / 'out'}")
     assert command("--do_eval", "--seeds=1-2", "--verbosity=-1", *arguments) == 2
     assert capsys.readouterr().err.startswith(f"error: {tmp_path}/out/seed-1: no trained checkpoint; train first")
+
+
+def test_a_head_without_variables_uses_a_pretrained_model(tmp_path, project):
+    data = tmp_path / "data"
+    data.mkdir()
+    (data / "dev.tsv").write_text("sentence1\tsentence2\tscore\nthe rain\ta storm\t4\nthe bread\ta cloud\t1\n")
+    arguments = project.flags(tmp_path / "out", task_name="STS-B-vectors", data_dir=data, do_eval=True)
+    assert classifier.main(["run_classifier.py", *arguments]) == 0
+    results = json.loads((tmp_path / "out" / "eval_results.json").read_text())
+    assert (results["global_step"], results["splits"]["dev"]["examples"]) == (0, 2)
+    assert not list((tmp_path / "out").glob("model.ckpt*"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.survey import survey
 
@@ -60,3 +61,9 @@ def test_examples_whose_texts_were_trained_on_are_named():
     train = survey([SentenceExample("train-1", "a", "b"), SentenceExample("train-2", "c")], words)
     dev = [SentenceExample("dev-1", "a", "b"), SentenceExample("dev-2", "b", "a"), SentenceExample("dev-3", "c")]
     assert survey(dev, words, train.texts).in_train == ("dev-1", "dev-3")
+
+
+def test_an_example_with_several_rows_is_as_long_as_the_longest():
+    found = survey([ChoiceExample("", "a b", "the _", ("c", "d e f"), 1), ChoiceExample("", "a", "", ("b", "c"), 1)], words)
+    assert found.lengths.tolist() == [9, 5]
+    assert found.labels == {"1": 2}
