@@ -18,6 +18,7 @@ from bert_tf.tasks import families, tables
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.settings import of_record
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
@@ -116,7 +117,7 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
     family = families.of_record(record)
     trained.refuse(family)
     name = record["task_name"]
-    published = None if name == CUSTOM else get_task(name)
+    published = None if name == CUSTOM else get_task(name, of_record(record))
     own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
     return Inputs(family, published, own, columns, skip_bad_rows)
 

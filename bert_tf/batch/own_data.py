@@ -9,10 +9,9 @@ from typing import Any
 from bert_tf.batch.job import Columns, LabelledColumns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import NAME, CustomSettings
+from bert_tf.tasks.custom import NAME, PROBLEMS, CustomSettings
 from bert_tf.tasks.registry import get_task
-from bert_tf.tasks.sentence.example import KINDS
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import of_record
 
 # Not the format, which the name of each file says.
 _KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if field.name != "file_format")
@@ -20,7 +19,7 @@ _KEPT = tuple(field.name for field in dataclasses.fields(LabelledColumns) if fie
 
 def can_be(record: Mapping[str, Any]) -> bool:
     """Returns whether what a model has learned can be read from tables of one's own."""
-    return record["kind"] in KINDS
+    return record["kind"] in PROBLEMS
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
@@ -41,4 +40,4 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     if "text_a" in given:
         kept["text_b"] = None
     settings = CustomSettings(**{**kept, **given, **files, "problem": record["kind"]})
-    return get_task(NAME, TaskSettings(settings), record["labels"])
+    return get_task(NAME, dataclasses.replace(of_record(record), custom=settings), record["labels"])

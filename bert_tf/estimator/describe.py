@@ -38,7 +38,7 @@ def examples_lines(
     """
     shown = min(_SHOWN, len(examples))
     batch = features.batch(features.first_rows[:shown], max_seq_length)
-    shown_whole = [field.name for field in (*INPUTS, *features.fields) if field.axis != ROW]
+    shown_whole = [field.name for field in (*INPUTS, *features.fields) if field.axis != ROW and field.in_batches]
     ids = [field.name for field in features.fields if field.axis == ROW and np.issubdtype(field.dtype, np.integer)]
     lines = []
     for row, example in enumerate(examples[:shown]):

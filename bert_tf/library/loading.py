@@ -6,8 +6,8 @@ import os
 from collections.abc import Callable
 from typing import Any
 
-from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch import own_data, trained
+from bert_tf.batch.job import Columns, Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.jobs import batch_machine, machine_settings, sources
@@ -20,6 +20,8 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import SentenceTask
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.sentence.example import KINDS
+from bert_tf.tasks.settings import of_record
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
 _BATCH_SIZE = Setting("batch_size", int, None, "rows at a time; else by length, and a GPU's memory", 1)
@@ -70,12 +72,14 @@ def _task(model: Trained, given: str | Task | None) -> Task:
     if name != CUSTOM:
         return _registered(model, name)
     family = families.of_record(model.record)
+    if family.kind not in KINDS:
+        return own_data.task(model.record, Columns())
     return SentenceTask(labels=family.labels, problem=family.kind)
 
 
 def _registered(model: Trained, name: str) -> Task:
     try:
-        return get_task(name)
+        return get_task(name, of_record(model.record))
     except FlagError as error:
         raise CheckpointError(
             f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"

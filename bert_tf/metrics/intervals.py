@@ -64,6 +64,30 @@ def confidence_intervals(
     return {name: ends for name, ends in found.items() if np.isfinite(ends).all()}
 
 
+def of_mean(
+    values: Floats, group_of: Array, *, seed: int = 0, resamples: int = 2000, level: float = 0.95
+) -> tuple[float, float] | None:
+    """Returns the interval of a mean over examples that are alike within groups, as questions about one text; None for none.
+
+    Args:
+      values: [N] of each example.
+      group_of: [N] the number of its group; whole groups are drawn.
+      seed: decides what is drawn.
+      resamples: how many.
+      level: between 0 and 1.
+    """
+    groups = int(group_of.max()) + 1
+    drawn = _grouped(groups, seed)[group_of]
+    sums = _sums([values, np.ones(len(values))], drawn)
+
+    def statistic(counts: Floats) -> Floats:
+        total, examples = (counts @ sums).T
+        return _divided(total, examples)
+
+    ends = _of_resamples(statistic, len(sums), resamples, level, seed) if groups > 1 else (np.nan, np.nan)
+    return ends if np.isfinite(ends).all() else None
+
+
 def _right(name: str, labels: Array, predictions: Array) -> Array | None:
     """Returns [N] whether each example is right, for metrics that are the share of these."""
     if name in ("accuracy", "subset_accuracy", "micro_f1") and labels.ndim == 1:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, SPAN
 from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -21,6 +21,7 @@ from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
+PROBLEMS = (*KINDS, SPAN)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}
@@ -45,7 +46,7 @@ class CustomSettings:
     id_column: str | None = setting(None, "column of the ids that predictions carry; else split and line")
     file_format: str | None = setting(None, "tsv, csv or jsonl, where the suffix does not say it", choices=tables.FORMATS)
     has_header: bool | None = setting(None, "whether the first line names the columns; else yes, unless --text_a is a number")
-    problem: str = setting(CLASSIFICATION, f"what the label is: {', '.join(KINDS)}", choices=KINDS)
+    problem: str = setting(CLASSIFICATION, f"what the label is: {', '.join(PROBLEMS)}", choices=PROBLEMS)
     labels: str | None = setting(
         None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
     )

@@ -6,11 +6,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import unknown_name
+from bert_tf.head_spec import SPAN
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.span.family import SpanFamily
 
-_FAMILIES: dict[str, type[Family]] = dict.fromkeys(KINDS, SentenceFamily)
+_FAMILIES: dict[str, type[Family]] = {
+    **dict.fromkeys(KINDS, SentenceFamily),
+    SPAN: SpanFamily,
+}
 
 
 def register(kind: str, family: type[Family]) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
+from bert_tf.head_spec import SPAN
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks.base import Task
@@ -14,6 +15,7 @@ from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
+from bert_tf.tasks.span import task as span
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
 # Other names that files, leaderboards and papers give tasks, folded.
@@ -47,11 +49,16 @@ def _names(*groups: str) -> frozenset[str]:
 
 
 _FILES = frozenset(FILES)
+_SPAN = _FILES | _names("span") | {"file_format"}
 
 # Named tasks, and one's own data by `--problem`.
-_NAMED: Mapping[str, _OfSettings] = {}
+_NAMED: Mapping[str, _OfSettings] = {
+    span.SQUAD: _OfSettings(lambda settings, _: span.squad(settings), _SPAN),
+    span.SQUAD2: _OfSettings(lambda settings, _: span.squad2(settings), _SPAN),
+}
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    SPAN: _OfSettings(lambda settings, _: span.own(settings), _SPAN | {"problem", "id_column"}),
 }
 
 

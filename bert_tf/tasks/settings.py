@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from typing import Any
 
 from bert_tf.settings import settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
@@ -22,4 +23,20 @@ class TaskSettings:
 
 GROUPS: Mapping[str, type] = {"custom": CustomSettings, "span": SpanSettings, "tags": TagSettings}
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
-KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
+PATHS = (*FILES, "predict_file")
+KEPT = tuple(name for name in NAMES if name not in (*PATHS, "labels"))  # of its training, a model is used with those
+
+
+def of_record(record: Mapping[str, Any]) -> TaskSettings:
+    """Returns the settings that a model was trained with; files are not among them.
+
+    Args:
+      record: of its run.
+    """
+    groups = {
+        name: {
+            field.name: record[field.name] for field in dataclasses.fields(kind) if field.name in KEPT and field.name in record
+        }
+        for name, kind in GROUPS.items()
+    }
+    return TaskSettings(**{name: GROUPS[name](**values) for name, values in groups.items()})

@@ -16,9 +16,15 @@ import itertools
 import re
 import unicodedata
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+
+IntArray = npt.NDArray[np.int32]
+T = TypeVar("T")
 
 MAX_WORD_CHARACTERS = 200  # a longer word becomes [UNK]
 
@@ -43,6 +49,14 @@ class Piece(NamedTuple):
     end: int
 
 
+class Pieces(NamedTuple):
+    """The word pieces of a text as columns, each [n]; see `Piece`."""
+
+    ids: IntArray
+    starts: IntArray
+    ends: IntArray
+
+
 class _Characters(NamedTuple):
     """Characters and, for each, its position in the original chunk."""
 
@@ -53,18 +67,18 @@ class _Characters(NamedTuple):
         return _Characters(self.text[start:end], self.positions[start:end])
 
 
-class _Remembered(dict[str, "tuple[int, ...]"]):
-    """Ids by text; a text that is new is cut, and forgotten where too many are remembered."""
+class _Remembered(dict[str, T]):
+    """What a text is cut into, by text; one that is new is cut, and forgotten where too many are remembered."""
 
-    def __init__(self, cut: Callable[[str], tuple[int, ...]]) -> None:
+    def __init__(self, cut: Callable[[str], T]) -> None:
         super().__init__()
         self._cut = cut
 
-    def __missing__(self, text: str) -> tuple[int, ...]:
+    def __missing__(self, text: str) -> T:
         if len(self) >= _REMEMBERED_CHUNKS:
             self.clear()
-        ids = self[text] = self._cut(text)
-        return ids
+        found = self[text] = self._cut(text)
+        return found
 
 
 class WordPieceTokenizer:
@@ -82,6 +96,7 @@ class WordPieceTokenizer:
         self._longest_piece = max(map(len, vocabulary.tokens))
         self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
         self._ids_of = _Remembered(self._ids_between_blanks)
+        self._placed = _Remembered(self._between_blanks)
 
     def tokenize(self, text: str) -> list[Piece]:
         """Returns the pieces of a text, with offsets into it.
@@ -102,6 +117,22 @@ class WordPieceTokenizer:
         between two blanks was seen before.
         """
         return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
+
+    def pieces(self, text: str) -> Pieces:
+        """Returns what `tokenize` does, as columns; most of what is between two blanks was seen before, as in `ids`."""
+        chunks = text.split(" ")
+        ids, starts, ends = zip(*map(self._placed.__getitem__, chunks))
+        counts = np.fromiter(map(len, ids), np.int64, len(ids))
+        sizes = np.fromiter(map(len, chunks), np.int64, len(chunks)) + 1  # with the blank after it
+        shift = np.repeat(np.cumsum(sizes) - sizes, counts)
+        total = len(shift)
+        columns = (np.fromiter(itertools.chain.from_iterable(column), np.int32, total) for column in (ids, starts, ends))
+        flat_ids, flat_starts, flat_ends = columns
+        return Pieces(flat_ids, (flat_starts + shift).astype(np.int32), (flat_ends + shift).astype(np.int32))
+
+    def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        found = self.tokenize(text)
+        return tuple(p.id for p in found), tuple(p.start for p in found), tuple(p.end for p in found)
 
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
         return tuple(piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group()))

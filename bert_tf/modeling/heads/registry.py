@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, SPAN, HeadSpec
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
+from bert_tf.modeling.heads.span import SpanHead
 
 MakeHead = Callable[[int], Head]  # from `HeadSpec.num_labels`
 
@@ -15,6 +16,7 @@ _HEADS: dict[str, MakeHead] = {
     CLASSIFICATION: ClassificationHead,
     REGRESSION: RegressionHead,
     MULTI_LABEL: MultiLabelHead,
+    SPAN: SpanHead,
 }
 
 
