@@ -50,10 +50,10 @@ class SpanFamily:
     )
     usual_settings: ClassVar[Mapping[str, Any]] = {"max_seq_length": 384}
     sample_settings: ClassVar[Mapping[str, Any]] = {
-        "learning_rate": 1e-4,
+        "learning_rate": 2e-4,
         "train_batch_size": 8,
-        "num_train_epochs": 10.0,
-        "max_seq_length": 160,
+        "num_train_epochs": 8.0,
+        "max_seq_length": 128,
     }
 
     @classmethod
