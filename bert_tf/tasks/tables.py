@@ -205,7 +205,7 @@ def form_of(name: str) -> str | None:
 
 @contextlib.contextmanager
 def opened(source: Source) -> Iterator[BinaryIO]:
-    """Opens a file, unpacked, or the standard input.
+    """Opens a file, unpacked and after its byte order mark, or the standard input.
 
     Args:
       source: a path, or `-`.
@@ -215,6 +215,8 @@ def opened(source: Source) -> Iterator[BinaryIO]:
     """
     try:
         with _opened(source) as file:
+            if cast(io.BufferedReader, file).peek(len(_BOM)).startswith(_BOM):
+                file.read(len(_BOM))
             yield file
     except (OSError, EOFError, zlib.error) as error:
         reason = files.reason(error) if isinstance(error, OSError) else error

@@ -125,8 +125,8 @@ def _articles(source: Source) -> Iterator[Any]:
             for number, article in enumerate(ijson.items(file, "data.item", use_float=True), start=1):  # noqa: B007
                 yield article
         except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
-            said = str(error).strip().splitlines() or [type(error).__name__]
-            raise DataError(f"not JSON: {said[0]}; in or after article {number or 1}", source) from error
+            said = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+            raise DataError(f"not JSON: {said}; near article {number + 1}", source) from error
     if not number:
         raise DataError("no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl", source)
 
