@@ -11,8 +11,8 @@ import pytest
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import run_folder
 from bert_tf.tasks import families
-from tests import processes, toy_tags
-from tests.integration import commands
+from tests import toy_tags
+from tests.integration import any_family
 from tests.tiny import FILLERS, HALVES
 
 STEPS = 60
@@ -46,9 +46,7 @@ def flags(project, data):
 
 
 def run(arguments):
-    done = commands.run(arguments, before=toy_tags.register)
-    assert done.returncode == 0, done.stderr
-    return done
+    return any_family.run(arguments, toy_tags.register)
 
 
 @pytest.fixture(scope="module")
@@ -107,35 +105,16 @@ def test_nothing_of_it_outlives_its_run(tmp_path, trained, monkeypatch):
 
 def test_the_loss_is_a_mean_over_tags_whatever_the_parts(tmp_path, flags, project):
     """Replicas and micro-batches have different numbers of tags; their losses still add up to the mean over all."""
-    losses, config = {}, tmp_path / "config.json"
-    sizes = json.loads(project.bert_config_file.read_text())
-    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
-    ways = {"whole": {}, "parts": {"gradient_accumulation_steps": 2}, "replicas": {"virtual_devices": 3}}
-    for name, extra in ways.items():
-        run(flags(tmp_path / name, num_train_steps=1, bert_config_file=config, **extra))
-        losses[name] = json.loads((tmp_path / name / "metrics.jsonl").read_text().splitlines()[0])["loss"]
-    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-5)
-    assert losses["replicas"] == pytest.approx(losses["whole"], rel=1e-5)
+    any_family.check_parts_add_up(tmp_path, flags, project.bert_config_file, toy_tags.register)
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    folder = tmp_path / "out"
-    evaluated = {"eval_every_n_steps": 20, "save_checkpoints_steps": 10}
-    process = commands.start(flags(folder, **evaluated), before=toy_tags.register)
-    commands.wait_for_step(folder, 33, process)
-    process.kill()
-    process.communicate()
-    run(flags(folder, **evaluated))
-    found, expected = commands.weights(folder, STEPS), commands.weights(trained, STEPS)
-    assert found.keys() == expected.keys()
-    assert all(np.array_equal(found[name], expected[name]) for name in expected)
+    settings = flags(tmp_path / "out", eval_every_n_steps=20, save_checkpoints_steps=10)
+    any_family.check_a_kill_changes_nothing(tmp_path / "out", settings, trained, STEPS, toy_tags.register)
 
 
 def batch(*arguments):
-    command = ["-m", "bert_tf", *map(str, arguments)]
-    done = processes.finish(processes.start(command, before=toy_tags.register))
-    assert done.returncode == 0, done.stderr
-    return done
+    return any_family.batch(*arguments, before=toy_tags.register)
 
 
 def test_batch_jobs_know_it(tmp_path, trained, data):
