@@ -27,16 +27,12 @@ PATHS = (*FILES, "predict_file")
 KEPT = tuple(name for name in NAMES if name not in (*PATHS, "labels"))  # of its training, a model is used with those
 
 
-def of_record(record: Mapping[str, Any]) -> TaskSettings:
-    """Returns the settings that a model was trained with; files are not among them.
+def of_values(values: Mapping[str, Any]) -> TaskSettings:
+    """Returns settings by name in their groups; others are left out."""
+    names = {group: [row.name for row in settings_of(kind) if row.name in values] for group, kind in GROUPS.items()}
+    return TaskSettings(**{group: GROUPS[group](**{name: values[name] for name in names[group]}) for group in GROUPS})
 
-    Args:
-      record: of its run.
-    """
-    groups = {
-        name: {
-            field.name: record[field.name] for field in dataclasses.fields(kind) if field.name in KEPT and field.name in record
-        }
-        for name, kind in GROUPS.items()
-    }
-    return TaskSettings(**{name: GROUPS[name](**values) for name, values in groups.items()})
+
+def of_record(record: Mapping[str, Any]) -> TaskSettings:
+    """Returns the settings that a model was trained with, from the record of its run; files are not among them."""
+    return of_values({name: value for name, value in record.items() if name in KEPT})

@@ -32,6 +32,7 @@ class Survey:
       duplicates: ids of the examples whose texts an earlier one has.
       contradictions: ids of those among them whose label is not that of the first one.
       repeated_ids: the ids of the examples whose id an earlier one has.
+      unlabelled: ids of those that may have several labels, and have none.
     """
 
     rows: int
@@ -43,6 +44,7 @@ class Survey:
     duplicates: tuple[str, ...]
     contradictions: tuple[str, ...]
     repeated_ids: tuple[str, ...]
+    unlabelled: tuple[str, ...] = ()
 
     def truncated(self, limit: int) -> float:
         """Returns the share of rows that lose something to a limit."""
@@ -67,7 +69,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
-    in_train, duplicates, contradictions, repeated_ids = [], [], [], []
+    in_train, duplicates, contradictions, repeated_ids, unlabelled = [], [], [], [], []
     for example in examples:
         first, *others = map(size, example.texts)
         lengths.append(_CLS + first + _SEP + sum(other + _SEP for other in others if other))
@@ -75,6 +77,8 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
             numbers.append(example.label)
         elif example.label is not None:
             labels.update((example.label,) if isinstance(example.label, str) else example.label)
+            if not example.label:
+                unlabelled.append(example.guid)
         text = hash(example.texts)
         if text in train:
             in_train.append(example.guid)
@@ -96,6 +100,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         duplicates=tuple(duplicates),
         contradictions=tuple(contradictions),
         repeated_ids=tuple(repeated_ids),
+        unlabelled=tuple(unlabelled),
     )
 
 
