@@ -44,7 +44,7 @@ class Windows(NamedTuple):
     """How a text becomes rows.
 
     Attributes:
-      max_seq_length: most tokens of a row, at least 8.
+      max_seq_length: most tokens of a row, at least 4.
       doc_stride: pieces from one window to the next.
       max_query_length: most pieces of a question.
     """

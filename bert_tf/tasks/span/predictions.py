@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import io
+import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,6 +16,8 @@ from bert_tf.tasks.span.decoding import Candidate, Found
 from bert_tf.tasks.span.example import SpanExample
 from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.text_table import cell
+
+_LOG = logging.getLogger(__name__)
 
 PUBLISHED_FILES = ("predictions", "nbest_predictions", "null_odds")  # JSON; the last where there may be no answer
 
@@ -146,6 +149,10 @@ def published_files(predictions: Predictions, suffix: str) -> dict[str, str]:
     answers = {one.id: one.label for one in each}
     n_best = {one.id: [_as_published(*listed) for listed in one.n_best] for one in each}
     odds = {one.id: one.null_odds for one in each if one.null_odds is not None}
+    if len(answers) < len(each):
+        _LOG.warning(
+            "questions with the id of an earlier one: %d; the JSON files hold the last answer", len(each) - len(answers)
+        )
     files = zip(PUBLISHED_FILES, (answers, n_best, odds) if odds else (answers, n_best))
     return {f"{name}{suffix}.json": documents.to_json(values, indent=4) + "\n" for name, values in files}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -38,12 +39,11 @@ def own(settings: TaskSettings) -> FileTask:
 
 def _task(name: str, settings: TaskSettings) -> FileTask:
     custom, span = settings.custom, settings.span
-    family = SpanFamily.from_settings(span)
-    reader = Reader(family.version_2_with_negative, custom.file_format, custom.id_column)
+    reader = Reader(span.version_2_with_negative, custom.file_format, custom.id_column)
     files = dataclasses.replace(
         custom, dev_file=custom.dev_file or span.predict_file, test_file=custom.test_file or span.predict_file
     )
-    return FileTask(name, lambda: family, reader, files, _patterns(name))
+    return FileTask(name, functools.partial(SpanFamily.from_settings, span), reader, files, _patterns(name))
 
 
 def _patterns(name: str) -> Mapping[str, Sequence[str]]:

@@ -74,5 +74,10 @@ def test_published_files():
     }
 
 
+def test_questions_of_one_id_are_counted(caplog):
+    published_files(Predictions([prediction(), prediction()], 0.0), "")
+    assert caplog.messages == ["questions with the id of an earlier one: 1; the JSON files hold the last answer"]
+
+
 def test_no_odds_where_every_question_has_an_answer():
     assert list(published_files(Predictions([prediction()], 0.0), "")) == ["predictions.json", "nbest_predictions.json"]

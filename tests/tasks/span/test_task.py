@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from bert_tf import home
+from bert_tf.batch import own_data
+from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.tasks.registry import get_task, refuse_foreign
-from bert_tf.tasks.settings import TaskSettings
+from bert_tf.tasks.settings import TaskSettings, of_record
+from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.span.settings import SpanSettings
 
 
@@ -76,3 +81,19 @@ def test_the_bundled_sample_can_be_used_whole(name, none):
         none,
         len(examples),
     )
+
+
+def test_settings_of_a_trained_model_come_from_its_record():
+    found = of_record({"doc_stride": 64, "train_file": "a.json", "predict_file": "b.json", "labels": [], "steps": 3})
+    assert found == TaskSettings(span=SpanSettings(doc_stride=64))
+
+
+def test_a_trained_model_reads_ones_own_tables():
+    record = {"task_name": "SQuAD", "labels": [], "kind": "span", "doc_stride": 64}
+    assert own_data.can_be(record)
+    found = own_data.task(record, Columns(id_column="key"), test_file="-")
+    assert (found.name, found.family, str(found.file("", "test"))) == ("custom", SpanFamily(doc_stride=64), "-")
+
+
+def test_tasks_can_be_sent_to_other_processes():
+    assert pickle.loads(pickle.dumps(task("SQuAD2"))).family == task("SQuAD2").family  # noqa: S301
