@@ -10,7 +10,7 @@ from bert_tf.batch.job import Columns, LabelledColumns
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME, PROBLEMS, CustomSettings
-from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.registry import get_task, refuse_foreign
 from bert_tf.tasks.settings import of_record
 
 # Not the format, which the name of each file says.
@@ -31,11 +31,12 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
       files: as `CustomSettings` calls them.
 
     Raises:
-      FlagError: the record does not say what the labels are.
+      FlagError: the record does not say what the labels are, or what it has learned has no such columns.
     """
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
     given = columns.given()
+    refuse_foreign(NAME, given, record["kind"])
     kept: dict[str, Any] = {name: record[name] for name in _KEPT if name in record}
     if "text_a" in given:
         kept["text_b"] = None

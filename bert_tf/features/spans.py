@@ -68,6 +68,15 @@ class Question(NamedTuple):
     answer: tuple[int, int] = NO_ANSWER
 
 
+class _Asked(NamedTuple):
+    """The pieces of all questions, one after the other."""
+
+    ids: IntArray
+    starts: Longs  # [E] first piece of each
+    lengths: IntArray  # [E]
+    truncated: int  # how many were cut off
+
+
 class _Texts(NamedTuple):
     """The pieces of all different texts, one after the other."""
 
@@ -98,44 +107,57 @@ def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows:
     Returns:
       Features with the targets of `FIELDS`, in the order of the questions.
     """
-    asked = [tokenizer.ids(question.question) for question in questions]
-    longest = min(windows.max_query_length, _longest_question(windows.max_seq_length))
-    asked_lengths = np.fromiter((min(len(ids), longest) for ids in asked), np.int32, len(asked))  # [E]
+    asked = _asked(questions, tokenizer, min(windows.max_query_length, _longest_question(windows.max_seq_length)))
     texts = _cut(questions, tokenizer)
-    room = np.int32(windows.max_seq_length - _SPECIAL) - asked_lengths
+    room = np.int32(windows.max_seq_length - _SPECIAL) - asked.lengths
     rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
-
-    first_lengths = asked_lengths[rows.example] + np.int32(2)
+    first_lengths = asked.lengths[rows.example] + np.int32(2)
     lengths = first_lengths + rows.length + np.int32(1)
-    ends = np.cumsum(lengths, dtype=np.int64)
-    row_starts = ends - lengths
-    token_ids = np.full(ends[-1] if len(ends) else 0, tokenizer.vocabulary.sep_id, np.int32)
-    token_ids[row_starts] = tokenizer.vocabulary.cls_id
-    flat = np.fromiter(itertools.chain.from_iterable(ids[:longest] for ids in asked), np.int32, int(asked_lengths.sum()))
-    asked_starts = np.cumsum(asked_lengths, dtype=np.int64) - asked_lengths
-    of_question = asked_lengths[rows.example]
-    token_ids[ranges(row_starts + 1, of_question)] = flat[ranges(asked_starts[rows.example], of_question)]
+    row_starts = np.cumsum(lengths, dtype=np.int64) - lengths
 
+    token_ids = np.full(int(lengths.sum(dtype=np.int64)), tokenizer.vocabulary.sep_id, np.int32)
+    token_ids[row_starts] = tokenizer.vocabulary.cls_id
+    of_question = asked.lengths[rows.example]
+    token_ids[ranges(row_starts + 1, of_question)] = asked.ids[ranges(asked.starts[rows.example], of_question)]
     places = ranges(row_starts + first_lengths, rows.length)  # of the tokens of texts
     source = ranges(texts.starts[texts.number][rows.example] + rows.start, rows.length)
     token_ids[places] = texts.pieces.ids[source]
-    characters = np.full([2, len(token_ids)], -1, np.int32)
-    characters[:, places] = texts.pieces.starts[source], texts.pieces.ends[source]
-    is_widest = np.zeros(len(token_ids), np.bool_)
-    is_widest[places] = _widest(rows)
-
-    starts, afters, counted = _targets(questions, texts, rows, first_lengths)
-    targets = {START: starts, END: afters, COUNTED: counted.astype(np.float32)}
+    targets, counted = _targets(questions, texts, rows, first_lengths)
     return Features(
         token_ids=token_ids,
         lengths=lengths,
         first_lengths=first_lengths,
-        targets={**targets, FIRST: characters[0], AFTER: characters[1], WIDEST: is_widest},
+        targets={**targets, **_of_tokens(len(token_ids), places, texts, source, rows)},
         fields=FIELDS,
         example_ids=rows.example,
-        weights=counted.astype(np.int32),
-        truncated=sum(len(ids) > longest for ids in asked),
+        weights=counted,
+        truncated=asked.truncated,
     )
+
+
+def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _Rows) -> dict[str, Array]:
+    """Returns the columns of [total] tokens that are kept beside batches.
+
+    Args:
+      total: tokens of all rows.
+      places: of those of texts.
+      texts: of all questions.
+      source: which piece each of these is.
+      rows: the windows.
+    """
+    columns: dict[str, Array] = {name: np.full(total, -1, np.int32) for name in (FIRST, AFTER)}
+    columns[WIDEST] = np.zeros(total, np.bool_)
+    for name, values in ((FIRST, texts.pieces.starts[source]), (AFTER, texts.pieces.ends[source]), (WIDEST, _widest(rows))):
+        columns[name][places] = values
+    return columns
+
+
+def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest: int) -> _Asked:
+    """Cuts questions into pieces, of which no more than `longest` are kept."""
+    ids = [tokenizer.ids(question.question) for question in questions]
+    lengths = np.fromiter((min(len(one), longest) for one in ids), np.int32, len(ids))
+    flat = np.fromiter(itertools.chain.from_iterable(one[:longest] for one in ids), np.int32, int(lengths.sum()))
+    return _Asked(flat, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, sum(len(one) > longest for one in ids))
 
 
 def _longest_question(max_seq_length: int) -> int:
@@ -191,8 +213,8 @@ def _widest(rows: _Rows) -> npt.NDArray[np.bool_]:
 
 def _targets(
     questions: Sequence[Question], texts: _Texts, rows: _Rows, first_lengths: IntArray
-) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
-    """Returns [N] first and last token of the answer, 0 where the window does not hold it, and whether the row counts."""
+) -> tuple[dict[str, Array], IntArray]:
+    """Returns what the loss reads of each row, and [N] 1 for rows that count, else 0."""
     answers = np.array([question.answer for question in questions], np.int64).reshape(-1, 2)  # [E, 2]
     first, last = _pieces_of(answers, texts)
     answered = answers[:, 0] >= 0
@@ -202,8 +224,9 @@ def _targets(
     held = np.zeros(len(questions), np.bool_)
     held[rows.example[holds]] = True
     usable = np.where(answered, held, (answers == NO_ANSWER).all(axis=1))
-    starts, afters = (np.where(holds, place + first_lengths, 0).astype(np.int32) for place in (begin, end))
-    return starts, afters, usable[rows.example]
+    counted = usable[rows.example].astype(np.int32)
+    ends = {name: np.where(holds, place + first_lengths, 0).astype(np.int32) for name, place in ((START, begin), (END, end))}
+    return {**ends, COUNTED: counted.astype(np.float32)}, counted
 
 
 def _pieces_of(answers: Longs, texts: _Texts) -> tuple[Longs, Longs]:
@@ -218,5 +241,5 @@ def _pieces_of(answers: Longs, texts: _Texts) -> tuple[Longs, Longs]:
     base = texts.number * apart
     first = np.searchsorted(of_text + texts.pieces.ends, base + answers[:, 0], side="right")
     last = np.searchsorted(of_text + texts.pieces.starts, base + answers[:, 1], side="left") - 1
-    begin: Array = texts.starts[texts.number] if len(texts.number) else np.zeros(0, np.int64)
+    begin = texts.starts[texts.number]
     return first - begin, last - begin

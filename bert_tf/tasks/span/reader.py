@@ -54,20 +54,17 @@ class Reader:
 
     def _of_table(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         table = tables.open_table(source, form=self.file_format)
-        wanted = {rows.QUESTION: rows.QUESTION, rows.CONTEXT: rows.CONTEXT}
-        optional = {rows.ID: rows.ID, rows.TITLE: rows.TITLE}
-        if split != TEST:
-            wanted[rows.ANSWER] = rows.ANSWER
-            optional[rows.START] = rows.START
+        wanted = [rows.QUESTION, rows.CONTEXT, *([rows.ANSWER] if split != TEST else [])]
+        optional = [rows.ID, rows.TITLE, *([rows.START] if split != TEST else [])]
+        column_of = {name: name for name in (*wanted, *filter(table.has, optional))}
         if self.id_column is not None:
-            wanted[rows.ID] = optional.pop(rows.ID) and self.id_column
-        wanted.update({name: column for name, column in optional.items() if table.has(column)})
+            column_of[rows.ID] = self.id_column
 
         def make(line: int, row: list[Any]) -> SpanExample:
-            values = {name: None if cell == "" and name in optional else cell for name, cell in zip(wanted, row)}
+            values = {name: None if cell == "" and name in optional else cell for name, cell in zip(column_of, row)}
             return rows.example(values, f"{split}-{line}", labelled=split != TEST, may_be_none=self.may_be_none)
 
-        return table.read(list(wanted.values()), make, report)
+        return table.read(list(column_of.values()), make, report)
 
     def _of_articles(self, source: Source, split: str, report: Report) -> Iterator[SpanExample]:
         for number, article in enumerate(_articles(source), start=1):
@@ -96,13 +93,13 @@ class Reader:
                 yield example
 
     def _of_question(self, question: Any, context: str, title: str, split: str) -> SpanExample:
-        values = {name: _value(question, name) for name in (rows.ID, rows.QUESTION)}
-        values.update({rows.CONTEXT: context, rows.TITLE: title})
+        guid = cells.name(_value(question, rows.ID), rows.ID)
+        values = {rows.QUESTION: _value(question, rows.QUESTION), rows.CONTEXT: context, rows.TITLE: title}
         if split != TEST:
             listed = [] if _value(question, "is_impossible", False) else _items(question, "answers")
             values[rows.ANSWER] = [_value(answer, "text") for answer in listed]
             values[rows.START] = [_value(answer, "answer_start") for answer in listed]
-        return rows.example(values, "", labelled=split != TEST, may_be_none=self.may_be_none)
+        return rows.example(values, guid, labelled=split != TEST, may_be_none=self.may_be_none)
 
 
 @dataclasses.dataclass(frozen=True)

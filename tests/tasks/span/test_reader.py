@@ -106,6 +106,7 @@ def test_a_format_may_be_named(written):
     ("content", "problem"),
     [
         (squad(question(question="")), "article 1, paragraph 1, question 1: the text in column 'question' is empty"),
+        (squad(question(id=None)), f"{FIRST}: the value in column 'id' is not a name: None"),
         (squad(question(), {"id": "2"}), "article 1, paragraph 1, question 2: no 'question' in the object"),
         (squad(question(answers=[])), f"{FIRST}: {NO_ANSWER}"),
         (squad(question(answers=[{"text": "fox"}])), "article 1, paragraph 1, question 1: no 'answer_start' in the object"),

@@ -95,5 +95,11 @@ def test_a_trained_model_reads_ones_own_tables():
     assert (found.name, found.family, str(found.file("", "test"))) == ("custom", SpanFamily(doc_stride=64), "-")
 
 
+def test_columns_of_sentences_are_refused():
+    record = {"task_name": "SQuAD", "labels": [], "kind": "span"}
+    with pytest.raises(FlagError, match="--text_a belongs to --task_name=custom; custom --problem=span does not take it"):
+        own_data.task(record, Columns(text_a="body"), test_file="-")
+
+
 def test_tasks_can_be_sent_to_other_processes():
     assert pickle.loads(pickle.dumps(task("SQuAD2"))).family == task("SQuAD2").family  # noqa: S301
