@@ -15,7 +15,7 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -36,6 +36,8 @@ _IDEOGRAPHS = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
+
+_ASCII_PARTS = re.compile("[0-9A-Za-z]+|[!-~]")  # words, and each punctuation mark
 
 _REMEMBERED_CHUNKS = 1 << 18
 
@@ -61,7 +63,7 @@ class _Characters(NamedTuple):
     """Characters and, for each, its position in the original chunk."""
 
     text: str
-    positions: list[int]
+    positions: Sequence[int]
 
     def part(self, start: int, end: int) -> _Characters:
         return _Characters(self.text[start:end], self.positions[start:end])
@@ -93,6 +95,7 @@ class WordPieceTokenizer:
         """
         self.vocabulary = vocabulary
         self.lower_case = lower_case
+        self._id_of = {token: number for number, token in enumerate(vocabulary.tokens)}
         self._longest_piece = max(map(len, vocabulary.tokens))
         self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
         self._ids_of = _Remembered(self._ids_between_blanks)
@@ -104,10 +107,10 @@ class WordPieceTokenizer:
         An offset pair covers the characters that a piece was made of, so text[start:end] is what a person reads there;
         characters that the rules delete belong to no piece.
         """
-        pieces = []
+        pieces: list[Piece] = []
         for match in _CHUNK.finditer(text):
-            shift = match.start()
-            pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in self._pieces_of(match.group())]
+            shift, found = match.start(), self._pieces_of(match.group())
+            pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in found] if shift else found
         return pieces
 
     def ids(self, text: str) -> list[int]:
@@ -132,15 +135,21 @@ class WordPieceTokenizer:
 
     def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
         found = self.tokenize(text)
-        return tuple(p.id for p in found), tuple(p.start for p in found), tuple(p.end for p in found)
+        if not found:
+            return (), (), ()
+        _, ids, starts, ends = zip(*found)
+        return ids, starts, ends
 
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
         return tuple(piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group()))
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
-        words = (_Characters(chunk, list(range(len(chunk)))),) if chunk.isascii() and chunk.isalnum() else _clean(chunk)
         pieces: list[Piece] = []
-        for word in words:
+        if chunk.isascii() and chunk.isprintable():  # most chunks: no rule but those of case and punctuation applies
+            for match in _ASCII_PARTS.finditer(chunk.lower() if self.lower_case else chunk):
+                pieces += self._match(_Characters(match.group(), range(*match.span())))
+            return tuple(pieces)
+        for word in _clean(chunk):
             normal = _strip_accents(_lower(word)) if self.lower_case else word
             for part in _split_punctuation(normal):
                 pieces += self._match(part)
@@ -150,22 +159,25 @@ class WordPieceTokenizer:
         """Takes the longest known piece from the left, again and again; a word with an unknown rest is [UNK]."""
         text, positions = word
         size = len(text)
-        unknown = [Piece(UNK, self.vocabulary.unk_id, positions[0], positions[-1] + 1)]
         if size > MAX_WORD_CHARACTERS:
-            return unknown
+            return self._unknown(word)
         pieces = []
         start = 0
         while start < size:
             prefix = "##" if start else ""
             for end in range(min(size, start + self._longest_piece), start, -1):
                 token = prefix + text[start:end]
-                if token in self.vocabulary:
-                    pieces.append(Piece(token, self.vocabulary.id(token), positions[start], positions[end - 1] + 1))
+                number = self._id_of.get(token)
+                if number is not None:
+                    pieces.append(Piece(token, number, positions[start], positions[end - 1] + 1))
                     start = end
                     break
             else:
-                return unknown
+                return self._unknown(word)
         return pieces
+
+    def _unknown(self, word: _Characters) -> list[Piece]:
+        return [Piece(UNK, self.vocabulary.unk_id, word.positions[0], word.positions[-1] + 1)]
 
 
 def _clean(chunk: str) -> Iterator[_Characters]:
