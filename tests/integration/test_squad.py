@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -112,6 +113,14 @@ def test_parts_of_a_batch_add_up(tmp_path, flags, project):
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
     settings = flags(tmp_path / "out", eval_every_n_steps=20, save_checkpoints_steps=10)
     any_family.check_a_kill_changes_nothing(tmp_path / "out", settings, trained[0], STEPS)
+
+
+def test_rules_of_answers_may_be_given_anew(tmp_path, trained, flags):
+    folder = shutil.copytree(trained[0], tmp_path / "out")
+    given = {"do_train": False, "do_eval": True, "max_answer_length": 1, "n_best_size": 2, "max_seq_length": 32}
+    any_family.run([flag for flag in flags(folder, **given) if not flag.startswith(("--num", "--learning", "--log"))])
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["eval_f1"] > 0.9
 
 
 def test_batch_jobs_know_it(tmp_path, trained, data):
