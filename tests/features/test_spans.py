@@ -72,7 +72,7 @@ def test_no_questions_no_rows():
 
 
 def test_each_token_counts_in_the_window_that_shows_most_around_it():
-    # On the poorer side of c there are 2 in the first window... 1 of d; 0 and 1 in the second.
+    # c has one word on its poorer side in the first window, and none in the second; d none, and one.
     widest = [[int(one) for one in row] for row in rows(build(("a?", TEXT)), spans.WIDEST)]
     assert widest == [[0] * 4 + [1, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 0, 0], [0] * 4 + [0, 1, 1, 1, 0]]
 

@@ -92,6 +92,8 @@ def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: R
       contexts: E texts.
       rules: which answers there may be.
     """
+    if not contexts:
+        return []
     starts = np.cumsum(features.lengths, dtype=np.int64) - features.lengths  # [N] place of [CLS]
     examples = np.arange(len(features)) if features.example_ids is None else features.example_ids.astype(np.int64)
     windows = np.arange(len(features)) - features.first_rows[examples]

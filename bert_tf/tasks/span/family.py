@@ -137,13 +137,14 @@ def _question(example: SpanExample) -> spans.Question:
 
 def _loss(logits: Floats, features: Features) -> float:
     """Returns the mean over rows that count of the mean cross-entropy of both ends, in nats; 0 where none counts."""
-    lengths = features.lengths
+    lengths, counted = features.lengths, features.targets[spans.COUNTED] > 0
+    if not counted.any():
+        return 0.0
     starts = np.cumsum(lengths, dtype=np.int64) - lengths
-    counted = features.targets[spans.COUNTED] > 0
     losses = np.zeros(len(features))
     for end, name in enumerate((spans.START, spans.END)):
         column = logits[:, end].astype(np.float64)
         highest = np.maximum.reduceat(column, starts)
         sums = np.add.reduceat(np.exp(column - np.repeat(highest, lengths)), starts)
         losses += highest + np.log(sums) - column[starts + features.targets[name]]
-    return float(losses[counted].mean() / 2) if counted.any() else 0.0
+    return float(losses[counted].mean() / 2)

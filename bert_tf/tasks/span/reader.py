@@ -123,7 +123,8 @@ def _articles(source: Source) -> Iterator[Any]:
                 yield article
         except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
             said = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
-            raise DataError(f"not JSON: {said}; near article {number + 1}", source) from error
+            hint = "" if number else "; name JSON lines .jsonl"
+            raise DataError(f"not JSON: {said}; near article {number + 1}{hint}", source) from error
     if not number:
         raise DataError("no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl", source)
 

@@ -54,6 +54,11 @@ def test_loss_is_a_mean_over_the_windows_that_count():
     assert found.loss == pytest.approx((math.log(2) + math.log(6)) / 2)
 
 
+def test_nothing_to_predict_is_no_error():
+    found = SpanFamily().predictions({"span_logits": np.zeros([0, 2], np.float32)}, features(SpanFamily(), []), [])
+    assert (found.each, found.loss) == ([], 0.0)
+
+
 def test_predictions_are_answers_of_the_context():
     logits = np.zeros([6, 2], np.float32)
     logits[4] = 5.0

@@ -133,6 +133,11 @@ def test_what_is_not_json_is_one_line(written, text):
     assert "\n" not in problem
 
 
+def test_json_lines_of_another_name_are_one_line_with_a_hint(written):
+    path = written('{"question": "who?"}\n{"question": "why?"}\n')
+    assert refused(READER, path).endswith("; near article 1; name JSON lines .jsonl")
+
+
 def test_bytes_that_are_not_utf8_are_one_line(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b'{"data": [{"title": "\xff"}]}')
