@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Collection, Iterable, Sequence
 
 from absl import flags
@@ -17,6 +18,7 @@ _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty o
 # Names of the version before, which are read until the next one.
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
+_WIDTH = 132  # columns of a terminal
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 
 
@@ -31,7 +33,13 @@ def help_line(row: Flag) -> str:
     """Returns what --help says of a flag."""
     default = "" if row.default is None else f" (default {str(row.default).lower()})"
     spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
-    return f"  {spelling:<26} {row.help}{default}"
+    return textwrap.fill(
+        f"  {spelling:<26} {row.help}{default}",
+        _WIDTH,
+        subsequent_indent=" " * 29,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:

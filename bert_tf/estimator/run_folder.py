@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import os
 import shutil
@@ -17,8 +18,10 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.log_form import log
 from bert_tf.run_layout import CHECKPOINTS, RECORD
+from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
+from bert_tf.tasks.settings import GROUPS, KEPT
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 DETERMINING = "training"  # the part of the record that decides what is learned
@@ -35,8 +38,16 @@ def _is_column(value: object) -> bool:
     return value is None or (isinstance(value, str) and value != "")
 
 
+def _is_setting(row: Setting, value: object) -> bool:
+    with contextlib.suppress(FlagError):
+        checked(row, value)
+        return True
+    return False
+
+
 # What other commands take from a record, and whether its values can be what was written.
 _KINDS: Mapping[str, Callable[[Any], bool]] = {
+    **{row.name: functools.partial(_is_setting, row) for row in settings_of(*GROUPS.values()) if row.name in KEPT},
     **dict.fromkeys(("task_name", "long_text", "vocabulary_sha256", "label_separator"), _is_text),
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
     "kind": _is_text,

@@ -156,6 +156,13 @@ class Features:
         return int(self._begins[rows].sum()) if self.together else len(rows)
 
     @property
+    def weightless(self) -> npt.NDArray[np.int64]:
+        """[n] numbers of the examples that add nothing to the loss."""
+        if self.weights is None or not len(self):
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(np.add.reduceat(self.weights, self.first_rows) == 0)
+
+    @property
     def batch_fields(self) -> tuple[Field, ...]:
         """What a batch holds."""
         added = [*([] if self.slots is None else [SLOTS]), *([GROUPS] if self.together else [])]

@@ -18,12 +18,12 @@ from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.settings import Setting, named, settings_of
 from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
-from bert_tf.tasks.custom import FILES, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
+from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.label_column import are_numbers
 from bert_tf.tasks.registry import canonical_name, get_task, refuse_foreign
-from bert_tf.tasks.settings import GROUPS, of_values
+from bert_tf.tasks.settings import GROUPS, PATHS, of_values
 from bert_tf.tasks.survey import LIMITS, Survey, survey
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -70,11 +70,12 @@ def configured(data_dir: str | os.PathLike[str] | None, **values: Any) -> CheckC
     if not name and folder is None:
         raise FlagError(f"data check: name a folder, or --task_name={CUSTOM_NAME} and its files")
     name = name or _task_of(Path(folder or ""))
-    refuse_foreign(canonical_name(name), given, given.get("problem"))
-    task = get_task(name, of_values(given))
+    settings = of_values(given)
+    refuse_foreign(canonical_name(name), given, settings.custom.problem)
+    task = get_task(name, settings)
     if task.reads_folder and folder is None:
         raise FlagError(f"data check: name the folder of {task.name}")
-    if not task.reads_folder and (folder or not any(given.get(name) for name in FILES)):
+    if not task.reads_folder and (folder or not any(given.get(name) for name in PATHS)):
         raise FlagError(f"data check: --task_name={task.name} takes --train_file, --dev_file, --test_file and no folder")
     why = folder and files.missing_folder(folder)
     if why:
@@ -253,11 +254,22 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
     for least, most, rows in counts.histogram():
         share = rows / counts.rows
         yield f"  {f'{least}-{most}':<12} {rows:>8} {share:>6.1%}  {'#' * round(_BAR * share)}".rstrip()
-    yield "truncated at   " + ", ".join(f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS)
+    yield f"{'in windows at' if _is_in_windows(task) else 'truncated at':<14} " + ", ".join(
+        f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS
+    )
+    if counts.unlabelled:
+        yield f"no label       {_share(counts.unlabelled, counts.rows)}"
     if counts.duplicates:
         yield f"duplicates     {_share(counts.duplicates, counts.rows)}"
     if compared:
         yield f"in train too   {_share(counts.in_train, counts.rows)}"
+
+
+def _is_in_windows(task: Task) -> bool:
+    """Whether nothing of a long text is cut off."""
+    with contextlib.suppress(BertError):  # what is learned may depend on a file that is not there
+        return task.family.trains_on_windows
+    return False
 
 
 def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:

@@ -63,6 +63,7 @@ def _of_training(job: Job) -> Iterator[str]:
 
 
 def _of_trained(job: Job) -> Iterator[str]:
-    yield from run_folder.misfits(job.weights.folder, job.task.family.record())
+    family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # what it takes on may be given anew
+    yield from run_folder.misfits(job.weights.folder, family.record())
     if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
         yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"

@@ -20,6 +20,7 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.settings import Setting, named
+from bert_tf.tasks.registry import get_task
 from bert_tf.text_table import table
 
 _PARTS = ("weights", "slots", "gradients", "activations", "workspace")
@@ -44,6 +45,7 @@ SETTINGS = (
     Setting("bert_config_file", str, None, "sizes of the model (required)"),
     Setting("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); the log of training has it", 1),
     *(_TRAINING[name] for name in _AS_IN_TRAINING),
+    Setting("task_name", str, None, "what is learned, as SQuAD, whose head reads all tokens; else two classes of sentences"),
     Setting("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
     Setting("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),
     Setting("num_gpus", int, 1, "devices that share a batch", 1),
@@ -196,9 +198,20 @@ def configured(**values: Any) -> Request:
         evaluates=chosen["eval_every_n_steps"] > 0,
         growth=chosen["gpu_memory_growth"],
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
-        **_exact(chosen, given),
+        **{**_exact(chosen, given), **_of_head(chosen, config)},
     )
     return Request(config, tokens, batch_size, chosen["gpu_memory_mb"] * MEBIBYTE, options)
+
+
+def _of_head(chosen: Mapping[str, Any], config: BertConfig) -> dict[str, Any]:
+    """Returns the options that the head of a task decides on."""
+    if chosen["task_name"] is None:
+        return {}
+    from bert_tf.modeling.heads import registry as heads  # imports TensorFlow
+
+    head = heads.of(get_task(chosen["task_name"]).family.head)
+    cls_only = {"last_layer_cls_only": False} if head.reads_tokens else {}
+    return {"head": tuple(head.variables(config).values()), **cls_only}
 
 
 def _exact(chosen: Mapping[str, Any], given: Container[str]) -> dict[str, Any]:

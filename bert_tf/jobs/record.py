@@ -19,9 +19,8 @@ from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV
-from bert_tf.tasks.custom import FILES
 from bert_tf.tasks.registry import settings_of_task
-from bert_tf.tasks.settings import KEPT, NAMES
+from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
@@ -116,7 +115,7 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     values = {name: value for group in groups for name, value in group.items()}
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
-    return {name: str(Path(v).resolve()) if v and name in FILES else v for name, v in wanted.items()}
+    return {name: str(Path(v).resolve()) if v and name in PATHS else v for name, v in wanted.items()}
 
 
 def _checkpoint_digest(prefix: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from bert_tf import run_layout
+from bert_tf.errors import DataError
 from bert_tf.estimator import describe
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
@@ -10,7 +13,9 @@ from bert_tf.inputs import cache
 from bert_tf.jobs.job import Job
 from bert_tf.log_form import log, published
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
-from bert_tf.tasks.base import TRAIN, Limits
+from bert_tf.tasks.base import TRAIN, Example, Limits
+
+_NAMED = 5  # examples in a message
 
 
 @WALL.span(FEATURES)
@@ -57,4 +62,23 @@ def features(job: Job, split: str) -> Features:
         *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
         " (from the cache)" if cached else "",
     )
+    if trains:
+        _say_left_out(split, examples, found)
     return found
+
+
+def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:
+    """Says which examples have nothing that can be learned.
+
+    Raises:
+      DataError: none has.
+    """
+    left_out = found.weightless
+    if len(left_out) == found.examples:
+        raise DataError("no example can be trained on: what they teach is in no row", split)
+    if len(left_out):
+        names = ", ".join(examples[number].guid for number in left_out[:_NAMED]) + (", ..." if len(left_out) > _NAMED else "")
+        log.warning(
+            "%s: %d of %d examples are not trained on, since what they teach is in no row: %s",
+            *(split, len(left_out), found.examples, names),
+        )

@@ -66,28 +66,43 @@ def confidence_intervals(
 
 
 def of_sums(
-    metric: Callable[[Floats], Floats], sums: npt.NDArray[Any], *, seed: int = 0, resamples: int = 2000, level: float = 0.95
+    metric: Callable[[Floats], Floats],
+    sums: npt.NDArray[Any],
+    group_of: Array | None = None,
+    *,
+    seed: int = 0,
+    resamples: int = 2000,
+    level: float = 0.95,
 ) -> tuple[float, float] | None:
     """Returns the interval of a metric that is made of sums over examples; None where resamples cannot tell how it varies.
 
     Args:
       metric: from [R, K] sums to [R] values.
       sums: [N, K] what each example adds.
+      group_of: [N] the number of its group, where examples are alike within groups, as questions about one text: whole groups
+        are drawn. None where each stands alone.
       seed: decides what is drawn.
       resamples: how many.
       level: between 0 and 1.
     """
-    if len(sums) < 2:
+    groups = len(sums) if group_of is None else int(group_of.max()) + 1
+    if groups < 2:
         return None
-    group_of = _grouped(len(sums), seed)
-    of_groups = _sums(sums.T, group_of)  # [G, K]
-    ends = _of_resamples(lambda counts: metric(counts @ of_groups), len(of_groups), resamples, level, seed)
+    drawn = _grouped(groups, seed) if group_of is None else _grouped(groups, seed)[group_of]
+    of_drawn = _sums(sums.T, drawn)  # [G, K]
+    ends = _of_resamples(lambda counts: metric(counts @ of_drawn), len(of_drawn), resamples, level, seed)
     return ends if np.isfinite(ends).all() else None
 
 
-def of_mean(values: Floats) -> tuple[float, float] | None:
-    """Returns the interval of a mean over [N] examples, see `of_sums`."""
-    return of_sums(lambda sums: _divided(sums[:, 1], sums[:, 0]), np.stack([np.ones(len(values)), values], axis=1))
+def of_mean(values: Floats, group_of: Array | None = None) -> tuple[float, float] | None:
+    """Returns the interval of a mean over examples, see `of_sums`.
+
+    Args:
+      values: [N] of each example.
+      group_of: [N] the number of its group.
+    """
+    of_each = np.stack([np.ones(len(values)), values], axis=1)
+    return of_sums(lambda sums: _divided(sums[:, 1], sums[:, 0]), of_each, group_of)
 
 
 def _right(name: str, labels: Array, predictions: Array) -> Array | None:

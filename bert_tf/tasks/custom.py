@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, TAGS
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.settings import setting
 from bert_tf.tasks import cells, tables
 from bert_tf.tasks.base import DEV, TEST, TRAIN
@@ -21,7 +21,7 @@ from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 
 NAME = "custom"
-PROBLEMS = (*KINDS, TAGS, CHOICE, SIMILARITY, CONTRASTIVE)
+PROBLEMS = (*KINDS, SPAN, TAGS, CHOICE, SIMILARITY, CONTRASTIVE)
 
 _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 _USUAL_NAMES = {name for names in USUAL_TEXTS for name in names}

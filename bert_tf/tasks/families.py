@@ -6,16 +6,18 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, TAGS
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
+from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.tags.family import TagFamily
 
 _FAMILIES: dict[str, type[Family]] = {
     **dict.fromkeys(KINDS, SentenceFamily),
+    SPAN: SpanFamily,
     TAGS: TagFamily,
     CHOICE: ChoiceFamily,
     SIMILARITY: SimilarityFamily,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
 
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, TAGS
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
 from bert_tf.settings import settings_of
 from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
@@ -18,6 +18,7 @@ from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 from bert_tf.tasks.similarity import task as similarity
+from bert_tf.tasks.span import task as span
 from bert_tf.tasks.tags import task as tags
 from bert_tf.tasks.xnli import LANGUAGES, XnliTask
 
@@ -55,15 +56,19 @@ def _names(*groups: str) -> frozenset[str]:
 
 _FILES = frozenset(FILES)
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
+_OF_SPANS = _FILES | _names("span") | {"file_format"}
 
 # Named tasks, and one's own data by `--problem`.
 _NAMED: Mapping[str, _OfSettings] = {
+    span.SQUAD: _OfSettings(lambda settings, _: span.squad(settings), _OF_SPANS),
+    span.SQUAD2: _OfSettings(lambda settings, _: span.squad2(settings), _OF_SPANS),
     tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
     choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
     similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),
+    SPAN: _OfSettings(lambda settings, _: span.own(settings), _OF_SPANS | {"problem", "id_column"}),
     TAGS: _OfSettings(
         lambda settings, labels: tags.own(settings.custom, settings.tags, labels),
         _FILES | {"problem", "labels", "file_format"} | _names("tags"),

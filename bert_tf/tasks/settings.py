@@ -30,19 +30,16 @@ GROUPS: Mapping[str, type] = {
     "similarity": SimilaritySettings,
 }
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
-KEPT = tuple(name for name in NAMES if name not in (*FILES, "labels"))  # of its training, a model is used with those
+PATHS = (*FILES, "predict_file")
+KEPT = tuple(name for name in NAMES if name not in (*PATHS, "labels"))  # of its training, a model is used with those
 
 
 def of_record(record: Mapping[str, Any]) -> TaskSettings:
-    """Returns the settings that a model was trained with and is used with."""
+    """Returns the settings that a model was trained with and is used with; files are not among them."""
     return of_values({name: record[name] for name in KEPT if name in record})
 
 
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
     """Returns settings by name in their groups; other names may be among them."""
-    return TaskSettings(
-        **{
-            group: kind(**{field.name: values[field.name] for field in dataclasses.fields(kind) if field.name in values})
-            for group, kind in GROUPS.items()
-        }
-    )
+    names = {group: [row.name for row in settings_of(kind) if row.name in values] for group, kind in GROUPS.items()}
+    return TaskSettings(**{group: GROUPS[group](**{name: values[name] for name in names[group]}) for group in GROUPS})

@@ -32,6 +32,7 @@ class Survey:
       duplicates: ids of the examples whose texts an earlier one has.
       contradictions: ids of those among them whose label is not that of the first one.
       repeated_ids: the ids of the examples whose id an earlier one has.
+      unlabelled: ids of those that may have several labels, and have none.
     """
 
     rows: int
@@ -43,6 +44,7 @@ class Survey:
     duplicates: tuple[str, ...]
     contradictions: tuple[str, ...]
     repeated_ids: tuple[str, ...]
+    unlabelled: tuple[str, ...] = ()
 
     def truncated(self, limit: int) -> float:
         """Returns the share of rows that lose something to a limit."""
@@ -67,13 +69,15 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
     first_labels: dict[int, Any] = {}  # by the hash of the texts
     labels: collections.Counter[str] = collections.Counter()
     ids: set[str] = set()
-    in_train, duplicates, contradictions, repeated_ids = [], [], [], []
+    in_train, duplicates, contradictions, repeated_ids, unlabelled = [], [], [], [], []
     for example in examples:
         lengths.append(max(_tokens(row, size) for row in getattr(example, "rows", (example.texts,))))
         if isinstance(example.label, float):
             numbers.append(example.label)
         elif example.label is not None:
             labels.update(example.label if isinstance(example.label, tuple) else (str(example.label),))
+            if example.label in ("", ()):
+                unlabelled.append(example.guid)
         text = hash(example.texts)
         if text in train:
             in_train.append(example.guid)
@@ -95,6 +99,7 @@ def survey(examples: Iterable[Example], size: Callable[[str], int], train: Set[i
         duplicates=tuple(duplicates),
         contradictions=tuple(contradictions),
         repeated_ids=tuple(repeated_ids),
+        unlabelled=tuple(unlabelled),
     )
 
 

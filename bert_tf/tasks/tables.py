@@ -206,6 +206,26 @@ def form_of(name: str) -> str | None:
     return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
+@contextlib.contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """Opens a file, unpacked and after its byte order mark, or the standard input.
+
+    Args:
+      source: a path, or `-`.
+
+    Raises:
+      DataError: it cannot be opened, or, within the block, read.
+    """
+    try:
+        with _opened(source) as file:
+            if cast(io.BufferedReader, file).peek(len(_BOM)).startswith(_BOM):
+                file.read(len(_BOM))
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        reason = files.reason(error) if isinstance(error, OSError) else error
+        raise DataError(f"cannot read the file: {reason}", source) from error
+
+
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())

@@ -15,10 +15,16 @@ import functools
 import itertools
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+
+IntArray = npt.NDArray[np.int32]
+T = TypeVar("T")
 
 MAX_WORD_CHARACTERS = 200  # a longer word becomes [UNK]
 
@@ -30,6 +36,8 @@ _IDEOGRAPHS = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
+
+_ASCII_PARTS = re.compile("[0-9A-Za-z]+|[!-~]")  # words, and each punctuation mark
 
 _REMEMBERED_CHUNKS = 1 << 18
 
@@ -43,28 +51,36 @@ class Piece(NamedTuple):
     end: int
 
 
+class Pieces(NamedTuple):
+    """The word pieces of a text as columns, each [n]; see `Piece`."""
+
+    ids: IntArray
+    starts: IntArray
+    ends: IntArray
+
+
 class _Characters(NamedTuple):
     """Characters and, for each, its position in the original chunk."""
 
     text: str
-    positions: list[int]
+    positions: Sequence[int]
 
     def part(self, start: int, end: int) -> _Characters:
         return _Characters(self.text[start:end], self.positions[start:end])
 
 
-class _Remembered(dict[str, "tuple[int, ...]"]):
-    """Ids by text; a text that is new is cut, and forgotten where too many are remembered."""
+class _Remembered(dict[str, T]):
+    """What a text is cut into, by text; one that is new is cut, and forgotten where too many are remembered."""
 
-    def __init__(self, cut: Callable[[str], tuple[int, ...]]) -> None:
+    def __init__(self, cut: Callable[[str], T]) -> None:
         super().__init__()
         self._cut = cut
 
-    def __missing__(self, text: str) -> tuple[int, ...]:
+    def __missing__(self, text: str) -> T:
         if len(self) >= _REMEMBERED_CHUNKS:
             self.clear()
-        ids = self[text] = self._cut(text)
-        return ids
+        found = self[text] = self._cut(text)
+        return found
 
 
 class WordPieceTokenizer:
@@ -79,9 +95,11 @@ class WordPieceTokenizer:
         """
         self.vocabulary = vocabulary
         self.lower_case = lower_case
+        self._id_of = {token: number for number, token in enumerate(vocabulary.tokens)}
         self._longest_piece = max(map(len, vocabulary.tokens))
         self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
         self._ids_of = _Remembered(self._ids_between_blanks)
+        self._placed = _Remembered(self._between_blanks)
 
     def tokenize(self, text: str) -> list[Piece]:
         """Returns the pieces of a text, with offsets into it.
@@ -89,10 +107,10 @@ class WordPieceTokenizer:
         An offset pair covers the characters that a piece was made of, so text[start:end] is what a person reads there;
         characters that the rules delete belong to no piece.
         """
-        pieces = []
+        pieces: list[Piece] = []
         for match in _CHUNK.finditer(text):
-            shift = match.start()
-            pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in self._pieces_of(match.group())]
+            shift, found = match.start(), self._pieces_of(match.group())
+            pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in found] if shift else found
         return pieces
 
     def ids(self, text: str) -> list[int]:
@@ -103,13 +121,35 @@ class WordPieceTokenizer:
         """
         return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
 
+    def pieces(self, text: str) -> Pieces:
+        """Returns what `tokenize` does, as columns; most of what is between two blanks was seen before, as in `ids`."""
+        chunks = text.split(" ")
+        ids, starts, ends = zip(*map(self._placed.__getitem__, chunks))
+        counts = np.fromiter(map(len, ids), np.int64, len(ids))
+        sizes = np.fromiter(map(len, chunks), np.int64, len(chunks)) + 1  # with the blank after it
+        shift = np.repeat(np.cumsum(sizes) - sizes, counts)
+        total = len(shift)
+        columns = (np.fromiter(itertools.chain.from_iterable(column), np.int32, total) for column in (ids, starts, ends))
+        flat_ids, flat_starts, flat_ends = columns
+        return Pieces(flat_ids, (flat_starts + shift).astype(np.int32), (flat_ends + shift).astype(np.int32))
+
+    def _between_blanks(self, text: str) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+        found = self.tokenize(text)
+        if not found:
+            return (), (), ()
+        _, ids, starts, ends = zip(*found)
+        return ids, starts, ends
+
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
         return tuple(piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of(match.group()))
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
-        words = (_Characters(chunk, list(range(len(chunk)))),) if chunk.isascii() and chunk.isalnum() else _clean(chunk)
         pieces: list[Piece] = []
-        for word in words:
+        if chunk.isascii() and chunk.isprintable():  # most chunks: no rule but those of case and punctuation applies
+            for match in _ASCII_PARTS.finditer(chunk.lower() if self.lower_case else chunk):
+                pieces += self._match(_Characters(match.group(), range(*match.span())))
+            return tuple(pieces)
+        for word in _clean(chunk):
             normal = _strip_accents(_lower(word)) if self.lower_case else word
             for part in _split_punctuation(normal):
                 pieces += self._match(part)
@@ -119,22 +159,25 @@ class WordPieceTokenizer:
         """Takes the longest known piece from the left, again and again; a word with an unknown rest is [UNK]."""
         text, positions = word
         size = len(text)
-        unknown = [Piece(UNK, self.vocabulary.unk_id, positions[0], positions[-1] + 1)]
         if size > MAX_WORD_CHARACTERS:
-            return unknown
+            return self._unknown(word)
         pieces = []
         start = 0
         while start < size:
             prefix = "##" if start else ""
             for end in range(min(size, start + self._longest_piece), start, -1):
                 token = prefix + text[start:end]
-                if token in self.vocabulary:
-                    pieces.append(Piece(token, self.vocabulary.id(token), positions[start], positions[end - 1] + 1))
+                number = self._id_of.get(token)
+                if number is not None:
+                    pieces.append(Piece(token, number, positions[start], positions[end - 1] + 1))
                     start = end
                     break
             else:
-                return unknown
+                return self._unknown(word)
         return pieces
+
+    def _unknown(self, word: _Characters) -> list[Piece]:
+        return [Piece(UNK, self.vocabulary.unk_id, word.positions[0], word.positions[-1] + 1)]
 
 
 def _clean(chunk: str) -> Iterator[_Characters]:

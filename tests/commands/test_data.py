@@ -395,6 +395,18 @@ def test_what_nobody_publishes_is_not_fetched(run):
     assert errors.startswith("error: data fetch: CoNLL2003 has no files to fetch; put yours into data/CoNLL2003")
 
 
+def test_questions_are_checked_with_their_settings(run, tmp_path):
+    train = table(tmp_path / "a.csv", "context,question,answer", "a red fox,who?,fox", "a red fox,why?,")
+    flags = ("--task_name=custom", "--problem=span", f"--train_file={train}")
+    status, out, _ = run("check", *flags, "--version_2_with_negative")
+    assert status == 0
+    assert "  rows           2\n  labels         1 different\n  length         mean 7.0, median 7, longest 7\n" in out
+    assert "  in windows at  64: 0.0%, 128: 0.0%, 256: 0.0%, 512: 0.0%\n  no label       1 rows (50.0%): train-3\n" in out
+    status, _, err = run("check", *flags)
+    assert (status, err.count("\n")) == (2, 1)
+    assert err.startswith(f"error: {train}:3: the question has no answer")
+
+
 @pytest.mark.usefixtures("_words")
 def test_splits_that_are_missing_beside_others_are_named(run, tmp_path, caplog):
     folder = tmp_path / "MNLI"

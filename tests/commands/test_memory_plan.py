@@ -56,6 +56,13 @@ def test_largest_batches_fall_with_the_length(capsys, config_file):
     assert sorted(largest.values(), reverse=True) == list(largest.values())
 
 
+def test_the_head_of_a_task_reaches_the_forecast(capsys, config_file):
+    options = plan(capsys, config_file, task_name="SQuAD")[1]["options"]
+    assert (options["head"], options["last_layer_cls_only"]) == ([[2, 768], [2]], False)
+    options = plan(capsys, config_file, task_name="MNLI")[1]["options"]
+    assert (options["head"], options["last_layer_cls_only"]) == ([[3, 768], [3]], True)
+
+
 def test_flags_of_training_reach_the_forecast(capsys, config_file):
     given = {
         "train_batch_size": 64,

@@ -261,3 +261,9 @@ def test_what_lies_beside_batches_stays_out_of_them():
     assert "offsets" not in found.batch(np.array([0]), 6)
     assert offsets not in found.batch_fields
     assert found.columns()["offsets"].tolist() == list(range(15))
+
+
+def test_examples_that_add_nothing_are_known():
+    assert features().weightless.tolist() == []
+    weights = np.array([0, 1, 0, 0, 0, 1], np.int32)
+    assert dataclasses.replace(together(), weights=weights).weightless.tolist() == [1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import processes
 from tests.integration import commands
 from tests.tiny import FILLERS, HALVES
 
@@ -36,6 +37,12 @@ def run(arguments: list[str], before: Callable[[], Any] | None = None) -> Any:
     done = commands.run(arguments, before=before)
     assert done.returncode == 0, done.stderr
     return done
+
+
+def batch(*arguments: object, before: Callable[[], Any] | None = None) -> None:
+    """Runs `python -m bert_tf`, which must succeed."""
+    done = processes.finish(processes.start(["-m", "bert_tf", *map(str, arguments)], before=before))
+    assert done.returncode == 0, done.stderr
 
 
 def check_loss_of_parts(folder: Path, flags: Flags, project: Any, before: Callable[[], Any] | None = None) -> None:

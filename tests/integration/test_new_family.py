@@ -12,7 +12,7 @@ import pytest
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator import run_folder
 from bert_tf.tasks import families
-from tests import processes, toy_tags
+from tests import toy_tags
 from tests.integration import families as families_of_tests
 
 STEPS = 60
@@ -107,11 +107,7 @@ def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
     families_of_tests.check_killed_run(tmp_path / "out", often, trained, killed_at=33, steps=STEPS, before=toy_tags.register)
 
 
-def batch(*arguments):
-    command = ["-m", "bert_tf", *map(str, arguments)]
-    done = processes.finish(processes.start(command, before=toy_tags.register))
-    assert done.returncode == 0, done.stderr
-    return done
+batch = functools.partial(families_of_tests.batch, before=toy_tags.register)
 
 
 def test_batch_jobs_know_it(tmp_path, trained, data):

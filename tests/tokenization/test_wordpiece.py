@@ -8,6 +8,8 @@ import sys
 import unicodedata
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -274,3 +276,17 @@ def test_offsets_of_a_letter_that_lower_cases_to_two():
 
 def test_offsets_of_a_too_long_word_cover_it():
     assert spans("b " + "a" * 201) == ["b", "a" * 201]
+
+
+TOKENIZERS = {lower_case: WordPieceTokenizer(VOCABULARY, lower_case=lower_case) for lower_case in (False, True)}
+
+
+@given(
+    st.text(st.sampled_from(f"unaffable {E_ACUTE}e{COMBINING_ACUTE}\u4e00!.\t\u00a0\u2028\0\u200b I\u0130"), max_size=30),
+    st.booleans(),
+)
+def test_columns_hold_what_tokenize_says(text, lower_case):
+    tokenizer = TOKENIZERS[lower_case]
+    expected = [(piece.id, piece.start, piece.end) for piece in tokenizer.tokenize(text)]
+    assert list(zip(*(column.tolist() for column in tokenizer.pieces(text)))) == expected
+    assert tokenizer.pieces(text).ids.tolist() == tokenizer.ids(text)

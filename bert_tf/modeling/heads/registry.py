@@ -12,6 +12,7 @@ from bert_tf.head_spec import (
     MULTI_LABEL,
     REGRESSION,
     SIMILARITY,
+    SPAN,
     TAGS,
     VECTORS,
     HeadSpec,
@@ -20,6 +21,7 @@ from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.choice import ChoiceHead
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
 from bert_tf.modeling.heads.similarity import ContrastiveHead, CosineHead
+from bert_tf.modeling.heads.span import SpanHead
 from bert_tf.modeling.heads.tags import TagHead
 from bert_tf.modeling.heads.vectors import VectorsHead
 
@@ -34,6 +36,7 @@ _HEADS: dict[str, MakeHead] = {
     CONTRASTIVE: ContrastiveHead,
     VECTORS: VectorsHead,
     TAGS: TagHead,
+    SPAN: SpanHead,
 }
 
 

@@ -28,9 +28,11 @@ def read_rows(rows: Iterable[Any], split: str, *, labelled: bool) -> list[Choice
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
-    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
-        raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
-    return [example for number, row in enumerate(records(rows)) for example in _examples(row, number, split, labelled=labelled)]
+    return [
+        example
+        for number, row in enumerate(records(rows, split))
+        for example in _examples(row, number, split, labelled=labelled)
+    ]
 
 
 def _examples(row: Any, number: int, split: str, *, labelled: bool) -> list[ChoiceExample]:

@@ -25,13 +25,21 @@ def read_rows(rows: Iterable[Any], split: str, *, kind: str | None) -> list[Sent
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
+    return [_example(row, number, split, kind) for number, row in enumerate(records(rows, split))]
+
+
+def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
+    """Returns rows, also those of a data frame; iterating over one yields columns.
+
+    Args:
+      rows: in memory.
+      split: for messages.
+
+    Raises:
+      DataError: they are one row.
+    """
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
-    return [_example(row, number, split, kind) for number, row in enumerate(records(rows))]
-
-
-def records(rows: Iterable[Any]) -> Iterable[Any]:
-    """Returns rows, those of a data frame as mappings; iterating over one yields columns."""
     if hasattr(rows, "itertuples"):  # of pandas, whose columns have `to_dict` too
         return rows.to_dict("records")  # type: ignore[attr-defined,no-any-return]
     if hasattr(rows, "iter_rows"):  # of Polars

@@ -11,6 +11,7 @@ from bert_tf.settings import setting
 class SpanSettings:
     """How paragraphs become windows, and windows become answers."""
 
+    predict_file: str | None = setting(None, "--dev_file and --test_file in one, as published")
     doc_stride: int = setting(128, "word pieces from one window of a long paragraph to the next", lowest=1)
     max_query_length: int = setting(64, "longest question in word pieces; what is beyond is cut off", lowest=1)
     n_best_size: int = setting(20, "answers to each question that nbest_predictions.json lists", lowest=1)

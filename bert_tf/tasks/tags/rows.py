@@ -29,10 +29,8 @@ def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) 
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
-    if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
-        raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
     found = []
-    for number, row in enumerate(records(rows)):
+    for number, row in enumerate(records(rows, split)):
         try:
             found.append(_example(row, f"{split}-{number}", labels))
         except RowError as error:

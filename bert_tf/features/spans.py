@@ -1,0 +1,245 @@
+"""Features of questions about a text: [CLS] question [SEP] window of the text [SEP], a row for each window.
+
+A whole split is laid out at once; a text that several questions are about is cut into pieces once. Shapes: E questions, C
+different texts, P pieces of all of these, N rows (windows).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.features.columns import Array, Features, IntArray, ranges
+from bert_tf.fields import TOKEN, Field
+from bert_tf.tokenization.wordpiece import Pieces, WordPieceTokenizer
+
+START, END = "start_positions", "end_positions"
+COUNTED = "is_counted"  # 1 of rows that are trained on, else 0
+FIRST, AFTER, WIDEST = "first_characters", "after_characters", "is_widest"
+
+# For the loss: where the answer is, 0 ([CLS]) where the window does not hold it. For predictions: the characters of the text
+# that a token stands for, -1 for tokens of no text, and whether no other window shows more around the token.
+FIELDS = (
+    Field(START),
+    Field(END),
+    Field(COUNTED, dtype=np.float32),
+    Field(FIRST, TOKEN, in_batches=False),
+    Field(AFTER, TOKEN, in_batches=False),
+    Field(WIDEST, TOKEN, np.bool_, in_batches=False),
+)
+
+NO_ANSWER, UNUSABLE = (-1, -1), (-2, -2)  # in the place of an answer's characters: it has none; the data are wrong about it
+
+_SPECIAL = 3  # [CLS] and two [SEP]
+_WINDOW_PARTS = 4  # a window has this part of a row at least, however long the question is
+
+Longs = npt.NDArray[np.int64]
+
+
+class Windows(NamedTuple):
+    """How a text becomes rows.
+
+    Attributes:
+      max_seq_length: most tokens of a row, at least 4.
+      doc_stride: pieces from one window to the next.
+      max_query_length: most pieces of a question.
+    """
+
+    max_seq_length: int
+    doc_stride: int
+    max_query_length: int
+
+
+class Question(NamedTuple):
+    """A question about a text.
+
+    Attributes:
+      question: itself.
+      text: that it is about.
+      answer: first character in the text and the one after the last; or `NO_ANSWER`, or `UNUSABLE`.
+    """
+
+    question: str
+    text: str
+    answer: tuple[int, int] = NO_ANSWER
+
+
+class _Asked(NamedTuple):
+    """The pieces of all questions, one after the other."""
+
+    ids: IntArray
+    starts: Longs  # [E] first piece of each
+    lengths: IntArray  # [E]
+    truncated: int  # how many were cut off
+
+
+class _Texts(NamedTuple):
+    """The pieces of all different texts, one after the other."""
+
+    pieces: Pieces  # [P]
+    starts: Longs  # [C] first piece of each
+    lengths: IntArray  # [C]
+    number: Longs  # [E] which text a question is about
+
+
+class _Rows(NamedTuple):
+    """The windows of all questions, each [N]."""
+
+    example: IntArray  # which question
+    start: IntArray  # first piece of the window, in its text
+    length: IntArray  # pieces of the window
+
+
+def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows: Windows) -> Features:
+    """Turns a split into features.
+
+    A question whose answer is in no window, or of which the data say something wrong, has rows of weight 0.
+
+    Args:
+      questions: E of them.
+      tokenizer: cuts the texts.
+      windows: how.
+
+    Returns:
+      Features with the targets of `FIELDS`, in the order of the questions.
+    """
+    asked = _asked(questions, tokenizer, min(windows.max_query_length, _longest_question(windows.max_seq_length)))
+    texts = _cut(questions, tokenizer)
+    room = np.int32(windows.max_seq_length - _SPECIAL) - asked.lengths
+    rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
+    first_lengths = asked.lengths[rows.example] + np.int32(2)
+    lengths = first_lengths + rows.length + np.int32(1)
+    row_starts = np.cumsum(lengths, dtype=np.int64) - lengths
+
+    token_ids = np.full(int(lengths.sum(dtype=np.int64)), tokenizer.vocabulary.sep_id, np.int32)
+    token_ids[row_starts] = tokenizer.vocabulary.cls_id
+    of_question = asked.lengths[rows.example]
+    token_ids[ranges(row_starts + 1, of_question)] = asked.ids[ranges(asked.starts[rows.example], of_question)]
+    places = ranges(row_starts + first_lengths, rows.length)  # of the tokens of texts
+    source = ranges(texts.starts[texts.number][rows.example] + rows.start, rows.length)
+    token_ids[places] = texts.pieces.ids[source]
+    targets, counted = _targets(questions, texts, rows, first_lengths)
+    return Features(
+        token_ids=token_ids,
+        lengths=lengths,
+        first_lengths=first_lengths,
+        targets={**targets, **_of_tokens(len(token_ids), places, texts, source, rows)},
+        fields=FIELDS,
+        example_ids=rows.example,
+        weights=counted,
+        truncated=asked.truncated,
+    )
+
+
+def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _Rows) -> dict[str, Array]:
+    """Returns the columns of [total] tokens that are kept beside batches.
+
+    Args:
+      total: tokens of all rows.
+      places: of those of texts.
+      texts: of all questions.
+      source: which piece each of these is.
+      rows: the windows.
+    """
+    columns: dict[str, Array] = {name: np.full(total, -1, np.int32) for name in (FIRST, AFTER)}
+    columns[WIDEST] = np.zeros(total, np.bool_)
+    for name, values in ((FIRST, texts.pieces.starts[source]), (AFTER, texts.pieces.ends[source]), (WIDEST, _widest(rows))):
+        columns[name][places] = values
+    return columns
+
+
+def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest: int) -> _Asked:
+    """Cuts questions into pieces, of which no more than `longest` are kept."""
+    ids = [tokenizer.ids(question.question) for question in questions]
+    lengths = np.fromiter((min(len(one), longest) for one in ids), np.int32, len(ids))
+    flat = np.fromiter(itertools.chain.from_iterable(one[:longest] for one in ids), np.int32, int(lengths.sum()))
+    return _Asked(flat, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, sum(len(one) > longest for one in ids))
+
+
+def _longest_question(max_seq_length: int) -> int:
+    room = max_seq_length - _SPECIAL
+    return room - max(1, room // _WINDOW_PARTS)
+
+
+def _cut(questions: Sequence[Question], tokenizer: WordPieceTokenizer) -> _Texts:
+    """Cuts each different text into pieces."""
+    numbers: dict[str, int] = {}
+    of_question = [numbers.setdefault(question.text, len(numbers)) for question in questions]
+    cut = [tokenizer.pieces(text) for text in numbers]
+    lengths = np.fromiter((len(pieces.ids) for pieces in cut), np.int32, len(cut))
+    none = np.zeros(0, np.int32)
+    joined = Pieces(*(np.concatenate([none, *column]) for column in zip(*cut))) if cut else Pieces(none, none, none)
+    return _Texts(joined, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, np.array(of_question, np.int64))
+
+
+def _windows(lengths: IntArray, room: IntArray, stride: int) -> _Rows:
+    """Returns the windows of texts: one starts every `stride` pieces, until one ends with the text, as published.
+
+    Args:
+      lengths: [E] pieces of the text.
+      room: [E] most pieces of a window.
+      stride: pieces from one window to the next.
+    """
+    step = np.minimum(room, np.int32(stride))
+    counts = 1 - np.minimum(room - lengths, 0) // step  # rounded up
+    example = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
+    first = np.cumsum(counts, dtype=np.int64) - counts
+    start = ((np.arange(len(example)) - first[example]) * step[example]).astype(np.int32)
+    return _Rows(example, start, np.minimum(room[example], lengths[example] - start))
+
+
+def _widest(rows: _Rows) -> npt.NDArray[np.bool_]:
+    """Returns for each token of a window whether no other window shows more around it.
+
+    A window shows as much around a token as there is on its poorer side; of equals the longer window counts, then the first.
+    """
+    number = np.repeat(np.arange(len(rows.length)), rows.length)
+    several = np.bincount(rows.example)[rows.example] > 1 if len(rows.example) else np.zeros(0, np.bool_)
+    widest = np.ones(len(number), np.bool_)
+    here = np.flatnonzero(several[number])  # most questions have one window
+    row = number[here]
+    left = here - (np.cumsum(rows.length, dtype=np.int64) - rows.length)[row]
+    around = np.minimum(left, rows.length[row] - 1 - left) + 0.01 * rows.length[row]  # as published
+    piece = rows.example[row] * (np.int64(1) << 32) + rows.start[row] + left
+    order = np.lexsort((-around, piece))  # stable: of equals the first window comes first
+    widest[here] = False
+    widest[here[order[np.flatnonzero(np.diff(piece[order], prepend=-1))]]] = True
+    return widest
+
+
+def _targets(
+    questions: Sequence[Question], texts: _Texts, rows: _Rows, first_lengths: IntArray
+) -> tuple[dict[str, Array], IntArray]:
+    """Returns what the loss reads of each row, and [N] 1 for rows that count, else 0."""
+    answers = np.array([question.answer for question in questions], np.int64).reshape(-1, 2)  # [E, 2]
+    first, last = _pieces_of(answers, texts)
+    answered = answers[:, 0] >= 0
+    begin = first[rows.example] - rows.start
+    end = last[rows.example] - rows.start
+    holds = answered[rows.example] & (begin >= 0) & (begin <= end) & (end < rows.length)
+    held = np.zeros(len(questions), np.bool_)
+    held[rows.example[holds]] = True
+    usable = np.where(answered, held, (answers == NO_ANSWER).all(axis=1))
+    counted = usable[rows.example].astype(np.int32)
+    ends = {name: np.where(holds, place + first_lengths, 0).astype(np.int32) for name, place in ((START, begin), (END, end))}
+    return {**ends, COUNTED: counted.astype(np.float32)}, counted
+
+
+def _pieces_of(answers: Longs, texts: _Texts) -> tuple[Longs, Longs]:
+    """Returns [E] first and last piece, in its text, that share a character with the answer; where none does, in wrong order.
+
+    Args:
+      answers: [E, 2] characters.
+      texts: of all questions.
+    """
+    apart = np.int64(1) << 32  # characters of one text from those of the next
+    of_text = np.repeat(np.arange(len(texts.lengths)), texts.lengths) * apart
+    base = texts.number * apart
+    first = np.searchsorted(of_text + texts.pieces.ends, base + answers[:, 0], side="right")
+    last = np.searchsorted(of_text + texts.pieces.starts, base + answers[:, 1], side="left") - 1
+    begin = texts.starts[texts.number]
+    return first - begin, last - begin

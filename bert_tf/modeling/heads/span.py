@@ -1,0 +1,77 @@
+"""Head over all tokens: where an answer begins and where it ends.
+
+Shapes: B batch, T tokens, D hidden size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.fields import TOKEN, Field
+from bert_tf.modeling import layers
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+
+tf1 = tf.compat.v1
+
+_WEIGHTS, _BIAS = "cls/squad/output_weights", "cls/squad/output_bias"  # published names
+_LOGITS = "span_logits"
+_POSITIONS = ("start_positions", "end_positions")
+_COUNTED = "is_counted"
+_PADDING = -1e30  # logit of what is no token
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanHead:
+    """Two logits for each token: that the answer begins there, and that it ends there."""
+
+    num_labels: int = 2
+
+    inputs = ()
+    targets = (*_POSITIONS, _COUNTED)
+    reads_pooled, reads_tokens = False, True
+    reads_word_table = False
+    loss_options: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """[B, T, 2] logits."""
+        return (Field(_LOGITS, TOKEN, np.float32, width=self.num_labels),)
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the published variables."""
+        return {_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        """Scores all tokens of each row; see `base.Head`."""
+        del execution
+        with tf1.name_scope(SCOPE):
+            shapes = self.variables(config)
+            weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
+            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
+            rows = tf.reshape(encoded.sequence, [-1, config.hidden_size])  # type: ignore[arg-type]  # [B T, D]
+            logits = tf.nn.bias_add(tf.matmul(rows, weights, transpose_b=True), bias)  # [B T, 2]
+            mask = features["input_mask"]
+            by_token = tf.reshape(logits, [-1, tf.shape(mask)[1], self.num_labels])  # [B, T, 2]
+            return {_LOGITS: tf.where(tf.cast(mask, tf.bool)[:, :, None], by_token, _PADDING)}
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """Returns [B] the mean cross-entropy of both ends over the tokens of the row, in nats; 0 of rows that do not count."""
+        del options
+        with tf1.name_scope(SCOPE):
+            ends = [
+                tf.nn.sparse_softmax_cross_entropy_with_logits(labels=features[name], logits=outputs[_LOGITS][:, :, end])
+                for end, name in enumerate(_POSITIONS)
+            ]
+            return tf.add_n(ends) / len(ends) * features[_COUNTED]
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B, T] probabilities that the answer begins, and that it ends, at each token."""
+        probabilities = tf.nn.softmax(outputs[_LOGITS], axis=1)
+        return {"start_probabilities": probabilities[:, :, 0], "end_probabilities": probabilities[:, :, 1]}

@@ -1,0 +1,152 @@
+"""What a model of answers reaches: exact match and F1, with intervals over articles, by length and by kind of question.
+
+Shapes: E questions.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.metrics import intervals
+from bert_tf.tasks.evaluation import Evaluation, Panel
+from bert_tf.tasks.span import scores
+from bert_tf.tasks.span.example import SpanExample
+from bert_tf.tasks.span.predictions import Prediction, Predictions
+from bert_tf.tasks.span.scores import Floats
+
+EXACT, F1 = "exact_match", "f1"
+METRICS = (F1, EXACT)
+
+_QUESTION_WORDS = (6, 9, 12, 16)  # upper ends of the bins
+_CONTEXT_WORDS = (50, 100, 150, 250)
+_FIRST_WORDS = 10  # that have a row of their own
+_FEWEST_ARTICLES = 10  # of fewer it is not known how much they differ
+
+_NEVER = 1e30  # odds where there is no answer to choose
+
+Bools = npt.NDArray[np.bool_]
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanEvaluation(Evaluation):
+    """What a model of answers reaches on a split.
+
+    Attributes:
+      questions: E of them.
+      each: [E, 2] exact match and F1 of each.
+      thresholds: of each metric the best, by its name; empty where all questions have an answer.
+      none_predicted: how many questions have no predicted answer.
+    """
+
+    questions: Sequence[SpanExample]
+    each: Floats
+    thresholds: dict[str, float]
+    none_predicted: int
+
+    @functools.cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """Ends of the 95 % intervals by drawing articles, or paragraphs where there are few articles."""
+        columns = {EXACT: self.each[:, 0], F1: self.each[:, 1]}
+        found = {name: intervals.of_mean(columns[name], self._groups) for name in METRICS}
+        return {name: ends for name, ends in found.items() if ends is not None}
+
+    @property
+    def collapsed(self) -> str | None:
+        """See `Evaluation`."""
+        if self.none_predicted == self.examples and any(question.answers for question in self.questions):
+            return "no question has an answer"
+        return None
+
+    @functools.cached_property
+    def panels(self) -> Sequence[Panel]:
+        """Scores by whether there is an answer, by lengths, and by the first word of the question."""
+        answered = np.array([bool(question.answers) for question in self.questions])
+        kinds = [("with an answer", answered), ("without an answer", ~answered)]
+        of_kinds = [self._panel("Questions with and without an answer", "question", kinds)] if not answered.all() else []
+        return (
+            *of_kinds,
+            self._panel("By length of the question", "words", self._by_length(lambda one: one.question, _QUESTION_WORDS)),
+            self._panel("By length of the context", "words", self._by_length(lambda one: one.context, _CONTEXT_WORDS)),
+            self._panel("By first word of the question", "first word", self._by_first_word()),
+        )
+
+    def table(self) -> list[str]:
+        """Returns the best thresholds; nothing where all questions have an answer."""
+        return [
+            f"{name} with the best --null_score_diff_threshold={threshold:.4f}: {self.metrics[name]:.4f}"
+            for name, threshold in self.thresholds.items()
+        ]
+
+    def details(self) -> dict[str, Any]:
+        """See `Evaluation`."""
+        return {**super().details(), **({"best_thresholds": self.thresholds} if self.thresholds else {})}
+
+    @property
+    def _groups(self) -> npt.NDArray[np.int64]:
+        titles = {question.title for question in self.questions}
+        by_article = len(titles) >= _FEWEST_ARTICLES
+        numbers: dict[str, int] = {}
+        names = (question.title if by_article else question.context for question in self.questions)
+        return np.array([numbers.setdefault(name, len(numbers)) for name in names])
+
+    def _by_length(self, text: Callable[[SpanExample], str], ends: Sequence[int]) -> list[tuple[str, Bools]]:
+        lengths = np.array([len(text(question).split()) for question in self.questions])
+        bins = np.searchsorted(ends, lengths)
+        firsts = (0, *(end + 1 for end in ends))
+        names = [f"up to {ends[0]}", *(f"{a} to {b}" for a, b in zip(firsts[1:], ends[1:])), f"{firsts[-1]} and more"]
+        return [(name, bins == number) for number, name in enumerate(names)]
+
+    def _by_first_word(self) -> list[tuple[str, Bools]]:
+        words = np.array([next(iter(question.question.lower().split()), "") for question in self.questions])
+        common = [word for word, _ in collections.Counter(words.tolist()).most_common(_FIRST_WORDS)]
+        return [*((word, words == word) for word in common), ("others", ~np.isin(words, common))]
+
+    def _panel(self, title: str, first: str, parts: Sequence[tuple[str, Bools]]) -> Panel:
+        rows = [(name, int(part.sum()), *self.each[part].mean(axis=0).tolist()) for name, part in parts if part.any()]
+        return Panel(title, (first, "questions", "exact match", "F1"), rows)
+
+
+def evaluate(examples: Sequence[SpanExample], predictions: Predictions, *, may_be_none: bool) -> SpanEvaluation:
+    """Measures answers by references.
+
+    Args:
+      examples: E of them, with answers.
+      predictions: their answers.
+      may_be_none: whether questions may have no answer.
+    """
+    each = _scores(examples, [one.label for one in predictions.each], may_be_none=may_be_none)
+    metrics, thresholds = {F1: float(each[:, 1].mean()), EXACT: float(each[:, 0].mean())}, {}
+    if may_be_none:
+        metrics.update(_by_kind(examples, each))
+        best = _best(examples, predictions.each)
+        metrics.update({f"best_{name}": found.score for name, found in best.items()})
+        thresholds = {f"best_{name}": found.threshold for name, found in best.items()}
+    none = sum(not one.label for one in predictions.each)
+    return SpanEvaluation(metrics, predictions.loss, len(examples), examples, each, thresholds, none)
+
+
+def _scores(examples: Sequence[SpanExample], answers: Sequence[str], *, may_be_none: bool) -> Floats:
+    pairs = zip(answers, examples)
+    return np.array([scores.score(answer, example.label or (), may_be_none=may_be_none) for answer, example in pairs], float)
+
+
+def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
+    answered = np.array([bool(example.answers) for example in examples])
+    kinds = {"has_answer": answered, "no_answer": ~answered} if answered.any() and not answered.all() else {}
+    values = {kind: each[part].mean(axis=0) for kind, part in kinds.items()}
+    return {f"{kind}_{name}": float(found[place]) for kind, found in values.items() for place, name in ((1, F1), (0, EXACT))}
+
+
+def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, scores.Best]:
+    odds = np.array([_NEVER if one.null_odds is None else one.null_odds for one in predictions])
+    answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
+    unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
+    columns = {F1: 1, EXACT: 0}
+    return {name: scores.best_threshold(odds, answered[:, at], unanswered[:, at]) for name, at in columns.items()}

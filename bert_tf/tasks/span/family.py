@@ -1,0 +1,150 @@
+"""Answers in a text as a family of tasks.
+
+Shapes: E questions, N rows (windows).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from bert_tf.features import spans
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import SPAN, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.span import evaluation, mistakes, rows
+from bert_tf.tasks.span.decoding import Floats, Rules, decode
+from bert_tf.tasks.span.evaluation import SpanEvaluation
+from bert_tf.tasks.span.example import SpanExample
+from bert_tf.tasks.span.predictions import PUBLISHED_FILES, Prediction, Predictions, SpanLayout, chosen, published_files
+from bert_tf.tasks.span.settings import SpanSettings
+from bert_tf.tasks.tables import JSONL
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")
+
+
+@dataclasses.dataclass(frozen=True)
+class SpanFamily:
+    """What is learned of questions and the texts that hold their answers; see `SpanSettings` for the attributes."""
+
+    doc_stride: int = SpanSettings.doc_stride
+    max_query_length: int = SpanSettings.max_query_length
+    n_best_size: int = SpanSettings.n_best_size
+    max_answer_length: int = SpanSettings.max_answer_length
+    version_2_with_negative: bool = SpanSettings.version_2_with_negative
+    null_score_diff_threshold: float = SpanSettings.null_score_diff_threshold
+
+    kind: ClassVar[str] = SPAN
+    labels: ClassVar[tuple[str, ...]] = ()
+    head: ClassVar[HeadSpec] = HeadSpec(2, SPAN)
+    metrics: ClassVar[tuple[str, ...]] = evaluation.METRICS
+    targets: ClassVar[tuple[Field, ...]] = spans.FIELDS
+    trains_on_windows, trains_together = True, False
+    file_patterns: ClassVar[tuple[str, ...]] = tuple(
+        f"{name}*.{suffix}" for name, suffix in (("predictions", "jsonl"), *((name, "json") for name in PUBLISHED_FILES))
+    )
+    usual_settings: ClassVar[Mapping[str, Any]] = {"max_seq_length": 384}
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 2e-4,
+        "train_batch_size": 8,
+        "num_train_epochs": 8.0,
+        "max_seq_length": 128,
+    }
+
+    @classmethod
+    def from_settings(cls, settings: SpanSettings) -> SpanFamily:
+        """Returns the family with some settings."""
+        return cls(**{name: getattr(settings, name) for name in _OF_ANSWERS})
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> SpanFamily:
+        """Returns the family of a trained model."""
+        return cls(**{name: record[name] for name in _OF_ANSWERS if name in record})
+
+    def as_trained(self, record: Mapping[str, Any]) -> SpanFamily:
+        """Returns the family with the windows and rules of a trained model; whether there may be no answer its task says."""
+        kept = {name: record[name] for name in _OF_ANSWERS if name in record and name != "version_2_with_negative"}
+        return dataclasses.replace(self, **kept)
+
+    def from_rows(self, given: Iterable[Any], split: str, *, labelled: bool) -> list[SpanExample]:
+        """See `rows.read_rows`."""
+        return rows.read_rows(given, split, labelled=labelled, may_be_none=self.version_2_with_negative)
+
+    def features(self, examples: Sequence[SpanExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """See `features.spans`; long texts always become windows."""
+        windows = spans.Windows(limits.max_seq_length, self.doc_stride, self.max_query_length)
+        return spans.build([_question(example) for example in examples], tokenizer, windows)
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """Returns none: there are no classes."""
+        del features
+        return ()
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[SpanExample]) -> Predictions:
+        """See `decoding.decode` and `predictions.chosen`."""
+        logits = outputs["span_logits"]
+        threshold = self.null_score_diff_threshold if self.version_2_with_negative else None
+        rules = Rules(self.n_best_size, self.max_answer_length)
+        found = decode(logits, features, [example.context for example in examples], rules)
+        each = [chosen(example.guid, one, threshold) for example, one in zip(examples, found)]
+        return Predictions(each, _loss(logits, features))
+
+    def listed(self, predictions: Predictions, examples: Sequence[SpanExample]) -> Sequence[Prediction]:
+        """Returns the answers."""
+        del examples
+        return predictions.each
+
+    def evaluation(self, predictions: Predictions, examples: Sequence[SpanExample]) -> SpanEvaluation:
+        """See `evaluation.evaluate`."""
+        return evaluation.evaluate(examples, predictions, may_be_none=self.version_2_with_negative)
+
+    def mistakes(self, predictions: Predictions, examples: Sequence[SpanExample]) -> list[dict[str, Any]]:
+        """See `mistakes.most_confident`; an answer is wrong that matches no reference exactly."""
+        each = self.evaluation(predictions, examples).each
+        return mistakes.most_confident(examples, predictions.each, (each[:, 0] == 1.0).tolist())
+
+    def files(
+        self, predictions: Predictions, examples: Sequence[SpanExample], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns predictions.jsonl, and the published files."""
+        del published_suffix
+        lines = self.layout(JSONL).rows(examples, predictions)
+        return {f"predictions{suffix}.jsonl": lines, **published_files(predictions, suffix)}
+
+    def layout(self, form: str) -> SpanLayout:
+        """See `SpanLayout`."""
+        return SpanLayout(form, self.version_2_with_negative)
+
+    def record(self) -> dict[str, Any]:
+        """Returns the settings, and what every record has."""
+        return {"labels": list(self.labels), "kind": self.kind, **dataclasses.asdict(self)}
+
+
+def _question(example: SpanExample) -> spans.Question:
+    answer = spans.NO_ANSWER
+    if example.is_misplaced:
+        answer = spans.UNUSABLE
+    elif example.answers:
+        text, start = example.answers[0]
+        answer = (start, start + len(text))
+    return spans.Question(example.question, example.context, answer)
+
+
+def _loss(logits: Floats, features: Features) -> float:
+    """Returns the mean over rows that count of the mean cross-entropy of both ends, in nats; 0 where none counts."""
+    lengths, counted = features.lengths, features.targets[spans.COUNTED] > 0
+    if not counted.any():
+        return 0.0
+    starts = np.cumsum(lengths, dtype=np.int64) - lengths
+    losses = np.zeros(len(features))
+    for end, name in enumerate((spans.START, spans.END)):
+        column = logits[:, end].astype(np.float64)
+        highest = np.maximum.reduceat(column, starts)
+        sums = np.add.reduceat(np.exp(column - np.repeat(highest, lengths)), starts)
+        losses += highest + np.log(sums) - column[starts + features.targets[name]]
+    return float(losses[counted].mean() / 2)

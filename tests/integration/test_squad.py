@@ -1,0 +1,168 @@
+"""Questions about texts, trained, evaluated, killed and used by whole commands."""
+
+from __future__ import annotations
+
+import csv
+import functools
+import gzip
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.checkpoints.reader import CheckpointReader
+from tests.integration import commands, families
+from tests.tiny import FILLERS, HALVES
+
+STEPS = 60
+WORDS = [word for word in FILLERS if word.isalpha()]
+
+
+def paragraph(random, name, words):
+    """Returns a context with one word of the first half, which a question asks for."""
+    before = random.choice(WORDS, int(random.integers(words + 1))).tolist()
+    answer = str(random.choice(HALVES[0]))
+    context = " ".join([*before, answer, *random.choice(WORDS, words - len(before))])
+    start = len(" ".join([*before, answer])) - len(answer)
+    return {
+        "context": context,
+        "qas": [{"id": name, "question": "one ?", "answers": [{"text": answer, "answer_start": start}]}],
+    }
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Contexts of 2 to 40 words, of which a window holds 19; one answer is not where its start says."""
+    folder, random = tmp_path_factory.mktemp("squad"), np.random.default_rng(2)
+    for split, size in (("train", 100), ("dev", 20)):
+        made = [paragraph(random, f"{split}-{n}", int(words)) for n, words in enumerate(random.integers(1, 40, size))]
+        if split == "train":
+            made[5]["qas"][0]["answers"][0]["answer_start"] += 1
+        (folder / f"{split}-v1.1.json").write_text(json.dumps({"data": [{"title": split, "paragraphs": made}]}))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flags(project, data):
+    def flags(folder, **extra):
+        settings = {"task_name": "SQuAD", "data_dir": data, "doc_stride": 8, "num_train_steps": STEPS, "train_batch_size": 16}
+        more = {"learning_rate": 0.01, "log_every_n_steps": 1, "do_train": True}
+        return project.flags(folder, **{**settings, **more, **extra})
+
+    return flags
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory, flags):
+    """The folder of a run that did everything in one command, and what it said."""
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    done = families.run(flags(folder, do_eval=True, do_predict=True, eval_every_n_steps=20))
+    return folder, done.stderr
+
+
+def questions(data, split="dev"):
+    (article,) = json.loads((data / f"{split}-v1.1.json").read_text())["data"]
+    return [(paragraph["context"], qa) for paragraph in article["paragraphs"] for qa in paragraph["qas"]]
+
+
+def test_it_learns_and_says_what_it_could_not_learn_from(trained):
+    folder, said = trained
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["eval_f1"] > 0.9
+    assert results["splits"]["dev"]["examples"] == 20
+    assert "not where their start says, and are not trained on: 1 of 100: train-5" in said
+    assert "train: 1 of 100 examples are not trained on, since what they teach is in no row: train-5" in said
+
+
+def test_windows_are_trained_on_as_rows(trained):
+    record = json.loads((trained[0] / "run_config.json").read_text())
+    assert record["schedule"]["train_rows"] > record["schedule"]["train_examples"] == 100
+    assert record["training"]["doc_stride"] == 8
+
+
+def test_its_head_has_the_published_names(trained):
+    shapes = CheckpointReader(trained[0] / f"model.ckpt-{STEPS}").shapes
+    width = shapes["bert/pooler/dense/bias"][0]
+    assert shapes["cls/squad/output_weights"] == (2, width)
+    assert shapes["cls/squad/output_bias"] == (2,)
+
+
+def test_files_of_predictions_belong_together(trained, data):
+    folder = trained[0]
+    lines = [json.loads(line) for line in (folder / "predictions.jsonl").read_text().splitlines()]
+    asked = questions(data)
+    assert [line["id"] for line in lines] == [qa["id"] for _, qa in asked]
+    assert all(context[line["start"] : line["end"]] == line["answer"] for line, (context, _) in zip(lines, asked))
+    assert json.loads((folder / "predictions.json").read_text()) == {line["id"]: line["answer"] for line in lines}
+    assert {line["window"] for line in lines} > {0}
+    n_best = json.loads((folder / "nbest_predictions.json").read_text())
+    assert all(n_best[line["id"]][0]["text"] == line["answer"] for line in lines)
+
+
+def test_it_is_reported(trained):
+    page = (trained[0] / "report.html").read_text(encoding="utf-8")
+    assert "By first word of the question" in page
+    assert "exact match" in page
+
+
+def test_parts_of_a_batch_add_up(tmp_path, flags, project):
+    families.check_loss_of_parts(tmp_path, flags, project)
+
+
+def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
+    often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
+    families.check_killed_run(tmp_path / "out", often, trained[0], killed_at=33, steps=STEPS)
+
+
+def test_rules_of_answers_may_be_given_anew(tmp_path, trained, flags):
+    folder = shutil.copytree(trained[0], tmp_path / "out")
+    given = {"do_train": False, "do_eval": True, "max_answer_length": 1, "n_best_size": 2, "max_seq_length": 32}
+    families.run([flag for flag in flags(folder, **given) if not flag.startswith(("--num", "--learning", "--log"))])
+    results = json.loads((folder / "eval_results.json").read_text())
+    assert results["eval_f1"] > 0.9
+
+
+def test_batch_jobs_know_it(tmp_path, trained, data):
+    folder = trained[0]
+    families.batch("evaluate", f"--checkpoints={folder}", "--task_name=SQuAD", f"--data_dir={data}", f"--output_dir={tmp_path}")
+    (row,) = json.loads((tmp_path / "results.json").read_text())["rows"]
+    assert row["metrics"]["f1"] == pytest.approx(json.loads((folder / "eval_results.json").read_text())["eval_f1"])
+    packed = tmp_path / "dev.json.gz"
+    packed.write_bytes(gzip.compress((data / "dev-v1.1.json").read_bytes()))
+    table = tmp_path / "own.csv"
+    with table.open("w", newline="") as file:
+        rows = [{"id": qa["id"], "question": qa["question"], "context": context} for context, qa in questions(data)]
+        writer = csv.DictWriter(file, ["context", "id", "question"])
+        writer.writeheader()
+        writer.writerows(rows)
+    job = tmp_path / "job.yaml"
+    pairs = [
+        {"input": str(source), "output": str(tmp_path / name)} for source, name in ((packed, "a.jsonl"), (table, "b.jsonl"))
+    ]
+    job.write_text(json.dumps({"checkpoint": str(folder), "files": pairs}))
+    families.batch("predict", f"--job={job}")
+    expected = (folder / "predictions.jsonl").read_text()
+    assert [(tmp_path / name).read_text() for name in ("a.jsonl", "b.jsonl")] == [expected, expected]
+
+
+def test_the_library_answers_questions(trained, data):
+    context, qa = questions(data)[0]
+    with bert_tf.load(trained[0]) as model:
+        (one,) = model.predict([{"question": qa["question"], "context": context}])
+        assert context[one.start : one.end] == one.label
+        assert 0 < one.probability <= 1
+        result = model.evaluate([{"question": qa["question"], "context": context, "answer": qa["answers"][0]["text"]}])
+    assert set(result.metrics) == {"f1", "exact_match", "loss"}
+
+
+def test_a_bad_file_is_one_line(tmp_path, flags):
+    (tmp_path / "train.csv").write_text("question,context,answer,start\nwho?,a fox,fox,two\n")
+    own = {"task_name": "custom", "problem": "span", "train_file": tmp_path / "train.csv", "data_dir": None}
+    arguments = [flag for flag in flags(tmp_path / "out", **own) if not flag.startswith("--data_dir")]
+    done = commands.run(arguments)
+    assert done.returncode == 2
+    problem = "the value in column 'start' is not a whole number from 0 on: 'two'"
+    assert commands.errors(done) == [f"error: {tmp_path}/train.csv:2: {problem}"]
+    assert not (tmp_path / "out").exists()
