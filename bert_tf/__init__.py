@@ -28,10 +28,12 @@ if TYPE_CHECKING:
     from bert_tf.library.result import Result
     from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
-    from bert_tf.tasks.in_memory import SentenceTask
+    from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 
 __all__ = [
     "BertError",
+    "ChoiceTask",
+    "ContrastiveTask",
     "Encoder",
     "Model",
     "Page",
@@ -39,7 +41,10 @@ __all__ = [
     "Result",
     "SeedRuns",
     "SentenceTask",
+    "SimilarityTask",
+    "SpanTask",
     "Table",
+    "TagTask",
     "check_data",
     "devices",
     "encode_file",
@@ -98,6 +103,8 @@ if _problem:
 
 _MODULES = {
     "BertError": "errors",
+    "ChoiceTask": "tasks.in_memory",
+    "ContrastiveTask": "tasks.in_memory",
     "Encoder": "library.encoder",
     "Model": "library.model",
     "Page": "library.page",
@@ -105,7 +112,10 @@ _MODULES = {
     "Result": "library.result",
     "SeedRuns": "library.seed_runs",
     "SentenceTask": "tasks.in_memory",
+    "SimilarityTask": "tasks.in_memory",
+    "SpanTask": "tasks.in_memory",
     "Table": "library.evaluation",
+    "TagTask": "tasks.in_memory",
     "check_data": "library.data",
     "devices": "library.machine",
     "encode_file": "library.encoder",

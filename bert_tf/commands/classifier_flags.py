@@ -93,7 +93,7 @@ def _spelled_out(argv: Sequence[str]) -> list[str]:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = ["Fine-tunes BERT on a sentence task: python run_classifier.py --task_name=MRPC", ""]
+    lines = ["Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC", ""]
     for group, rows in GROUPS.items():
         lines += [f"{group}:", *map(help_line, rows), ""]
     published = ", ".join(f"--{row.name}" for row in TPU)

@@ -8,13 +8,20 @@ from typing import Any
 
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.settings import named, settings_of
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family
+from bert_tf.tasks.choice.family import ChoiceFamily
 from bert_tf.tasks.custom import NAME
 from bert_tf.tasks.label_column import sorted_names
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
-from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows
+from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows, records
+from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.span.settings import SpanSettings
+from bert_tf.tasks.tags.family import TagFamily
+from bert_tf.tasks.tags.rows import found_labels
 
 
 class RowsTask:
@@ -167,3 +174,148 @@ def _named(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
     if kind == CLASSIFICATION and len(names) == 1:
         raise FlagError(f"labels={labels!r:.80}: give two at least")
     return names
+
+
+class SpanTask(RowsTask):
+    """Questions with texts that hold their answers, from rows in memory.
+
+    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first character,
+    where the answer occurs more than once; or a sequence of these. Rows to be predicted have no answer.
+
+        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+          **settings: those of `SpanSettings`, as `doc_stride=64` or `version_2_with_negative=True`.
+
+        Raises:
+          FlagError: a setting is unknown or has an unusable value.
+          DataError: a row is not of the form above; names split and row.
+        """
+        given = named(settings_of(SpanSettings), settings)
+        super().__init__(SpanFamily.from_settings(SpanSettings(**given)), train, dev, test)
+
+
+class TagTask(RowsTask):
+    """Words with tags, from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
+
+    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[str] | None = None,
+        constrained_decoding: bool = False,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict: words, or texts.
+          labels: the tags that there are, of entities in IOB2; those of `train` where they are not given.
+          constrained_decoding: whether tags of a sentence are legal together.
+
+        Raises:
+          DataError: a row is not of the form above, or has an unknown tag; names split and row. Or no tags are given, and
+            `train` has none to tell apart.
+        """
+        rows = list(() if train is None else records(train, TRAIN))
+        given = tuple(labels or ()) or found_labels(rows, TRAIN)
+        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
+
+
+class ChoiceTask(RowsTask):
+    """Questions with options of which one is right, from rows in memory.
+
+    A row is a mapping with `context` or `passage`, `question`, `options`, and `answer`: its number, letter or text.
+
+        task = ChoiceTask(train=[{"context": "It rains.", "question": "", "options": ["We stay in.", "We swim."], "answer": 0}])
+    """
+
+    def __init__(
+        self, train: Iterable[Any] | None = None, dev: Iterable[Any] | None = None, test: Iterable[Any] | None = None
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+
+        Raises:
+          DataError: a row is not of the form above; names split and row.
+        """
+        super().__init__(ChoiceFamily(), train, dev, test)
+
+
+class SimilarityTask(RowsTask):
+    """Pairs of texts with scores, of which vectors are learned: (text, second text, score), from rows in memory.
+
+    task = SimilarityTask(train=[("He left.", "He went away.", 4.8)], highest_score=5)
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        highest_score: float = 1.0,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without scores.
+          highest_score: of pairs that say the same; the lowest is 0.
+
+        Raises:
+          DataError: a row is not of the form above; names split and row.
+        """
+        super().__init__(SimilarityFamily(highest_score), train, dev, test)
+
+
+class ContrastiveTask(RowsTask):
+    """Pairs of texts that belong together, told apart from all others by their vectors: (text, second text).
+
+    task = ContrastiveTask(train=[("Who wrote it?", "Ann did.")])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        temperature: float = 0.05,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict.
+          temperature: that cosines are divided by in the loss.
+
+        Raises:
+          DataError: a row is not of the form above; names split and row.
+        """
+        super().__init__(ContrastiveFamily(temperature=temperature), train, dev, test)

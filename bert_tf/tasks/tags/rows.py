@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import collections
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from bert_tf.errors import DataError
 from bert_tf.tasks import cells
 from bert_tf.tasks.sentence.rows import records
 from bert_tf.tasks.tables import RowError
+from bert_tf.tasks.tags import schemes
 from bert_tf.tasks.tags.example import TagExample
 from bert_tf.tasks.tags.reader import TAGS, TEXT, WORDS, converted, of_text, word
 
 _ID = "id"
+
+T = TypeVar("T")
 
 
 def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) -> list[TagExample]:
@@ -29,30 +33,61 @@ def read_rows(rows: Iterable[Any], split: str, *, labels: Sequence[str] | None) 
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
-    found = []
+    if labels is None:
+        return list(_each(rows, split, _untagged))
+
+    def example(row: Any, guid: str) -> TagExample:
+        words, tags = _tagged(row, guid)
+        return TagExample(guid, words, converted(tags, labels))
+
+    return list(_each(rows, split, example))
+
+
+def found_labels(rows: Iterable[Any], split: str) -> tuple[str, ...]:
+    """Returns the tags that rows have, see `schemes.labels_of_counts`.
+
+    Args:
+      rows: with tags, as `read_rows` takes them.
+      split: for messages.
+
+    Raises:
+      DataError: a row is of another form, or there are too few tags; names split and row.
+    """
+    counts = collections.Counter(tag for row in _each(rows, split, _tagged) for tag in row[1])
+    if len(counts) < 2:
+        there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
+        raise DataError(f"{there}; there is nothing to tell apart: give labels=(...) or other rows", split)
+    return schemes.labels_of_counts(counts)
+
+
+def _each(rows: Iterable[Any], split: str, read: Callable[[Any, str], T]) -> Iterator[T]:
     for number, row in enumerate(records(rows, split)):
         try:
-            found.append(_example(row, f"{split}-{number}", labels))
+            guid = f"{split}-{number}"
+            if isinstance(row, Mapping) and row.get(_ID) is not None:
+                guid = cells.name(row[_ID], _ID)
+            yield read(row, guid)
         except RowError as error:
             raise DataError(f"row {number}: {error}", split) from error
-    return found
 
 
-def _example(row: Any, guid: str, labels: Sequence[str] | None) -> TagExample:
+def _untagged(row: Any, guid: str) -> TagExample:
     if isinstance(row, Mapping):
-        guid = cells.name(row[_ID], _ID) if row.get(_ID) is not None else guid
-        words, tags = _value(row, WORDS), _value(row, TAGS)
-        row = row.get(TEXT) if words is None and labels is None else words if labels is None else (words, tags)
-    if labels is None:
-        if isinstance(row, str):
-            return of_text(guid, cells.text(row, TEXT, may_be_empty=True))
-        return TagExample(guid, _words(row))
+        words = _value(row, WORDS)
+        row = row.get(TEXT) if words is None else words
+    return of_text(guid, cells.text(row, TEXT, may_be_empty=True)) if isinstance(row, str) else TagExample(guid, _words(row))
+
+
+def _tagged(row: Any, _: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Returns words and tags, as they are."""
+    if isinstance(row, Mapping):
+        row = (_value(row, WORDS), _value(row, TAGS))
     if not isinstance(row, Sequence) or isinstance(row, str) or len(row) != 2:
         raise RowError(f"is {row!r:.80}; give (words, tags), or a mapping of {WORDS[0]} and {TAGS[0]}")
     words, tags = _words(row[0]), tuple(cells.name(tag, TAGS[0]) for tag in _list(row[1], "tags"))
     if not words or len(words) != len(tags):
         raise RowError(f"{len(words)} words and {len(tags)} tags")
-    return TagExample(guid, words, converted(tags, labels))
+    return words, tags
 
 
 def _value(row: Mapping[str, Any], keys: Sequence[str]) -> Any:

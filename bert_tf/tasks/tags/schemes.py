@@ -107,3 +107,17 @@ class Seen:
         if not self.begun_inside:
             return "IOB2"
         return "a mixture of IOB1 and IOB2" if self.begun_needlessly else "IOB1"
+
+
+def labels_of_counts(counts: collections.Counter[str], also: Iterable[str] = ()) -> tuple[str, ...]:
+    """Returns the tags that training data has: of entities those of IOB2, of plain ones the most frequent first.
+
+    Args:
+      counts: of the tags of words that are trained on; two at least.
+      also: tags that other data has.
+    """
+    found = {*counts, *also}
+    if are_of_entities(counts):
+        return labels_of(filter(is_of_entity, found))
+    (most, _), *_ = counts.most_common(1)
+    return (most, *sorted(found - {most}))

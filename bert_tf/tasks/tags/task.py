@@ -114,8 +114,4 @@ class _Files:
             there = f"every word has the tag {next(iter(counts))!r}" if counts else "no word has a tag"
             raise DataError(f"{there}; there is nothing to tell apart", path)
         of_dev = self.reader.tags(self.custom.dev_file) if self.custom.dev_file else ()
-        found = {*counts, *(tag for tags in of_dev for tag in tags)}
-        if schemes.are_of_entities(counts):
-            return schemes.labels_of(filter(schemes.is_of_entity, found))
-        (most, _), *_ = counts.most_common(1)
-        return (most, *sorted(found - {most}))
+        return schemes.labels_of_counts(counts, (tag for tags in of_dev for tag in tags))
