@@ -52,7 +52,7 @@ class SpanFamily:
     sample_settings: ClassVar[Mapping[str, Any]] = {
         "learning_rate": 2e-4,
         "train_batch_size": 8,
-        "num_train_epochs": 8.0,
+        "num_train_epochs": 12.0,
         "max_seq_length": 128,
     }
 
