@@ -21,7 +21,7 @@ from bert_tf.tasks.base import PURPOSES, TRAIN, Example, Task
 from bert_tf.tasks.custom import NAME as CUSTOM_NAME
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import GlueTask
-from bert_tf.tasks.label_column import are_numbers
+from bert_tf.tasks.label_column import are_numbers, sorted_names
 from bert_tf.tasks.registry import canonical_name, get_task, refuse_foreign
 from bert_tf.tasks.settings import GROUPS, PATHS, of_values
 from bert_tf.tasks.survey import LIMITS, Survey, survey
@@ -243,10 +243,9 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
     elif counts.labels:
         of_rows = all(field.axis == ROW for field in task.family.targets)  # else of words
         total = counts.rows if of_rows else sum(counts.labels.values())
-        shares = [
-            f"{name}: {counts.labels[name]} ({counts.labels[name] / total:.1%})"
-            for name in task.family.labels or sorted(counts.labels)
-        ]
+        names = task.family.labels or (sorted_names(counts.labels) if are_numbers(counts.labels) else ())  # numbers of options
+        shares = [f"{name}: {counts.labels[name]} ({counts.labels[name] / total:.1%})" for name in names]
+        shares = shares or [f"{len(counts.labels)} different"]
         more = [f"and {len(shares) - _NAMED} others"] if len(shares) > _NAMED else []
         yield f"labels         {', '.join(shares[:_NAMED] + more)}"
     lengths = counts.lengths
