@@ -395,6 +395,7 @@ def test_what_nobody_publishes_is_not_fetched(run):
     assert errors.startswith("error: data fetch: CoNLL2003 has no files to fetch; put yours into data/CoNLL2003")
 
 
+@pytest.mark.usefixtures("_words")
 def test_questions_are_checked_with_their_settings(run, tmp_path):
     train = table(tmp_path / "a.csv", "context,question,answer", "a red fox,who?,fox", "a red fox,why?,")
     flags = ("--task_name=custom", "--problem=span", f"--train_file={train}")
