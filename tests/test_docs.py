@@ -2,41 +2,72 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from pathlib import Path
 
 import pytest
 
-from bert_tf.commands import classifier_flags, devices
+from bert_tf.commands import classifier_flags, devices, encode, evaluate, predict, search
 from tests import architecture_page
 
-DEVICES = (Path(__file__).resolve().parents[1] / "docs" / "devices.md").read_text(encoding="utf-8")
-COMMANDS = re.findall(r"^    python (.+)$", DEVICES, re.MULTILINE)
-PARSERS = {"run_classifier.py": classifier_flags.parse, "-m bert_tf devices": devices.parse}
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+FAMILIES = ("squad", "tagging", "choice", "vectors")
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("devices", *FAMILIES)}
+PARSERS = {
+    "run_classifier.py": classifier_flags.parse,
+    **{
+        f"-m bert_tf {module.__name__.rpartition('.')[2]}": module.parse
+        for module in (devices, encode, evaluate, predict, search)
+    },
+}
+PARTS = ("Data", "Files", "Measures", "Options", "As a library")  # of the page of a family
+FLAGS = {
+    row.name
+    for rows in (*classifier_flags.GROUPS.values(), *(module.FLAGS for module in (devices, encode, evaluate, predict, search)))
+    for row in rows
+}
 
 
-def test_the_devices_page_has_commands_of_both_kinds():
-    assert {kind for kind in PARSERS if any(line.startswith(kind) for line in COMMANDS)} == set(PARSERS)
+def commands(page):
+    """Returns the commands of a page; a line that ends with a backslash goes on in the next one."""
+    lines = PAGES[page].replace("\\\n", "")
+    return re.findall(r"^    (?:cat .* \| )?python (.+)$", lines, re.MULTILINE)
 
 
-@pytest.mark.parametrize("line", COMMANDS)
-def test_a_command_of_the_devices_page_is_understood(line):
+def words(line):
+    """Returns the arguments of a command, without what a shell takes."""
+    return list(itertools.takewhile(lambda word: word not in (">", "|"), shlex.split(line, comments=True)))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_has_commands_of_both_kinds(page):
+    assert {line.startswith("run_classifier.py") for line in commands(page)} == {True, False}
+
+
+@pytest.mark.parametrize("line", [line for page in PAGES for line in commands(page)])
+def test_a_command_of_a_page_is_understood(line):
     (kind,) = (kind for kind in PARSERS if line.startswith(kind))
-    PARSERS[kind](["program", *shlex.split(line.removeprefix(kind))])
+    PARSERS[kind](["program", *words(line.removeprefix(kind))])
 
 
-def test_every_flag_that_the_devices_page_mentions_exists():
-    known = {row.name for rows in classifier_flags.GROUPS.values() for row in rows} | {row.name for row in devices.FLAGS}
-    booleans = {f"no{row.name}" for row in classifier_flags.DEVICES if row.kind is bool}
-    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", DEVICES)) - {"gpus"}  # docker's
-    assert mentioned <= known | booleans
+@pytest.mark.parametrize("page", PAGES)
+def test_every_flag_that_a_page_mentions_exists(page):
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {"gpus"}  # docker's
+    assert mentioned <= FLAGS | {f"no{row.name}" for row in classifier_flags.DEVICES if row.kind is bool}
+
+
+@pytest.mark.parametrize("page", FAMILIES)
+def test_pages_of_families_have_the_same_parts(page):
+    titles = re.findall(r"^##+ (.+)$", PAGES[page], re.MULTILINE)
+    assert [title for title in titles if title in PARTS] == list(PARTS)
 
 
 def test_every_code_of_a_missing_gpu_is_on_the_devices_page():
     source = (Path(__file__).resolve().parents[1] / "bert_tf" / "runtime" / "diagnosis.py").read_text(encoding="utf-8")
     codes = set(re.findall(r'Cause\(\s*"(\w+)"', source))
-    assert codes == set(re.findall(r"`(\w+)`", DEVICES.partition("| code |")[2].partition("\n\n")[0])) - {"libcuda"}
+    assert codes == set(re.findall(r"`(\w+)`", PAGES["devices"].partition("| code |")[2].partition("\n\n")[0])) - {"libcuda"}
 
 
 def test_the_picture_of_the_architecture_is_the_code_s():
@@ -45,6 +76,5 @@ def test_the_picture_of_the_architecture_is_the_code_s():
 
 
 def test_every_page_is_in_the_index():
-    docs = Path(__file__).resolve().parents[1] / "docs"
-    pages = {path.name for path in docs.glob("*.md")} - {"README.md"}
-    assert set(re.findall(r"\]\((\w+\.md)\)", (docs / "README.md").read_text(encoding="utf-8"))) == pages
+    pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+    assert set(re.findall(r"\]\((\w+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8"))) == pages
