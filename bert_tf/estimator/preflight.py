@@ -11,6 +11,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Example
+from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -112,7 +113,8 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     """
     problems = []
     found = {example.label for example in examples}
-    if len(found) == 1 and isinstance(examples[0].label, (str, float, tuple)):  # what means the same for every example
+    # Answers, tags and options mean something else in each text.
+    if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
     if steps < 1:
         problems.append(f"{len(examples)} training examples make no step; lower --train_batch_size or raise --num_train_epochs")

@@ -10,6 +10,8 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import preflight
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.span.example import Answer, SpanExample
+from bert_tf.tasks.tags.example import TagExample
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.tiny import random_weights
 
@@ -119,6 +121,13 @@ def test_a_torn_checkpoint_is_named(tmp_path, size):
 def test_one_label_only_is_named():
     (problem,) = preflight.check_training(examples("1", "1", "1"), steps=5)
     assert problem == "all 3 training examples have the label '1'; nothing can be learned"
+
+
+@pytest.mark.parametrize(
+    "example", [SpanExample("q", "Who?", "Ann left.", (Answer("Ann", 0),)), TagExample("s", ("Ann", "left"), ("B-PER", "O"))]
+)
+def test_answers_and_tags_that_are_the_same_everywhere_can_be_learned(example):
+    assert preflight.check_training([example, example], steps=5) == []
 
 
 def test_no_step_is_named():

@@ -154,7 +154,7 @@ class ContrastiveFamily(SimilarityFamily):
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:
         """Returns the family of a trained model."""
-        return cls(temperature=record["temperature"])
+        return cls(record.get("highest_score", cls.highest_score), record["temperature"])
 
     def as_trained(self, record: Mapping[str, Any]) -> ContrastiveFamily:
         """Returns the family with the temperature of a trained model; of another model it stays as it is."""

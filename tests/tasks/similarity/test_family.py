@@ -57,6 +57,11 @@ def test_predictions_are_scores_and_cosines():
     assert lines == ["id,label,cosine", "dev-0,5.0,1.0", "dev-1,0.0,0.0"]
 
 
+def test_a_contrastive_model_predicts_on_the_scale_of_its_training():
+    record = {**ContrastiveFamily(5.0).record(), "highest_score": 5.0}  # as the record of a run has it
+    assert ContrastiveFamily.from_record(record).listed(VECTORS[:1], EXAMPLES[:1])[0].label == pytest.approx(5.0)
+
+
 def test_a_vector_without_length_has_no_cosine():
     assert SCORED.listed(np.zeros([1, 2, 2], np.float32), EXAMPLES[:1])[0].cosine == 0.0
 
