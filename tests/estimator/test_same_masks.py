@@ -11,11 +11,10 @@ import pytest
 from bert_tf import home
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
-from bert_tf.features import sentences
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.jobs import sources
 from bert_tf.jobs.settings import ModelSettings
-from bert_tf.tasks.base import TRAIN
+from bert_tf.tasks.base import TRAIN, Limits
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -47,7 +46,6 @@ def test_the_same_masks_give_the_same_40_losses_of_the_bundled_sample():
     weights = {**{name: reader[name] for name in reader.shapes}, "output_weights": head}
     task = get_task("MRPC")
     examples = task.examples(home.SAMPLE / task.name, TRAIN)
-    texts = ((example.text_a, example.text_b) for example in examples)
-    labels = np.array([task.labels.index(example.label) for example in examples], np.int32)
-    data = sentences.build(texts, labels, WordPieceTokenizer(Vocabulary.from_file(model.vocabulary)), max_seq_length=64)
+    tokenizer = WordPieceTokenizer(Vocabulary.from_file(model.vocabulary))
+    data = task.family.features(examples, tokenizer, Limits(64))
     assert distance(Case(config, data, schedule(len(data), 16), 64, weights, 1e-4)) < 1e-5
