@@ -18,8 +18,8 @@ from bert_tf.estimator import run_folder
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
-from bert_tf.tasks.base import DEV
-from bert_tf.tasks.registry import settings_of_task
+from bert_tf.tasks.base import DEV, Family
+from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
@@ -30,7 +30,7 @@ def make_record(job: Job) -> dict[str, Any]:
     plan = job.machine.plan
     return {
         run_folder.DETERMINING: _determining(job),
-        run_folder.COLUMNS: _of_task(job, KEPT),
+        run_folder.COLUMNS: {**_of_task(job, KEPT), **({} if job.data.has_command else _of_family(job.task.family))},
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command else "",
         "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
@@ -116,6 +116,12 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
     return {name: str(Path(v).resolve()) if v and name in PATHS else v for name, v in wanted.items()}
+
+
+def _of_family(family: Family) -> dict[str, Any]:
+    """Returns the settings that a family has of a task in memory, which those of the job say nothing of."""
+    own = {"problem": family.kind} if reads_own(family.kind) else {}
+    return {**own, **{name: getattr(family, name) for name in KEPT if hasattr(family, name)}}
 
 
 def _checkpoint_digest(prefix: str) -> str:

@@ -17,7 +17,9 @@ from bert_tf.tasks.label_column import sorted_names
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows, records
+from bert_tf.tasks.settings import PATHS
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
+from bert_tf.tasks.similarity.settings import SimilaritySettings
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tasks.span.settings import SpanSettings
 from bert_tf.tasks.tags.family import TagFamily
@@ -204,8 +206,8 @@ class SpanTask(RowsTask):
           FlagError: a setting is unknown or has an unusable value.
           DataError: a row is not of the form above; names split and row.
         """
-        given = named(settings_of(SpanSettings), settings)
-        super().__init__(SpanFamily.from_settings(SpanSettings(**given)), train, dev, test)
+        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
+        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)
 
 
 class TagTask(RowsTask):
@@ -288,9 +290,11 @@ class SimilarityTask(RowsTask):
           highest_score: of pairs that say the same; the lowest is 0.
 
         Raises:
+          FlagError: the score is none.
           DataError: a row is not of the form above; names split and row.
         """
-        super().__init__(SimilarityFamily(highest_score), train, dev, test)
+        given = named(settings_of(SimilaritySettings), {"highest_score": highest_score})
+        super().__init__(SimilarityFamily(**given), train, dev, test)
 
 
 class ContrastiveTask(RowsTask):
@@ -316,6 +320,8 @@ class ContrastiveTask(RowsTask):
           temperature: that cosines are divided by in the loss.
 
         Raises:
+          FlagError: the temperature is none.
           DataError: a row is not of the form above; names split and row.
         """
-        super().__init__(ContrastiveFamily(temperature=temperature), train, dev, test)
+        given = named(settings_of(SimilaritySettings), {"temperature": temperature})
+        super().__init__(ContrastiveFamily(**given), train, dev, test)

@@ -16,7 +16,7 @@ def test_words_are_read_in_the_column_of_the_training(tmp_path):
     path.write_text("1 a\n2 b\n")
     task = own_data.task(TAGS, Columns(), test_file=str(path))
     assert [example.words for example in task.stream(path, "test")] == [("a", "b")]
-    assert task.family.constrained
+    assert task.family.constrained_decoding
     assert task.family.labels == ("O", "B-X", "I-X")
 
 
@@ -25,7 +25,7 @@ def test_what_is_given_goes_before_the_training(tmp_path):
     path.write_text("1 a\n2 b\n")
     task = own_data.task(TAGS, Columns(word_column=1, raw_text=True, constrained_decoding=False), test_file=str(path))
     assert [example.words for example in task.stream(path, "test")] == [("1", "a"), ("2", "b")]
-    assert not task.family.constrained
+    assert not task.family.constrained_decoding
 
 
 @pytest.mark.parametrize(

@@ -54,3 +54,10 @@ def test_pairs_have_scores_or_belong_together():
         bert_tf.SimilarityTask(train=[("He left.", "He went.", 4.5)])
     together = bert_tf.ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0.1)
     assert together.family.head.options == (("temperature", 0.1),)
+
+
+def test_what_scores_and_cosines_are_divided_by_is_positive():
+    with pytest.raises(FlagError, match="--temperature=0: expected at least 0.001"):
+        bert_tf.ContrastiveTask(train=[("Who left?", "Ann did.")], temperature=0)
+    with pytest.raises(FlagError, match="--highest_score=0: expected at least 0.001"):
+        bert_tf.SimilarityTask(train=[("He left.", "He went.", 0)], highest_score=0)

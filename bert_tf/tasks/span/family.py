@@ -26,6 +26,7 @@ from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _OF_ANSWERS = tuple(field.name for field in dataclasses.fields(SpanSettings) if field.name != "predict_file")
+_OF_WINDOWS = ("doc_stride", "max_query_length", "version_2_with_negative")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,8 +122,8 @@ class SpanFamily:
         return SpanLayout(form, self.version_2_with_negative)
 
     def record(self) -> dict[str, Any]:
-        """Returns the settings, and what every record has."""
-        return {"labels": list(self.labels), "kind": self.kind, **dataclasses.asdict(self)}
+        """Returns what decides on windows, and what every record has; how answers are chosen changes nothing of what is learned."""
+        return {"labels": list(self.labels), "kind": self.kind, **{name: getattr(self, name) for name in _OF_WINDOWS}}
 
 
 def _question(example: SpanExample) -> spans.Question:

@@ -24,8 +24,6 @@ from bert_tf.tasks.tags.predictions import TagLayout, TagPrediction, TagPredicti
 from bert_tf.tasks.tags.rows import read_rows
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-_CONSTRAINED = "constrained_decoding"  # key of the record of a run
-
 
 @dataclasses.dataclass(frozen=True)
 class TagFamily:
@@ -33,11 +31,11 @@ class TagFamily:
 
     Attributes:
       labels: the tags, L of them; of entities in IOB2.
-      constrained: whether the tags of a sentence are decoded together, so that they are legal.
+      constrained_decoding: whether the tags of a sentence are decoded together, so that they are legal.
     """
 
     labels: tuple[str, ...]
-    constrained: bool = False
+    constrained_decoding: bool = False
 
     kind: ClassVar[str] = TAGS
     targets: ClassVar[tuple[Field, ...]] = tags.FIELDS
@@ -54,11 +52,12 @@ class TagFamily:
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> TagFamily:
         """Returns the family of a trained model."""
-        return cls(tuple(record["labels"]), bool(record.get(_CONSTRAINED)))
+        return cls(tuple(record["labels"]), bool(record.get("constrained_decoding")))
 
     def as_trained(self, record: Mapping[str, Any]) -> TagFamily:
         """Returns the family with the decoding of a trained model."""
-        return dataclasses.replace(self, constrained=bool(record.get(_CONSTRAINED, self.constrained)))
+        constrained = bool(record.get("constrained_decoding", self.constrained_decoding))
+        return dataclasses.replace(self, constrained_decoding=constrained)
 
     @property
     def head(self) -> HeadSpec:
@@ -93,11 +92,11 @@ class TagFamily:
 
     def listed(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[TagPrediction]:
         """See `predictions.listed`."""
-        return predictions.listed(predicted, examples, self.labels, constrained=self.constrained)
+        return predictions.listed(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
     def evaluation(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> TagEvaluation:
         """See `evaluation.evaluate`."""
-        return evaluate(predicted, examples, self.labels, constrained=self.constrained)
+        return evaluate(predicted, examples, self.labels, constrained=self.constrained_decoding)
 
     def mistakes(self, predicted: TagPredictions, examples: Sequence[TagExample]) -> list[dict[str, Any]]:
         """See `mistakes.most_confident`."""
@@ -122,7 +121,7 @@ class TagFamily:
 
     def layout(self, form: str) -> TagLayout:
         """See `TagLayout`."""
-        return TagLayout(self.labels, self.constrained, form)
+        return TagLayout(self.labels, self.constrained_decoding, form)
 
     def record(self) -> dict[str, Any]:
         """Returns labels and kind; decoding changes nothing of what is learned."""

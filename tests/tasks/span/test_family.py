@@ -28,8 +28,12 @@ def features(family, examples=EXAMPLES):
 
 
 def test_a_family_is_made_again_from_its_record():
-    family = SpanFamily(doc_stride=64, version_2_with_negative=True, null_score_diff_threshold=-1.5)
+    family = SpanFamily(doc_stride=64, version_2_with_negative=True)
     assert families.of_record(family.record()) == family
+
+
+def test_how_answers_are_chosen_makes_no_other_run():
+    assert SpanFamily(n_best_size=3, max_answer_length=9, null_score_diff_threshold=-1.5).record() == SpanFamily().record()
 
 
 def test_windows_and_rules_are_those_of_the_training():
