@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -45,17 +46,25 @@ def batch(*arguments: object, before: Callable[[], Any] | None = None) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def check_loss_of_parts(folder: Path, flags: Flags, project: Any, before: Callable[[], Any] | None = None) -> None:
-    """Replicas and micro-batches have different numbers of terms; their losses still add up to the mean over all."""
-    losses, config = {}, folder / "config.json"
+def without_dropout(folder: Path, project: Any) -> Path:
+    """Writes the configuration of a model without dropout, of which each replica and each micro-batch draws its own."""
     sizes = json.loads(project.bert_config_file.read_text())
-    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
-    ways = {"whole": {}, "parts": {"gradient_accumulation_steps": 2}, "replicas": {"virtual_devices": 2}}
-    for name, extra in ways.items():
-        run(flags(folder / name, num_train_steps=1, bert_config_file=config, **extra), before)
-        losses[name] = json.loads((folder / name / "metrics.jsonl").read_text().splitlines()[0])["loss"]
-    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-5)
-    assert losses["replicas"] == pytest.approx(losses["whole"], rel=1e-5)
+    path = folder / "config.json"
+    path.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
+    return path
+
+
+def losses(folder: Path) -> list[float]:
+    """Returns the loss of each step of a run that logs all."""
+    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+def check_loss_of_parts(folder: Path, flags: Flags, project: Any, before: Callable[[], Any] | None = None) -> None:
+    """Micro-batches on replicas have different numbers of terms; their losses still add up to the mean over all."""
+    step = functools.partial(flags, num_train_steps=1, bert_config_file=without_dropout(folder, project))
+    run(step(folder / "whole"), before)
+    run(step(folder / "parts", gradient_accumulation_steps=2, virtual_devices=2), before)
+    assert losses(folder / "parts") == pytest.approx(losses(folder / "whole"), rel=1e-5)
 
 
 def check_killed_run(

@@ -45,11 +45,11 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(project, data):
+def flags(one_layer, data):
     def flags(folder, **extra):
         settings = {"task_name": "SQuAD", "data_dir": data, "doc_stride": 8, "num_train_steps": STEPS, "train_batch_size": 16}
         more = {"learning_rate": 0.01, "log_every_n_steps": 1, "do_train": True}
-        return project.flags(folder, **{**settings, **more, **extra})
+        return one_layer.flags(folder, **{**settings, **more, **extra})
 
     return flags
 
@@ -107,12 +107,12 @@ def test_it_is_reported(trained):
     assert "exact match" in page
 
 
-def test_parts_of_a_batch_add_up(tmp_path, flags, project):
-    families.check_loss_of_parts(tmp_path, flags, project)
+def test_parts_of_a_batch_add_up(tmp_path, flags, one_layer):
+    families.check_loss_of_parts(tmp_path, flags, one_layer)
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    often = functools.partial(flags, eval_every_n_steps=20, save_checkpoints_steps=10)
+    often = functools.partial(flags, save_checkpoints_steps=10)
     families.check_killed_run(tmp_path / "out", often, trained[0], killed_at=33, steps=STEPS)
 
 

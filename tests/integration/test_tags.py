@@ -32,10 +32,10 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def flags(project, data):
+def flags(one_layer, data):
     def flags(folder, **extra):
         settings = {"task_name": "conll2003", "data_dir": data, "num_train_steps": STEPS, "do_train": True}
-        return project.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
+        return one_layer.flags(folder, **{**settings, "learning_rate": 0.005, "log_every_n_steps": 1, **extra})
 
     return flags
 
@@ -65,8 +65,8 @@ def test_predictions_are_the_input_with_one_more_column(trained, data):
     assert [line if line in given[:2] or not line else line.rpartition(" ")[0] for line in lines] == given
 
 
-def test_the_loss_is_a_mean_over_words_whatever_the_parts(tmp_path, flags, project):
-    families.check_loss_of_parts(tmp_path, flags, project)
+def test_the_loss_is_a_mean_over_words_whatever_the_parts(tmp_path, flags, one_layer):
+    families.check_loss_of_parts(tmp_path, flags, one_layer)
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):

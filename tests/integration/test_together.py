@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.modeling.heads import choice
-from tests import processes
-from tests.integration import commands
+from tests.integration import families
 from tests.tiny import FILLERS, HALVES
 
 STEPS = 120
@@ -63,13 +62,8 @@ CASES = {
 
 
 def without_dropout():
-    """Replicas and parts draw dropout anew; the head's rate is no setting."""
+    """The rate of the head is not a setting."""
     choice._DROPOUT_RATE = 0.0
-
-
-def run(arguments):
-    done = commands.run(arguments, before=without_dropout)
-    assert done.returncode == 0, done.stderr
 
 
 @pytest.fixture(scope="module", params=CASES)
@@ -78,22 +72,25 @@ def case(request):
 
 
 @pytest.fixture(scope="module")
-def flags(project, case, tmp_path_factory):
-    """Flags of a run whose encoder has no dropout."""
+def data(case, tmp_path_factory):
     folder, random = tmp_path_factory.mktemp(case.problem), np.random.default_rng(4)
-    sizes = json.loads(project.bert_config_file.read_text())
-    config = folder / "config.json"
-    config.write_text(json.dumps({**sizes, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}))
     for split, count in (("train", 60), ("dev", 24), ("test", 7)):
         rows = case.rows(random, count)
         (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flags(one_layer, case, data):
+    """Flags of a run whose encoder has no dropout."""
+    config = families.without_dropout(data, one_layer)
 
     def flags(output_dir, **extra):
-        files = {f"{split}_file": folder / f"{split}.jsonl" for split in ("train", "dev", "test")}
+        files = {f"{split}_file": data / f"{split}.jsonl" for split in ("train", "dev", "test")}
         own = {"task_name": "custom", "problem": case.problem, "id_column": "id", **files, "bert_config_file": config}
         constant = {"learning_rate_schedule": "constant", "warmup_proportion": 0.0}  # however many steps there are
-        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.003}
-        given = project.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
+        how = {**constant, "num_train_steps": STEPS, "learning_rate": 0.003, "save_checkpoints_steps": 40}
+        given = one_layer.flags(output_dir, do_train=True, log_every_n_steps=1, **{**own, **how, **extra})
         return [flag for flag in given if not flag.startswith("--data_dir=")]
 
     return flags
@@ -102,17 +99,13 @@ def flags(project, case, tmp_path_factory):
 @pytest.fixture(scope="module")
 def trained(flags, tmp_path_factory):
     folder = tmp_path_factory.mktemp("trained") / "out"
-    run(flags(folder, do_eval=True, do_predict=True, save_checkpoints_steps=25))
+    families.run(flags(folder, do_eval=True, do_predict=True), without_dropout)
     return folder
 
 
-def losses(folder):
-    return [json.loads(line)["loss"] for line in (folder / "metrics.jsonl").read_text().splitlines()]
-
-
 def test_it_learns(trained):
-    found = losses(trained)
-    assert np.mean(found[-10:]) < np.mean(found[:10]) / 2
+    found = families.losses(trained)
+    assert np.mean(found[-10:]) < 0.7 * np.mean(found[:10])
 
 
 def test_it_is_measured(trained, case):
@@ -124,25 +117,18 @@ def test_it_is_measured(trained, case):
 
 
 def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
-    process = commands.start(flags(tmp_path, save_checkpoints_steps=25), before=without_dropout)
-    commands.wait_for_step(tmp_path, 61, process)
-    process.kill()
-    process.communicate()
-    run(flags(tmp_path, save_checkpoints_steps=25))
-    assert commands.same_bits(commands.weights(tmp_path, STEPS), commands.weights(trained, STEPS))
+    families.check_killed_run(tmp_path, flags, trained, killed_at=61, steps=STEPS, before=without_dropout)
 
 
 def test_parts_on_replicas_have_the_loss_of_the_whole(tmp_path, flags, trained):
-    run(flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4))
-    np.testing.assert_allclose(losses(tmp_path), losses(trained)[:4], rtol=1e-4)
+    parts = flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4)
+    families.run(parts, without_dropout)
+    np.testing.assert_allclose(families.losses(tmp_path), families.losses(trained)[:4], rtol=1e-4)
 
 
-def test_a_batch_job_predicts_the_same(tmp_path, flags, trained, case):
-    source = next(Path(flag.partition("=")[2]) for flag in flags(tmp_path) if flag.startswith("--test_file"))
+def test_a_batch_job_predicts_the_same(tmp_path, data, trained, case):
     output = tmp_path / "predictions.tsv"
-    given = [f"--checkpoint={trained}", f"--input={source}", f"--output={output}", "--id_column=id"]
-    done = processes.finish(processes.start(["-m", "bert_tf", "predict", *given]))
-    assert done.returncode == 0, done.stderr
+    bert_tf.predict_files(checkpoint=trained, input=data / "test.jsonl", output=output, id_column="id")
     found, expected = ([line.split("\t") for line in path.open()] for path in (output, trained / "predictions.tsv"))
     assert [row[0] for row in found] == [row[0] for row in expected] == ["id", *(f"{case.problem[0]}{n}" for n in range(7))]
     numbers = [[float(number) for row in rows[1:] for number in row[-1].split()] for rows in (found, expected)]
