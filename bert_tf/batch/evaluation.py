@@ -23,7 +23,7 @@ from bert_tf.errors import BertError, CheckpointError, FlagError
 from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.log_form import log
-from bert_tf.tasks.base import Example, Task
+from bert_tf.tasks.base import Example, Family, Task
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,16 +34,22 @@ class Dataset:
       task: what the labels are.
       split: its name, or the file.
       examples: in the order of the file.
+      given: settings of the task that go before those of a model's training, as how tags are decoded.
     """
 
     task: Task
     split: str
     examples: Sequence[Example]
+    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def digest(self) -> str:
         """Of texts and labels."""
         return examples_digest(self.examples)
+
+    def family(self, model: Trained) -> Family:
+        """Returns what is learned, with the settings of a model."""
+        return self.task.family.as_trained({**model.record, **self.given})
 
 
 def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
@@ -149,7 +155,8 @@ def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], i
     decided = {"eval_batch_size": inference.batch_size, "precision": inference.precision}
     for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
         for dataset in datasets:
-            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, "data_sha256": dataset.digest})
+            given = {"given": dict(dataset.given)} if dataset.given else {}
+            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, "data_sha256": dataset.digest, **given})
 
 
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
@@ -178,7 +185,7 @@ class _Features:
         self._built: dict[tuple[object, ...], Features] = {}
 
     def of(self, dataset: Dataset, model: Trained) -> Features:
-        family = dataset.task.family.as_trained(model.record)
+        family = dataset.family(model)
         reading = (model.vocabulary.fingerprint, model.lower_case, model.limits)
         key = (documents.to_json(family.record(), sort_keys=True), dataset.digest, *reading)
         if key not in self._built:
@@ -188,7 +195,7 @@ class _Features:
 
 def _row(due: _Due, computes: Computer, features: _Features) -> Row:
     checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
-    family = task.family.as_trained(model.record)
+    family = dataset.family(model)
     try:
         model.refuse(family)
         step = computes.load(model)

@@ -109,7 +109,8 @@ def _datasets(entry: TaskEntry, named: Sequence[Named], job: EvaluateJob, enviro
     task = zero_shot(base) if job.zero_shot else base
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]
-        yield _labelled(Dataset(task, entry.file, list(task.stream(entry.file, split))), entry.file)
+        examples = list(task.stream(entry.file, split))
+        yield _labelled(Dataset(task, entry.file, examples, entry.columns.given()), entry.file)
         return
     data = find_data(base, entry.data_dir, environment=environment)
     log.info("%s: data from %s (%s)", task.name, data.folder, data.origin)

@@ -7,6 +7,7 @@ import csv
 import shutil
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -24,6 +25,7 @@ from bert_tf.estimator.model_fn import Model
 from bert_tf.head_spec import HeadSpec
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.tags.family import TagFamily
 from tests.batch.runs import changed, inference, torn, write_run
 
 METRICS = ("checkpoint", "step", "task", "split", "accuracy", "f1", "loss", "examples", "error")
@@ -39,6 +41,13 @@ def dev(project):
 def train(project):
     task = get_task("MRPC")
     return Dataset(task, "train", task.examples(project.data_dir, "train"))
+
+
+def test_what_is_given_goes_before_the_settings_of_a_training():
+    task = SimpleNamespace(family=TagFamily(("O", "B-X", "I-X")))
+    model = SimpleNamespace(record={"constrained_decoding": False})
+    assert not Dataset(task, "dev", []).family(model).constrained_decoding
+    assert Dataset(task, "dev", [], {"constrained_decoding": True}).family(model).constrained_decoding
 
 
 @pytest.fixture
