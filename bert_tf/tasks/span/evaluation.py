@@ -29,8 +29,6 @@ _CONTEXT_WORDS = (50, 100, 150, 250)
 _FIRST_WORDS = 10  # that have a row of their own
 _FEWEST_ARTICLES = 10  # of fewer it is not known how much they differ
 
-_NEVER = 1e30  # odds where there is no answer to choose
-
 Bools = npt.NDArray[np.bool_]
 
 
@@ -145,7 +143,9 @@ def _by_kind(examples: Sequence[SpanExample], each: Floats) -> dict[str, float]:
 
 
 def _best(examples: Sequence[SpanExample], predictions: Sequence[Prediction]) -> dict[str, scores.Best]:
-    odds = np.array([_NEVER if one.null_odds is None else one.null_odds for one in predictions])
+    known = [one.null_odds for one in predictions if one.null_odds is not None]
+    highest = max(known, default=0.0)  # stands where there is no answer to choose, and no threshold changes anything
+    odds = np.array([highest if one.null_odds is None else one.null_odds for one in predictions])
     answered = _scores(examples, [one.best for one in predictions], may_be_none=True)
     unanswered = _scores(examples, [""] * len(examples), may_be_none=True)
     columns = {F1: 1, EXACT: 0}

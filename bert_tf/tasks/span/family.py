@@ -122,7 +122,7 @@ class SpanFamily:
         return SpanLayout(form, self.version_2_with_negative)
 
     def record(self) -> dict[str, Any]:
-        """Returns what decides on windows, and what every record has; how answers are chosen changes nothing of what is learned."""
+        """Returns what decides on windows, and what every record has; the choice of answers changes nothing that is learned."""
         return {"labels": list(self.labels), "kind": self.kind, **{name: getattr(self, name) for name in _OF_WINDOWS}}
 
 

@@ -122,11 +122,17 @@ def _articles(source: Source) -> Iterator[Any]:
             for number, article in enumerate(ijson.items(file, "data.item", use_float=True), start=1):  # noqa: B007
                 yield article
         except (ijson.JSONError, UnicodeDecodeError, RecursionError) as error:
-            said = (str(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
+            said = (_message(error) or type(error).__name__).strip().splitlines()[0].rstrip(".")
             hint = "" if number else "; name JSON lines .jsonl"
             raise DataError(f"not JSON: {said}; near article {number + 1}{hint}", source) from error
     if not number:
         raise DataError("no articles: expected SQuAD's layout, {'data': [...]}; name JSON lines .jsonl", source)
+
+
+def _message(error: Exception) -> str:
+    """Returns what a parser says; yajl says it in bytes where it quotes some that are not UTF-8."""
+    said = error.args[0] if error.args else ""
+    return said.decode(errors="replace") if isinstance(said, bytes) else str(error)
 
 
 def _value(parent: Any, name: str, default: Any = None) -> Any:

@@ -17,6 +17,7 @@ from bert_tf.tasks.tags.example import TagExample
 
 WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
 _ID = "id"
+_LABELS = "; if it is meant, list all tags with --labels (of --task_name=custom)"
 
 _LOG = logging.getLogger(__name__)
 
@@ -129,7 +130,7 @@ def _labelled(sentences: Iterator[Sentence], labels: Sequence[str], path: str, r
         try:
             tags = converted(sentence.tags, labels)
         except RowError as problem:
-            remedy = "; if it is meant, list all tags with --labels" if isinstance(problem, cells.UnknownLabelError) else ""
+            remedy = _LABELS if isinstance(problem, cells.UnknownLabelError) else ""
             report(DataError(f"{problem}{remedy}", path, _line_of_problem(sentence, labels)))
             continue
         seen.add(sentence.tags, tags)

@@ -75,6 +75,11 @@ def test_the_best_threshold_is_said(with_none):
     assert with_none.table()[0] == "best_f1 with the best --null_score_diff_threshold=-4.0000: 0.7500"
 
 
+def test_where_nothing_can_be_chosen_no_threshold_is_odd():
+    found = evaluated([example("1", "a", "fox"), example("2", "b")], [predicted("1", ""), predicted("2", "")], may_be_none=True)
+    assert abs(found.thresholds["best_f1"]) <= 1.0
+
+
 def test_panels_by_length_and_first_word(plain):
     panels = {panel.title: [list(row) for row in panel.rows] for panel in plain.panels}
     assert panels["By length of the question"] == [["up to 6", 2, 0.5, 0.5], ["7 to 9", 1, 0.0, pytest.approx(2 / 3)]]

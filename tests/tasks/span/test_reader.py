@@ -141,7 +141,7 @@ def test_json_lines_of_another_name_are_one_line_with_a_hint(written):
 def test_bytes_that_are_not_utf8_are_one_line(tmp_path):
     path = tmp_path / "a.json"
     path.write_bytes(b'{"data": [{"title": "\xff"}]}')
-    assert refused(READER, path).startswith(f"{path}: not JSON: ")
+    assert refused(READER, path).startswith(f"{path}: not JSON: lexical error: invalid bytes in UTF8 string; near article 1")
 
 
 def test_an_empty_or_missing_file_is_one_line(written, tmp_path):
