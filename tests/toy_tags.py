@@ -154,6 +154,7 @@ class TagHead:
     targets = ("tag_ids",)
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    fewest_examples = 1
     loss_options = frozenset()
 
     @property

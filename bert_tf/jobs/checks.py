@@ -55,7 +55,10 @@ def _of_training(job: Job) -> Iterator[str]:
     train = job.settings.train
     yield from preflight.check_training(job.examples[job.train_split], steps=job.least_schedule.steps)
     yield from preflight.check_batch(
-        train.train_batch_size, replicas=job.machine.replicas, micro_batches=train.gradient_accumulation_steps
+        train.train_batch_size,
+        replicas=job.machine.replicas,
+        micro_batches=train.gradient_accumulation_steps,
+        fewest=heads.of(job.task.family.head).fewest_examples,
     )
     own = (job.output_dir.resolve(), (job.output_dir / run_layout.BEST).resolve())
     if any(path.resolve().parent in own for path in job.source.files):

@@ -130,6 +130,12 @@ def test_answers_and_tags_that_are_the_same_everywhere_can_be_learned(example):
     assert preflight.check_training([example, example], steps=5) == []
 
 
+def test_an_example_that_is_compared_with_none_is_named():
+    (problem,) = preflight.check_batch(3, replicas=2, fewest=2)
+    assert problem.endswith("leaves an example alone, where the loss compares it with others; make it 4 at least")
+    assert preflight.check_batch(4, replicas=2, fewest=2) == []
+
+
 def test_no_step_is_named():
     (problem,) = preflight.check_training(examples("0", "1"), steps=0)
     assert problem == "2 training examples make no step; lower --train_batch_size or raise --num_train_epochs"

@@ -69,6 +69,10 @@ class Head(Protocol):
         """Whether outputs are computed with the table of words, whose updates then cannot be put off."""
 
     @property
+    def fewest_examples(self) -> int:
+        """How many examples of one batch the loss needs: 2 where it compares them with each other."""
+
+    @property
     def loss_options(self) -> frozenset[str]:
         """Names of the fields of `LossOptions` that the loss takes."""
 

@@ -35,6 +35,7 @@ class ChoiceHead:
     targets = (_IS_ANSWER, GROUPS.name)
     reads_pooled, reads_tokens = True, False
     reads_word_table = False
+    fewest_examples = 1
     loss_options = frozenset({"label_smoothing"})
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:

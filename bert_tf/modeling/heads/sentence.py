@@ -35,6 +35,7 @@ class _SentenceHead:
     targets = (_LABELS,)
     reads_pooled, reads_tokens = True, False
     reads_word_table = False
+    fewest_examples = 1
     loss_options = frozenset({"class_weights", "label_smoothing"})
 
     @property

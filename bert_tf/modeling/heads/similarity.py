@@ -35,6 +35,7 @@ class _PairsHead:
     inputs = ()
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    fewest_examples = 1
     loss_options = frozenset[str]()
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
@@ -77,6 +78,7 @@ class ContrastiveHead(_PairsHead):
     temperature: float = 1.0
 
     targets = (_SIDES, GROUPS.name)
+    fewest_examples = 2
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """See `contrastive_loss`."""

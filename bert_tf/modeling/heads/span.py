@@ -37,6 +37,7 @@ class SpanHead:
     targets = (*_POSITIONS, _COUNTED)
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    fewest_examples = 1
     loss_options: ClassVar[frozenset[str]] = frozenset()
 
     @property

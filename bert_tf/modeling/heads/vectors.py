@@ -42,6 +42,7 @@ class VectorsHead:
     targets = ()
     reads_pooled = False
     reads_word_table = False
+    fewest_examples = 1
     loss_options = frozenset[str]()
 
     @property
