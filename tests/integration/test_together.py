@@ -121,9 +121,7 @@ def test_a_run_that_was_killed_ends_in_the_same_bits(tmp_path, flags, trained):
 
 
 def test_parts_on_replicas_have_the_loss_of_the_whole(tmp_path, flags, trained):
-    parts = flags(tmp_path, virtual_devices=2, gradient_accumulation_steps=3, num_train_steps=4)
-    families.run(parts, without_dropout)
-    np.testing.assert_allclose(families.losses(tmp_path), families.losses(trained)[:4], rtol=1e-4)
+    families.check_loss_of_parts(tmp_path / "out", flags, trained, steps=4, before=without_dropout)
 
 
 def test_a_batch_job_predicts_the_same(tmp_path, data, trained, case):
