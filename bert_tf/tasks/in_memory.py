@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError, unknown_name
-from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION, TAGS
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family
@@ -235,11 +235,12 @@ class TagTask(RowsTask):
           constrained_decoding: whether tags of a sentence are legal together.
 
         Raises:
+          FlagError: tags are given that are not different names.
           DataError: a row is not of the form above, or has an unknown tag; names split and row. Or no tags are given, and
             `train` has none to tell apart.
         """
         rows = list(() if train is None else records(train, TRAIN))
-        given = tuple(labels or ()) or found_labels(rows, TRAIN)
+        given = _named(labels, TAGS) or found_labels(rows, TRAIN)
         super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
 
 

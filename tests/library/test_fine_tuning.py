@@ -15,6 +15,7 @@ import pytest
 
 import bert_tf
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.estimator import run_folder
 from bert_tf.jobs import fine_tune as job
 from bert_tf.report import drawing
 from tests.tiny import HALVES
@@ -107,6 +108,13 @@ def test_without_dev_rows_nothing_is_evaluated(tmp_path, settings):
     task = bert_tf.SentenceTask(train=[*WEATHER, *FOOD])
     bert_tf.fine_tune(task, output_dir=tmp_path / "out", num_train_steps=1, **settings).close()
     assert not (tmp_path / "out" / "eval_results.json").exists()
+
+
+def test_how_rows_in_memory_are_decoded_is_in_the_record(tmp_path, settings):
+    task = bert_tf.TagTask(train=[(["rain", "storm"], ["B-X", "O"])], constrained_decoding=True)
+    bert_tf.fine_tune(task, output_dir=tmp_path, num_train_steps=1, **settings).close()
+    record = run_folder.trained(tmp_path)
+    assert (record["problem"], record["constrained_decoding"]) == ("tags", True)
 
 
 @pytest.mark.parametrize(

@@ -40,6 +40,8 @@ def test_tags_that_tell_nothing_apart_are_refused():
         bert_tf.TagTask(train=[(["a"], ["O"])])
     with pytest.raises(DataError, match="train: row 1: 2 words and 1 tags"):
         bert_tf.TagTask(train=[(["a"], ["B-X"]), (["a", "b"], ["O"])])
+    with pytest.raises(FlagError, match="labels='O,B-X': give a list of names"):
+        bert_tf.TagTask(train=[(["a"], ["B-X"])], labels="O,B-X")
 
 
 def test_options_are_numbered_lettered_or_named():
