@@ -16,7 +16,8 @@ from tests.tiny import FILLERS, HALVES
 
 SIZES = {"train": 60, "dev": 20, "test": 9}
 TAG_OF = {**dict.fromkeys(HALVES[0], "weather"), **dict.fromkeys(HALVES[1], "food")}
-WORDS = (*HALVES[0], *HALVES[1], *(word for word in FILLERS if word.isalpha()))
+NEUTRAL = tuple(word for word in FILLERS if word.isalpha())  # words of no half
+WORDS = (*TAG_OF, *NEUTRAL)
 
 Flags = Callable[..., list[str]]  # from the folder of a run, and further flags
 

@@ -14,17 +14,16 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
 from tests.integration import commands, families
-from tests.tiny import FILLERS, HALVES
+from tests.tiny import HALVES
 
 STEPS = 60
-WORDS = [word for word in FILLERS if word.isalpha()]
 
 
 def paragraph(random, name, words):
     """Returns a context with one word of the first half, which a question asks for."""
-    before = random.choice(WORDS, int(random.integers(words + 1))).tolist()
+    before = random.choice(families.NEUTRAL, int(random.integers(words + 1))).tolist()
     answer = str(random.choice(HALVES[0]))
-    context = " ".join([*before, answer, *random.choice(WORDS, words - len(before))])
+    context = " ".join([*before, answer, *random.choice(families.NEUTRAL, words - len(before))])
     start = len(" ".join([*before, answer])) - len(answer)
     return {
         "context": context,

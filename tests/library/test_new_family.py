@@ -18,10 +18,7 @@ from bert_tf.tasks import families
 from bert_tf.tasks import registry as tasks
 from bert_tf.tasks.in_memory import RowsTask
 from tests import toy_tags
-from tests.tiny import FILLERS, HALVES
-
-TAG_OF = {**dict.fromkeys(HALVES[0], "weather"), **dict.fromkeys(HALVES[1], "food")}
-WORDS = (*TAG_OF, *(word for word in FILLERS if word.isalpha()))
+from tests.integration.families import TAG_OF, WORDS
 
 
 def tagged(seed, size):
