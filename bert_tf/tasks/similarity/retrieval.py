@@ -23,6 +23,7 @@ from bert_tf.tasks.similarity.predictions import Floats, Vectors, directions
 _AT_A_TIME = 1024
 _BANDS = ((1, 1), (2, 3), (4, 10), (11, 100), (101, None))  # of ranks
 _KEPT = 50  # mistakes
+_ALIKE = 1e-6  # how far the directions of vectors may be apart that are the same
 
 Ranks = npt.NDArray[np.int64]
 
@@ -42,9 +43,16 @@ class RetrievalEvaluation(Evaluation):
 
     Attributes:
       ranks: [E] of the second text of each pair by the cosine with its first one, from 1.
+      alike: whether all vectors are the same; then no text is nearer than another, and all ranks are 1.
     """
 
     ranks: Ranks
+    alike: bool = False
+
+    @property
+    def collapsed(self) -> str | None:
+        """See `Evaluation`."""
+        return "all texts have the same vector" if self.alike else None
 
     @functools.cached_property
     def intervals(self) -> dict[str, tuple[float, float]]:
@@ -84,7 +92,8 @@ def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], *, temperatu
         losses.append(special.logsumexp(found.all / temperature, axis=1) - found.own / temperature)
     all_ranks = np.concatenate(ranks)
     values = {"mrr": float(np.mean(1.0 / all_ranks)), "accuracy_at_1": float(np.mean(all_ranks == 1))}
-    return RetrievalEvaluation(values, float(np.mean(np.concatenate(losses))), len(examples), all_ranks)
+    alike = len(examples) > 1 and bool(np.ptp(directions(vectors), axis=(0, 1)).max() < _ALIKE)
+    return RetrievalEvaluation(values, float(np.mean(np.concatenate(losses))), len(examples), all_ranks, alike)
 
 
 def mistakes(vectors: Vectors, examples: Sequence[SentenceExample], *, kept: int = _KEPT) -> list[dict[str, Any]]:

@@ -78,6 +78,11 @@ def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
     assert PAIRS.mistakes(vectors, TOGETHER) == [{"id": "dev-2", "text_a": "a2", "label": "b2", "predicted": "b0"}]
 
 
+def test_vectors_that_are_all_the_same_have_learned_nothing():
+    assert PAIRS.evaluation(np.ones([3, 2, 4], np.float32), TOGETHER).collapsed == "all texts have the same vector"
+    assert PAIRS.evaluation(VECTORS, TOGETHER).collapsed is None
+
+
 def test_an_interval_holds_the_mean_rank():
     random = np.random.default_rng(0)
     vectors = random.normal(size=[60, 2, 3]).astype(np.float32)
