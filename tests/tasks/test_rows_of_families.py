@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import bert_tf
@@ -45,8 +46,8 @@ def test_tags_that_tell_nothing_apart_are_refused():
 
 
 def test_options_are_numbered_lettered_or_named():
-    rows = [OPTIONS, {**OPTIONS, "answer": "B"}, {**OPTIONS, "answer": "We stay in."}]
-    assert [example.label for example in bert_tf.ChoiceTask(train=rows).examples("", "train")] == [1, 1, 1]
+    rows = [{**OPTIONS, "answer": answer} for answer in (1, np.int64(1), "B", "We stay in.")]
+    assert [example.label for example in bert_tf.ChoiceTask(train=rows).examples("", "train")] == [1, 1, 1, 1]
 
 
 def test_pairs_have_scores_or_belong_together():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import numbers
 import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -70,8 +71,8 @@ def _of_endings(row: Mapping[str, Any], texts: Sequence[str], endings: Sequence[
     while given and isinstance(given[-1], str) and not given[-1].strip():
         given.pop()
     options = tuple(cells.text(cell, name) for cell, name in zip(given, endings))
-    numbers = [int(row[name]) if _is_number(row[name]) else row[name] for name in labels]
-    return _question([row[name] for name in texts], texts, options, [*zip(numbers, labels)])
+    known = [int(row[name]) if _is_number(row[name]) else row[name] for name in labels]
+    return _question([row[name] for name in texts], texts, options, [*zip(known, labels)])
 
 
 def _of_object(row: Mapping[str, Any], texts: Sequence[str], labels: Sequence[str]) -> Question:
@@ -136,8 +137,8 @@ def right_option(value: object, options: Sequence[str], column: str = LABEL) -> 
 
 
 def _meant(value: object, options: Sequence[str]) -> list[int]:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return [value] if 0 <= value < len(options) else []
+    if isinstance(value, numbers.Integral) and not isinstance(value, bool):  # NumPy's too
+        return [int(value)] if 0 <= int(value) < len(options) else []
     if not isinstance(value, str):
         return []
     folded = value.strip()
