@@ -42,7 +42,7 @@ _TITLES = {
     "train": "Training",
     "inference": "Evaluation and prediction",
     "speed": "Speed (exact, so on; the last four change order or numbers)",
-    "devices": "Devices and distribution (README: which flags for my machine)",
+    "devices": "Devices and distribution (docs/commands.md: which flags for my machine)",
     "output": "Output",
 }
 GROUPS: dict[str, tuple[Flag, ...]] = {

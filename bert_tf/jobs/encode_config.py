@@ -14,7 +14,9 @@ from bert_tf.jobs.batch_settings import COLUMNS, MACHINE, MODEL, divided
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import Setting, named
 from bert_tf.tasks import tables
+from bert_tf.tasks.custom import CustomSettings
 
+_OF_TEXTS = frozenset(field.name for field in dataclasses.fields(CustomSettings))  # not columns of words and tags
 _INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
 _DTYPE = Setting("dtype", str, FLOAT32, f"of the numbers of .npy, .npz and .parquet: {', '.join(DTYPES)}", None, DTYPES)
 _ENDS = (
@@ -37,6 +39,7 @@ SETTINGS = (
         if row.name == "file_format"
         else row
         for row in COLUMNS
+        if row.name in _OF_TEXTS
     ),
     *(
         row._replace(help=row.help.replace("as trained", "as trained, or 128")) if row.name == "max_seq_length" else row

@@ -15,7 +15,7 @@ from bert_tf.log_form import log
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.registry import folder_name
 
-SAMPLE_NOTE = "bundled sample, written for this project: not comparable with GLUE"
+SAMPLE_NOTE = "bundled sample, written for this project: not comparable with published figures"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -296,7 +296,7 @@ def test_results_of_the_sample_say_so(copied, monkeypatch, tmp_path, caplog):
     monkeypatch.setattr(preparation, "find_data", functools.partial(sources.find_data, project=tmp_path))
     assert run("--task_name=MRPC", "--do_eval", f"--output_dir={copied.folder}") == 0
     results = json.loads((copied.folder / "eval_results.json").read_text())
-    assert results["note"] == "bundled sample, written for this project: not comparable with GLUE"
+    assert results["note"] == "bundled sample, written for this project: not comparable with published figures"
     assert f"this is the {sources.SAMPLE_NOTE}" in caplog.messages
 
 
