@@ -113,11 +113,7 @@ def train(
     """
     folder, schedule = estimator.model_dir, training.schedule
     writes, watch = machine is None or machine.is_chief, machine.watch if machine else None
-    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=schedule.steps))
-    start = _step(checkpoint)
-    if writes and checkpoint:
-        saved.go_on_from(checkpoint)
-        optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
+    start = _begin(folder, training, writes=writes)
     stop = StopOnSignalHook(together=watch is not None)
     timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
@@ -157,6 +153,15 @@ def train(
     if outcome.step < schedule.steps and outcome.stopped_by is None:
         _ended_early(folder, training, up_to=outcome.step)
     return outcome
+
+
+def _begin(folder: str, training: Training, *, writes: bool) -> int:
+    """Returns the step that training goes on from; whoever writes deletes what a kill has left."""
+    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.schedule.steps))
+    if writes and checkpoint:
+        saved.go_on_from(checkpoint)
+        optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
+    return _step(checkpoint)
 
 
 def _report_timing(folder: str | None, timing: StepTimingHook, setting: Setting) -> None:

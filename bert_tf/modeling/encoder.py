@@ -7,6 +7,7 @@ each sequence is.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -30,6 +31,19 @@ class Encoded(NamedTuple):
     layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes [CLS] alone, of it [B, 1, D]
     rows: tf.Tensor | None = None  # [N, D] `sequence` without padding, where tokens are packed
     row_of: tf.Tensor | None = None  # [B, T] the row of each token, of padding that of any
+
+    def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+        """Returns [B, T, W] what is computed of each token, without padding where tokens are packed; there it has no meaning.
+
+        Args:
+          compute: makes [N, W] of [N, D].
+
+        Raises:
+          ValueError: the encoder was asked for the first tokens alone.
+        """
+        if self.rows is None or self.row_of is None:
+            raise ValueError("the encoder was asked for the first tokens alone")
+        return tf.gather(compute(self.rows), self.row_of)
 
 
 def bert(

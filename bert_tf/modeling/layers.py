@@ -103,3 +103,17 @@ def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_grad
     centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)  # [N, D]
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)  # [N, 1]
     return centered * tf.math.rsqrt(variance + epsilon) * gamma + beta
+
+
+def scorer(config: BertConfig, weights: str, bias: str, labels: int) -> Callable[[tf.Tensor], tf.Tensor]:
+    """Makes the variables of the last layer of a head; returns what computes [N, labels] scores of [N, D] vectors.
+
+    Args:
+      config: how to initialize.
+      weights: name of the [labels, D] variable.
+      bias: name of the [labels] variable.
+      labels: how many scores there are.
+    """
+    kernel = tf1.get_variable(weights, [labels, config.hidden_size], initializer=initializer(config))
+    offsets = tf1.get_variable(bias, [labels], initializer=tf1.zeros_initializer())
+    return lambda vectors: tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)

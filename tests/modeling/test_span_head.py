@@ -15,6 +15,7 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.modeling.heads.span import SpanHead
+from bert_tf.modeling.packing import Padded
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
@@ -24,7 +25,9 @@ HEAD = SpanHead()
 
 
 def compute(tokens, mask):
-    encoded = Encoded(tf.zeros([1, 2]), tf.constant(tokens, tf.float32))
+    padded = Padded(tf.constant(mask))  # rows are all positions
+    rows = tf.reshape(tf.constant(tokens, tf.float32), [-1, CONFIG.hidden_size])
+    encoded = Encoded(tf.zeros([1, 2]), None, rows=rows, row_of=padded.row_of())
     return HEAD.compute(encoded, {"input_mask": tf.constant(mask)}, CONFIG, Execution())["span_logits"]
 
 

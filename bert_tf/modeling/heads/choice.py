@@ -46,12 +46,8 @@ class ChoiceHead:
         """Scores the rows; see `base.Head`."""
         del features
         with tf1.name_scope(SCOPE):
-            shapes = self.variables(config)
-            weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
-            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
-            dropped = execution.dropout(encoded.pooled, _DROPOUT_RATE)
-            scores = tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)  # [B, 1]
-            return {_LOGITS: tf.squeeze(scores, axis=-1)}
+            score = layers.scorer(config, _WEIGHTS, _BIAS, 1)
+            return {_LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """See `choice_loss`."""

@@ -51,11 +51,8 @@ class _SentenceHead:
         """Scores the labels of each sequence; see `base.Head`."""
         del features
         with tf1.name_scope(SCOPE):
-            shapes = self.variables(config)
-            weights = tf1.get_variable(PUBLISHED_WEIGHTS, shapes[PUBLISHED_WEIGHTS], initializer=layers.initializer(config))
-            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
-            dropped = execution.dropout(encoded.pooled, _DROPOUT_RATE)
-            return {_LOGITS: tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)}
+            score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels)
+            return {_LOGITS: score(execution.dropout(encoded.pooled, _DROPOUT_RATE))}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -53,14 +53,8 @@ class SpanHead:
         """Scores all tokens of each row; see `base.Head`."""
         del execution
         with tf1.name_scope(SCOPE):
-            shapes = self.variables(config)
-            weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
-            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
-            rows = tf.reshape(encoded.sequence, [-1, config.hidden_size])  # type: ignore[arg-type]  # [B T, D]
-            logits = tf.nn.bias_add(tf.matmul(rows, weights, transpose_b=True), bias)  # [B T, 2]
-            mask = features["input_mask"]
-            by_token = tf.reshape(logits, [-1, tf.shape(mask)[1], self.num_labels])  # [B, T, 2]
-            return {_LOGITS: tf.where(tf.cast(mask, tf.bool)[:, :, None], by_token, _PADDING)}
+            logits = encoded.of_tokens(layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels))  # [B, T, 2]
+            return {_LOGITS: tf.where(tf.cast(features["input_mask"], tf.bool)[:, :, None], logits, _PADDING)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Returns [B] the mean cross-entropy of both ends over the tokens of the row, in nats; 0 of rows that do not count."""

@@ -49,15 +49,13 @@ class TagHead:
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         """Scores the tags of each token; see `base.Head`."""
         del features
-        if encoded.rows is None or encoded.row_of is None:
-            raise ValueError("the encoder was asked for the first tokens alone")
         with tf1.name_scope(SCOPE):
-            shapes = self.variables(config)
-            weights = tf1.get_variable(_WEIGHTS, shapes[_WEIGHTS], initializer=layers.initializer(config))
-            bias = tf1.get_variable(_BIAS, shapes[_BIAS], initializer=tf1.zeros_initializer())
-            dropped = execution.dropout(encoded.rows, config.hidden_dropout_prob)  # [N, D]
-            logits = tf.nn.bias_add(tf.matmul(dropped, weights, transpose_b=True), bias)  # [N, L]
-            return {_LOGITS: tf.gather(logits, encoded.row_of)}
+            score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels)
+
+            def scores(rows: tf.Tensor) -> tf.Tensor:
+                return score(execution.dropout(rows, config.hidden_dropout_prob))
+
+            return {_LOGITS: encoded.of_tokens(scores)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Returns [B] sums of the cross-entropy of the tokens that have a tag, see `classification_loss`."""
