@@ -26,6 +26,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
+    ("vectors",),
     ("jobs",),
     ("commands", "library"),
     ("__main__",),

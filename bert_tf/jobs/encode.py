@@ -11,14 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic
-from bert_tf.batch import inputs, stream, trained, vector_form
+from bert_tf.batch import inputs, stream, trained
 from bert_tf.batch.job import FilePair, Given
-from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_files import AnyForm, ArrayForm, JsonForm, PublishedForm
-from bert_tf.batch.vector_form import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
-from bert_tf.batch.vector_options import VectorOptions
-from bert_tf.batch.vectors import TextEncoder
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine, sources
@@ -26,6 +21,12 @@ from bert_tf.jobs.encode_config import EncodeConfig
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
 from bert_tf.runtime.precision import computed
+from bert_tf.vectors import forms
+from bert_tf.vectors.files import AnyForm, ArrayForm, JsonForm, PublishedForm
+from bert_tf.vectors.forms import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
+from bert_tf.vectors.options import VectorOptions
+from bert_tf.vectors.text_encoder import TextEncoder
+from bert_tf.vectors.texts import TextInputs
 
 _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
 
@@ -84,13 +85,13 @@ def _completed(config: EncodeConfig) -> EncodeConfig:
     source = stream.PIPE if files.input == "/dev/stdin" else files.input
     output = stream.PIPE if files.output == "/dev/stdout" else files.output
     options = config.options
-    if vector_form.of(output, files.output_format).kind == PUBLISHED:
+    if forms.of(output, files.output_format).kind == PUBLISHED:
         options = dataclasses.replace(options, tokens=True)
     return dataclasses.replace(config, files=FilePair(source, output, files.output_format), options=options)
 
 
 def _form(config: EncodeConfig) -> VectorForm:
-    return vector_form.of(config.files.output, config.files.output_format)
+    return forms.of(config.files.output, config.files.output_format)
 
 
 def _refuse_contradictions(config: EncodeConfig) -> None:

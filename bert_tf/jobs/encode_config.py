@@ -5,16 +5,16 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from bert_tf.batch import vector_options
 from bert_tf.batch.job import Columns, FilePair, Given
-from bert_tf.batch.vector_form import DTYPES, FLOAT32, FORMATS
-from bert_tf.batch.vector_options import VectorOptions, layer_numbers
 from bert_tf.errors import FlagError
 from bert_tf.jobs.batch_settings import COLUMNS, MACHINE, MODEL, divided
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import Setting, named
 from bert_tf.tasks import tables
 from bert_tf.tasks.custom import CustomSettings
+from bert_tf.vectors import options as vector_options
+from bert_tf.vectors.forms import DTYPES, FLOAT32, FORMATS
+from bert_tf.vectors.options import VectorOptions, layer_numbers
 
 _OF_TEXTS = frozenset(field.name for field in dataclasses.fields(CustomSettings))  # not columns of words and tags
 _INPUT_FORMATS = (tables.LINES, *tables.FORMATS)

@@ -7,14 +7,8 @@ import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from bert_tf.batch import vector_index
 from bert_tf.batch.job import Columns, Given
-from bert_tf.batch.nearest import nearest
-from bert_tf.batch.texts import TextInputs
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_index import VectorIndex
-from bert_tf.batch.vector_options import VectorOptions
-from bert_tf.batch.vectors import TextEncoder
 from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs import batch_machine
 from bert_tf.jobs.encode import find_encoder
@@ -22,6 +16,12 @@ from bert_tf.jobs.search_config import SearchConfig
 from bert_tf.log_form import log
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.vectors import index as indexes
+from bert_tf.vectors.index import VectorIndex
+from bert_tf.vectors.nearest import nearest
+from bert_tf.vectors.options import VectorOptions
+from bert_tf.vectors.text_encoder import TextEncoder
+from bert_tf.vectors.texts import TextInputs
 
 _KEPT = ("max_seq_length", "do_lower_case", "long_text")  # of how texts were read
 _SAME = ("checkpoint_sha256", "bert_config_sha256", "vocabulary_sha256")
@@ -66,7 +66,7 @@ def search(config: SearchConfig, *, environment: Mapping[str, str]) -> Iterator[
       BertError: something that the user can fix.
     """
     texts = TextInputs(Columns())
-    index = vector_index.opened(config.index, texts, config.texts)
+    index = indexes.opened(config.index, texts, config.texts)
     model, options = _encoder(config, index, environment)
     inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
     with contextlib.closing(TextEncoder(model, inference, options)) as encoder:

@@ -15,8 +15,6 @@ import numpy.typing as npt
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_options import Layers, VectorOptions, layer_numbers
-from bert_tf.batch.vectors import TextEncoder
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.head_spec import MEAN, POOLINGS
 from bert_tf.jobs import batch_machine, machine_settings
@@ -28,6 +26,8 @@ from bert_tf.library.closed import ClosedError
 from bert_tf.library.keywords import takes
 from bert_tf.settings import named
 from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
+from bert_tf.vectors.text_encoder import TextEncoder
 
 Floats = npt.NDArray[np.float32]
 

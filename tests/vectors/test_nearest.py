@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from bert_tf.batch.nearest import nearest
+from bert_tf.vectors.nearest import nearest
 
 
 def brute_force(queries, vectors, top):

@@ -13,10 +13,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import documents, files
-from bert_tf.batch.texts import TextInputs
-from bert_tf.batch.vector_files import ENCODING, LENGTHS, ROWS, VECTORS
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DataError
+from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
+from bert_tf.vectors.texts import TextInputs
 
 Array = npt.NDArray[Any]
 Row = Mapping[str, Any]
@@ -121,7 +121,7 @@ class _Npy:
 
 
 class _Npz:
-    """An .npz of `vector_files`, whose vectors are read in place."""
+    """An .npz of `vectors.files`, whose vectors are read in place."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -155,7 +155,7 @@ def _in_place(path: str, member: zipfile.ZipInfo) -> Array:
 
 
 class _Parquet:
-    """A .parquet of `vector_files`."""
+    """A .parquet of `vectors.files`."""
 
     def __init__(self, path: str) -> None:
         try:

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.trained import Trained
-from bert_tf.batch.vector_options import VectorOptions
 from bert_tf.errors import FlagError
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features, IntArray
@@ -22,6 +21,7 @@ from bert_tf.features.long_text import WINDOWS
 from bert_tf.modeling.heads.vectors import OUTPUT
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.scores import averaged
+from bert_tf.vectors.options import VectorOptions
 
 Floats = npt.NDArray[np.float32]
 
@@ -97,7 +97,7 @@ class TextEncoder:
           number: of the chunk, from 0.
           texts: of the chunk.
           features: of the texts, from `read`.
-          form: what to write, see `vector_files`.
+          form: what to write, see `vectors.files`.
 
         Raises:
           BertError: as `vectors`.

@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bert_tf import documents
-from bert_tf.batch.vector_form import JSONL, NPY, NPZ, PARQUET, PUBLISHED
-from bert_tf.batch.vectors import Vectors
 from bert_tf.errors import BertError
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.vectors.forms import JSONL, NPY, NPZ, PARQUET, PUBLISHED
+from bert_tf.vectors.text_encoder import Vectors
 
 # Members of an .npz: vectors, tokens of each text where they have vectors, and what made it.
 VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding.json"
@@ -101,7 +101,7 @@ class ArrayForm:
 
     Attributes:
       kind: NPY, NPZ or PARQUET.
-      dtype: of `vector_form.DTYPES`.
+      dtype: of `forms.DTYPES`.
       width: W, numbers of a vector.
       encoding: what made the vectors, for readers.
     """

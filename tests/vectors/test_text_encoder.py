@@ -7,13 +7,13 @@ import pytest
 
 from bert_tf.batch import stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
-from bert_tf.batch.texts import TextInputs
-from bert_tf.batch.vector_files import ArrayForm, JsonForm
-from bert_tf.batch.vector_form import of
-from bert_tf.batch.vector_options import VectorOptions, layer_numbers
-from bert_tf.batch.vectors import TextEncoder
 from bert_tf.errors import FlagError
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.vectors.files import ArrayForm, JsonForm
+from bert_tf.vectors.forms import of
+from bert_tf.vectors.options import VectorOptions, layer_numbers
+from bert_tf.vectors.text_encoder import TextEncoder
+from bert_tf.vectors.texts import TextInputs
 from tests.batch.runs import inference
 
 LINES = ["rain", "the wind came near ||| a storm", "bread , soup", "cloud over a pear", "two", "red blue red", "far"]

@@ -1,0 +1,1 @@
+"""Vectors of texts: encoded, written in several formats, searched."""
