@@ -14,21 +14,14 @@ import pytest
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
 from tests.integration import commands, families
-from tests.tiny import HALVES
 
 STEPS = 60
 
 
 def paragraph(random, name, words):
-    """Returns a context with one word of the first half, which a question asks for."""
-    before = random.choice(families.NEUTRAL, int(random.integers(words + 1))).tolist()
-    answer = str(random.choice(HALVES[0]))
-    context = " ".join([*before, answer, *random.choice(families.NEUTRAL, words - len(before))])
-    start = len(" ".join([*before, answer])) - len(answer)
-    return {
-        "context": context,
-        "qas": [{"id": name, "question": "one ?", "answers": [{"text": answer, "answer_start": start}]}],
-    }
+    row = families.question(random, name, words)
+    answers = [{"text": row["answer"], "answer_start": row["start"]}]
+    return {"context": row["context"], "qas": [{"id": name, "question": row["question"], "answers": answers}]}
 
 
 @pytest.fixture(scope="module")
