@@ -61,6 +61,7 @@ class TagFamily:
     metrics = ("tag_accuracy",)
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
     file_patterns = ("predictions*.jsonl",)
+    rules = ()
     trains_on_windows, trains_together = True, False
     usual_settings: ClassVar[Mapping[str, Any]] = {}
     sample_settings: ClassVar[Mapping[str, Any]] = {}

@@ -13,6 +13,7 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import FlagError
 from tests.integration import commands, families
 
 STEPS = 60
@@ -160,3 +161,21 @@ def test_a_bad_file_is_one_line(tmp_path, flags):
     problem = "the value in column 'start' is not a whole number from 0 on: 'two'"
     assert commands.errors(done) == [f"error: {tmp_path}/train.csv:2: {problem}"]
     assert not (tmp_path / "out").exists()
+
+
+def test_rules_of_answers_are_choosable_wherever_the_model_is_used(tmp_path, trained, data):
+    asked = [{"question": qa["question"], "context": context} for context, qa in questions(data)]
+    one, none = {"n_best_size": 1}, {"max_answer_length": 1, "n_best_size": 3}
+    with bert_tf.load(trained[0], **one) as model:
+        assert {len(answer.n_best) for answer in model.predict(asked)} == {1}
+    outputs = [tmp_path / "usual.jsonl", tmp_path / "other.jsonl"]
+    for output, rules in zip(outputs, ({}, none)):
+        bert_tf.predict_files(checkpoint=trained[0], input=data / "dev-v1.1.json", output=output, **rules)
+    usual, other = ([json.loads(line)["probability"] for line in path.read_text().splitlines()] for path in outputs)
+    assert usual != other
+    with pytest.raises(FlagError, match="--constrained_decoding: a model of span does not take it; it takes --n_best_size"):
+        bert_tf.predict_files(
+            checkpoint=trained[0], input=data / "dev-v1.1.json", output=tmp_path / "x", constrained_decoding=True
+        )
+    table = bert_tf.evaluate(trained[0], task_name="SQuAD", data_dir=data, output_dir=tmp_path / "table", **none)
+    assert table.rows[0].settings["rules"] == {**none, "null_score_diff_threshold": 0.0}
