@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import functools
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from bert_tf.batch import beam, inputs, stream, trained
 from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.batch.prediction import Predictor
 from bert_tf.errors import BertError, FlagError
-from tests.batch.runs import inference
+from tests.batch.runs import inference, write_run
+from tests.integration import families
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
+IN_BYTES = "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"
 ROWS = {"long.csv.gz": 2 * inputs.CHUNK + 5, "short.tsv": 3, "empty.jsonl": 0}  # by output
 
 
@@ -50,6 +54,42 @@ def test_the_output_is_that_of_a_local_job_byte_for_byte(prefix, files, tmp_path
         stream.predict(FilePair(pair.input, str(local)), reads, predictor, {})
         assert Path(pair.output).read_bytes() == local.read_bytes()
     predictor.close()
+
+
+def asked(random, count):
+    """Contexts of up to 60 words, of which a window holds 19."""
+    return [families.question(random, f"q{n}", int(words)) for n, words in enumerate(random.integers(1, 60, count))]
+
+
+def tagged(random, count):
+    return [{"tokens": families.tagged(random, length)[0]} for length in random.integers(1, 60, count)]
+
+
+FAMILIES = {
+    "span": ({"doc_stride": 8}, asked),
+    "tags": ({"labels": ["O", "B-X", "I-X"]}, tagged),
+    "choice": ({}, families.choices),
+    "similarity": ({"highest_score": 5.0}, families.pairs),
+    "contrastive": ({"temperature": 0.05}, families.pairs),
+}
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_each_family_is_predicted_as_by_a_local_job(kind, project, tmp_path, monkeypatch):
+    """The runner hands chunks of seven on as bytes; windows and options of one example are in one of them."""
+    record, rows = FAMILIES[kind]
+    record = {"task_name": "custom", "problem": kind, "kind": kind, "labels": [], **record}
+    prefix = str(write_run(tmp_path / "run", project, [20], record=record) / "model.ckpt-20")
+    monkeypatch.setattr(inputs, "CHUNK", 7)
+    source, by_beam, local = (str(tmp_path / name) for name in ("rows.jsonl", "beam.jsonl", "local.jsonl"))
+    Path(source).write_text("".join(json.dumps(row) + "\n" for row in rows(np.random.default_rng(3), 20)))
+    reads = reader(trained.load(prefix, Given()))
+    beam.predict([FilePair(source, by_beam)], reads, functools.partial(load, prefix), [IN_BYTES])
+    predictor = load(prefix)
+    stream.predict(FilePair(source, local), reads, predictor, {})
+    predictor.close()
+    assert Path(by_beam).read_bytes() == Path(local).read_bytes()
+    assert Path(local).read_bytes().count(b"\n") == 20
 
 
 def test_nothing_but_the_output_is_left(files, prefix, tmp_path):
