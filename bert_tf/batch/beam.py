@@ -8,6 +8,7 @@ Each step may be done twice: what chunks were written to is deleted when the pip
 from __future__ import annotations
 
 import contextlib
+import functools
 import io
 import logging
 import re
@@ -22,11 +23,10 @@ from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.utils.shared import Shared
 
 from bert_tf import atomic
-from bert_tf.batch import output_form, resumable
-from bert_tf.batch.inputs import Inputs
+from bert_tf.batch import output_form, stream
 from bert_tf.batch.job import FilePair
-from bert_tf.batch.output_form import OutputForm
-from bert_tf.batch.prediction import Predictor
+from bert_tf.batch.resumable import Assemble
+from bert_tf.batch.stream import Computes, Form, Source
 from bert_tf.errors import BertError, FlagError
 
 _HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
@@ -37,7 +37,7 @@ class Chunk(NamedTuple):
     """Some of the examples of a file."""
 
     output: str  # where the predictions of the file go
-    form: OutputForm  # of that file
+    form: Form  # of that file
     number: int
     examples: list[object]
 
@@ -50,7 +50,12 @@ class Part(NamedTuple):
 
 
 def predict(
-    files: Sequence[FilePair], inputs: Inputs, make_predictor: Callable[[], Predictor], arguments: Sequence[str]
+    files: Sequence[FilePair],
+    inputs: Source,
+    make_predictor: Callable[[], Computes],
+    arguments: Sequence[str],
+    *,
+    form: Form | None = None,
 ) -> None:
     """Runs the pipeline to its end.
 
@@ -59,6 +64,7 @@ def predict(
       inputs: how to read it.
       make_predictor: called once in each process of a worker.
       arguments: of Beam and its runner.
+      form: of all outputs; None for those of their names.
 
     Raises:
       FlagError: Beam does not know an argument, or cannot use it.
@@ -72,15 +78,16 @@ def predict(
         raise FlagError(f"--beam: {error}") from error
     if not _computes_here(options):
         logging.getLogger("apache_beam").setLevel(logging.WARNING)  # not all that goes wrong elsewhere comes back as an error
+    put_together = functools.partial(_put_together, assemble=None if form is None else form.assemble)
     with _readable_errors(), made as pipeline:
         (
             pipeline
             | "files" >> apache_beam.Create(list(files))
-            | "read" >> apache_beam.FlatMap(_chunks, inputs)
+            | "read" >> apache_beam.FlatMap(_chunks, inputs, form)
             | "deal out" >> apache_beam.Reshuffle()
             | "predict" >> apache_beam.ParDo(_Predict(make_predictor))
             | "collect" >> apache_beam.GroupByKey()
-            | "put together" >> apache_beam.MapTuple(_put_together)
+            | "put together" >> apache_beam.MapTuple(put_together)
         )
     for pair in files:
         shutil.rmtree(_folder(pair.output), ignore_errors=True)
@@ -119,15 +126,16 @@ def _readable_errors() -> Iterator[None]:
         raise BertError(found[1]) from error
 
 
-def _chunks(pair: FilePair, inputs: Inputs) -> Iterator[Chunk]:
+def _chunks(pair: FilePair, inputs: Source, form: Form | None) -> Iterator[Chunk]:
+    form = form or output_form.of(pair.output, pair.output_format)
     for number, examples in enumerate(inputs.chunks(pair.input)):
-        yield Chunk(pair.output, output_form.of(pair.output, pair.output_format), number, examples)
+        yield Chunk(pair.output, form, number, examples)
 
 
 class _Predict(apache_beam.DoFn):
     """Computes chunks; what it writes of one that the runner computes twice is not used."""
 
-    def __init__(self, make_predictor: Callable[[], Predictor]) -> None:
+    def __init__(self, make_predictor: Callable[[], Computes]) -> None:
         self._make = make_predictor
         self._shared = Shared()
 
@@ -142,12 +150,10 @@ class _Predict(apache_beam.DoFn):
         yield chunk.output, Part(chunk.number, str(path))
 
 
-def _put_together(output: str, parts: Iterable[Part]) -> None:
-    with atomic.replacing(output) as temporary, temporary.open("wb") as file:
+def _put_together(output: str, parts: Iterable[Part], assemble: Assemble | None = None) -> None:
+    with stream.opened(output, assemble) as file:
         for part in sorted(parts):
-            with open(part.path, "rb") as source:
-                shutil.copyfileobj(source, file)
-        resumable.forget(output)
+            file.write(Path(part.path).read_bytes())
 
 
 def _folder(output: str) -> Path:

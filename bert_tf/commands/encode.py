@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read
+from bert_tf.commands.flags import help_line
 from bert_tf.jobs.encode_config import SETTINGS, EncodeConfig, configured
 
-FLAGS = (*SETTINGS, VERBOSITY)
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 
 class Settings(NamedTuple):
-    """The flags."""
+    """The flags.
+
+    Attributes:
+      config: what to encode, and on what.
+      verbosity: see `begin`.
+      beam: arguments of Apache Beam; None without it.
+    """
 
     config: EncodeConfig
     verbosity: int
+    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,7 +35,7 @@ def main(argv: Sequence[str]) -> int:
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
-        stopped="stopped; the same command goes on where it was; pipes start anew",
+        stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
     )
 
 
@@ -35,14 +43,14 @@ def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
-      argv: name and arguments.
+      argv: name and arguments, those of Beam after `--`.
 
     Raises:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    parsed = read(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
 
 
 def help_text() -> str:
@@ -55,6 +63,14 @@ def help_text() -> str:
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.jobs.encode import encode  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from bert_tf.jobs.predict import Beam
 
-    encode(settings.config, environment=os.environ)
+    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
+    encode(settings.config, environment=os.environ, beam=beam)
     return 0
+
+
+def _begin_worker(verbosity: int) -> Mapping[str, str]:
+    """Begins in a process that Beam has started; returns its environment."""
+    setup_logging(verbosity)
+    return os.environ

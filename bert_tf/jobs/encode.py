@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,9 @@ from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine, sources
+from bert_tf.jobs import batch_machine, encode_files, sources
 from bert_tf.jobs.encode_config import EncodeConfig
+from bert_tf.jobs.predict import Beam, run_on_beam
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
 from bert_tf.runtime.precision import computed
@@ -31,28 +33,44 @@ from bert_tf.vectors.texts import TextInputs
 _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
 
 
-def encode(config: EncodeConfig, *, environment: Mapping[str, str]) -> None:
-    """Writes the vectors of the texts of a file.
+def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> None:
+    """Writes the vectors of the texts of a file, or of each of several.
 
     Args:
       config: what to encode, and how.
       environment: of the process.
+      beam: runs it as a pipeline of Apache Beam.
 
     Raises:
       BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
-    config = _completed(config)
-    found = _form(config)
-    _refuse_contradictions(config)
+    each = [_completed(dataclasses.replace(config, files=pair)) for pair in encode_files.pairs(config.files)]
+    for one in each:
+        _refuse_contradictions(one)
+    config, files = each[0], [one.files for one in each]
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
         model = find_encoder(config.checkpoint, config.model, environment=environment)
-        form = _made(found, config, model)
-        inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+        form = _made(_form(config), config, model)
         reads = TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
-        with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
-            stream.predict(config.files, reads, encoder, _deciding(config, model), form=form)
+        if beam is not None:
+            run_on_beam(files, reads, functools.partial(_worker, config, beam.begin), beam, form)
+            return
+        with contextlib.closing(_encoder(config, model, environment)) as encoder:
+            for pair in files:
+                stream.predict(pair, reads, encoder, _deciding(config, model), form=form)
             _say_what_was_cut(encoder, model)
+
+
+def _encoder(config: EncodeConfig, model: Trained, environment: Mapping[str, str]) -> TextEncoder:
+    inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+    return TextEncoder(model, inference, config.options)
+
+
+def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
+    """Returns the encoder of a process that Beam has started."""
+    environment = begin()
+    return _encoder(config, find_encoder(config.checkpoint, config.model, environment=environment), environment)
 
 
 def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[str, str]) -> Trained:
@@ -96,8 +114,6 @@ def _form(config: EncodeConfig) -> VectorForm:
 
 def _refuse_contradictions(config: EncodeConfig) -> None:
     files, kind, options = config.files, _form(config).kind, config.options
-    if files.output.endswith(os.sep) or os.path.isdir(files.output):
-        raise FlagError(f"{files.output}: is a folder; name a file to write")
     if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
         raise FlagError(f"{files.input}: is the input and the output")
     if kind in ARRAYS and (files.output == stream.PIPE or _is_written_into(files.output)):

@@ -64,7 +64,7 @@ def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environme
     learned = ", ".join(reads.family.labels) or reads.family.kind
     log.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
     if beam is not None:
-        _run_on_beam(job, machine, beam, reads)
+        run_on_beam(job.files, reads, functools.partial(_worker, job, machine, beam.begin), beam)
         return
     with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
         for pair in job.files:
@@ -93,14 +93,32 @@ def _refuse_contradictions(job: PredictJob) -> None:
         raise FlagError("the standard input can be read once")
 
 
-def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam, reads: Inputs) -> None:
-    if any(stream.PIPE in (pair.input, pair.output) for pair in job.files):
+def run_on_beam(
+    files: Sequence[FilePair],
+    reads: stream.Source,
+    make_predictor: Callable[[], stream.Computes],
+    by: Beam,
+    form: stream.Form | None = None,
+) -> None:
+    """Runs a job as a pipeline.
+
+    Args:
+      files: what to compute.
+      reads: how to read it.
+      make_predictor: called once in each process of a worker; is pickled.
+      by: how Beam runs it.
+      form: of all outputs; None for those of their names.
+
+    Raises:
+      BertError: Beam is missing, or something else that the user can fix.
+    """
+    if any(stream.PIPE in (pair.input, pair.output) for pair in files):
         raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
     try:
         from bert_tf.batch import beam
     except ImportError as error:
         raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
-    beam.predict(job.files, reads, functools.partial(_worker, job, machine, by.begin), by.arguments)
+    beam.predict(files, reads, make_predictor, by.arguments, form=form)
 
 
 def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:

@@ -155,7 +155,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 @takes(SETTINGS)
 def encode_file(**settings: Any) -> Path:
-    """Writes the vectors of the texts of a file; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
+    """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
 
@@ -163,7 +163,7 @@ def encode_file(**settings: Any) -> Path:
       **settings: those of the command, by the names of its flags.
 
     Returns:
-      The file of vectors.
+      The file of vectors, or the folder of those of several inputs.
 
     Raises:
       BertError: something that the caller can fix.
