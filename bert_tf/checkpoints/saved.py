@@ -118,6 +118,13 @@ def _set_aside(prefix: str) -> None:
     log.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
 
 
+def delete_set_aside(prefix: str) -> None:
+    """Deletes checkpoints that were set aside, once training has come as far again: to the checkpoint of a name."""
+    for path in Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*"):
+        if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix):
+            path.unlink(missing_ok=True)
+
+
 def is_listed(prefix: str) -> bool:
     """Whether a checkpoint is one of those that training keeps: where its folder has no usable list, any is."""
     path = Path(prefix)
