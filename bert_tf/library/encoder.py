@@ -22,6 +22,7 @@ from bert_tf.jobs import encode as job
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, runner
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.keywords import takes
 from bert_tf.settings import named
@@ -154,12 +155,13 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 
 @takes(SETTINGS)
-def encode_file(**settings: Any) -> Path:
+def encode_file(*, beam: Arguments = False, **settings: Any) -> Path:
     """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
 
     Args:
+      beam: arguments of Apache Beam, whose pipeline does it; True for none.
       **settings: those of the command, by the names of its flags.
 
     Returns:
@@ -168,6 +170,6 @@ def encode_file(**settings: Any) -> Path:
     Raises:
       BertError: something that the caller can fix.
     """
-    config = configured(**settings)
-    job.encode(config, environment=os.environ)
+    by, config = runner(beam), configured(**settings)
+    job.encode(config, environment=os.environ, beam=by)
     return Path(config.files.output)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf.errors import FlagError
 from bert_tf.jobs import predict as job
-from bert_tf.jobs.predict import Beam
 from bert_tf.jobs.predict_config import SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, runner
 from bert_tf.library.keywords import takes
 
 
 @takes(SETTINGS)
-def predict_files(*, beam: bool | Sequence[str] = False, **settings: Any) -> tuple[Path, ...]:
+def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Path, ...]:
     """Predicts files of any size; does what `python -m bert_tf predict` does. For rows in memory there is `Model.predict`.
 
         bert_tf.predict_files(checkpoint="out/mrpc", input="rows.tsv", output="predictions.tsv")
@@ -30,14 +28,6 @@ def predict_files(*, beam: bool | Sequence[str] = False, **settings: Any) -> tup
     Raises:
       BertError: something that the caller can fix.
     """
-    if isinstance(beam, str):
-        raise FlagError(f"--beam={beam!r}: expected a list of arguments")
-    config = configured(**settings)
-    runner = None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
-    job.predict(*config, environment=os.environ, beam=runner)
+    by, config = runner(beam), configured(**settings)
+    job.predict(*config, environment=os.environ, beam=by)
     return tuple(Path(pair.output) for pair in config.job.files)
-
-
-def _begin_worker() -> Mapping[str, str]:
-    """Begins in a process that Beam has started, where the import of this module has quieted TensorFlow."""
-    return os.environ

@@ -1,0 +1,28 @@
+"""Apache Beam, as an argument of calls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Union
+
+from bert_tf.errors import FlagError
+from bert_tf.jobs.predict import Beam
+
+Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False where it is not asked for
+
+
+def runner(beam: Arguments) -> Beam | None:
+    """Returns how Beam runs a job; None where it does not.
+
+    Raises:
+      FlagError: the arguments are one text.
+    """
+    if isinstance(beam, str):
+        raise FlagError(f"--beam={beam!r}: expected a list of arguments")
+    return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
+
+
+def _begin_worker() -> Mapping[str, str]:
+    """Begins in a process that Beam has started, where the import of this module has quieted TensorFlow."""
+    return os.environ
