@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import tensorflow as tf
 
 from bert_tf import atomic, files
+from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.log_form import log
@@ -119,10 +120,13 @@ def _set_aside(prefix: str) -> None:
 
 
 def delete_set_aside(prefix: str) -> None:
-    """Deletes checkpoints that were set aside, once training has come as far again: to the checkpoint of a name."""
-    for path in Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*"):
-        if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix):
-            path.unlink(missing_ok=True)
+    """Deletes what was set aside, once training has come as far again: to the checkpoint of a name."""
+    aside = Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*")
+    passed = [path for path in aside if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix)]
+    if passed:
+        optimizer_state.to_disk(prefix)
+    for path in sorted(passed, key=lambda path: path.suffix != ".index"):  # data without an index are no checkpoint
+        path.unlink(missing_ok=True)
 
 
 def is_listed(prefix: str) -> bool:
