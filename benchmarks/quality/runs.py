@@ -26,6 +26,7 @@ from benchmarks.workers import WorkerError
 from bert_tf import atomic, documents
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.errors import OutputError
 from bert_tf.features.columns import Features
 from bert_tf.jobs import sources
 from bert_tf.jobs.settings import ModelSettings
@@ -104,7 +105,6 @@ class Series:
         """
         path = self.folder / f"{side}-{seed}.json"
         if not path.is_file():
-            self.folder.mkdir(parents=True, exist_ok=True)
             found = SIDES[side](self, seed)
             atomic.write_text(path, documents.to_json(dataclasses.asdict(found)) + "\n")
         return Reached(**json.loads(path.read_text(encoding="utf-8")))
@@ -131,7 +131,7 @@ def prepare(settings: Settings) -> Series:
     """Returns the series that a command line asks for.
 
     Raises:
-      BertError: a file is missing.
+      BertError: a file is missing, or the folder of the runs holds others.
     """
     task = get_task(settings.task)
     data = sources.find_data(task, settings.data_dir, environment={})
@@ -139,7 +139,21 @@ def prepare(settings: Settings) -> Series:
     training = {**settings.training, "data_dir": os.fspath(data.folder)}
     if settings.curves:
         training["bert_config_file"] = os.fspath(_without_dropout(folder))
+    _claim(folder, training)
     return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
+
+
+def _claim(folder: Path, training: Mapping[str, Any]) -> None:
+    """Notes what a folder of runs is of.
+
+    Raises:
+      OutputError: it holds those of other settings, or cannot be written.
+    """
+    path, text = atomic.make_folder(folder) / "series.json", documents.to_json(training, indent=1) + "\n"
+    if not path.is_file():
+        atomic.write_text(path, text)
+    if path.read_text(encoding="utf-8") != text:
+        raise OutputError(f"{folder}: holds runs with other settings; name another --runs_dir")
 
 
 def _without_dropout(folder: Path) -> Path:

@@ -4,8 +4,11 @@ import sys
 
 import pytest
 
-from benchmarks.quality import command_line
+from benchmarks.quality import command_line, runs
 from benchmarks.quality.report import MAY_BE_UNDER
+from bert_tf.config import BertConfig
+from bert_tf.errors import OutputError
+from tests.tiny import write_project
 
 PYTHON = f"--peer_python={sys.executable}"
 
@@ -27,6 +30,24 @@ def test_steps_take_the_place_of_epochs():
 def test_seeds():
     assert parse("--task=SQuAD").seeds == (1, 2, 3)
     assert parse("--task=SQuAD", "--seeds=2,5").seeds == (2, 5)
+
+
+def test_runs_of_other_settings_are_not_taken_for_ours(tmp_path):
+    def prepared(*arguments):
+        return runs.prepare(parse("--task=SWAG", f"--runs_dir={tmp_path}", *arguments))
+
+    assert prepared("--steps=5").settings == prepared("--steps=5", "--seeds=4").settings
+    with pytest.raises(OutputError, match="holds runs with other settings; name another --runs_dir"):
+        prepared("--steps=6")
+
+
+def test_without_dropout_the_model_has_none(tmp_path, monkeypatch):
+    project = write_project(tmp_path / "project")
+    monkeypatch.setenv("BERT_BASE_DIR", str(project.vocab_file.parent))
+    series = runs.prepare(parse("--task=SQuAD", "--curves", f"--runs_dir={tmp_path}"))
+    config = BertConfig.from_json_file(series.settings["bert_config_file"])
+    assert (config.hidden_dropout_prob, config.attention_probs_dropout_prob) == (0.0, 0.0)
+    assert series.folder != runs.prepare(parse("--task=SQuAD", f"--runs_dir={tmp_path}")).folder
 
 
 @pytest.mark.parametrize(
