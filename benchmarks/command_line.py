@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, select
+from benchmarks import texts
+from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, select
 from benchmarks.sizes import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf import atomic
@@ -24,11 +25,14 @@ from bert_tf.jobs.settings import ModelSettings
 if TYPE_CHECKING:
     from benchmarks.materials import Source
 
+OF_TASKS = tuple(name for name in texts.TASKS if name != texts.MRPC)
+
 FLAGS = (
     Flag("suites", str, ",".join(DEFAULT_SUITES), f"what to measure, of {','.join(SUITES)}"),
     Flag("peers", bool, False, "measure other libraries too; `make benchmark-env` installs them"),
     Flag("peer_python", str, None, f"their interpreters, NAME=PATH,...; else .peers/NAME/bin/python of {', '.join(PEERS)}"),
     Flag("data_dir", str, None, "folder of MRPC; else the bundled sample. SST-2 beside it serves the suite features"),
+    Flag("task_data", str, None, f"folders of other tasks, NAME=FOLDER,... of {', '.join(OF_TASKS)}; else the bundled samples"),
     Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
     Flag("rounds", int, 5, "how often each contender is measured", 1),
     Flag("steps", int, 20, "training steps of one turn", 1),
@@ -45,6 +49,7 @@ class Settings(NamedTuple):
     peers: bool
     peer_python: Mapping[str, str]
     data_dir: str | None
+    task_data: Mapping[str, str]
     rounds: int
     steps: int
     threads: int
@@ -73,6 +78,7 @@ def parse(argv: Sequence[str]) -> Settings:
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
     given["peer_python"] = _pythons(given["peer_python"])
+    given["task_data"] = _folders(given["task_data"])
     return Settings(**given)
 
 
@@ -94,15 +100,23 @@ def _names(kind: str, text: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def _pythons(text: str | None) -> dict[str, str]:
-    pythons = {}
-    for entry in filter(None, (text or "").split(",")):
-        name, equals, path = entry.partition("=")
-        if name not in PEERS:
-            raise FlagError(f"--peer_python: {unknown_name('peer', name, PEERS)}")
-        if not equals or not Path(path).is_file():
-            raise FlagError(f"--peer_python: {entry!r}: no such interpreter; write {name}=/path/to/bin/python")
-        pythons[name] = path
+    pythons = _named_paths("peer", "peer_python", text, PEERS)
+    for name, path in pythons.items():
+        if not Path(path).is_file():
+            raise FlagError(f"--peer_python: {name}={path!r}: no such interpreter; write {name}=/path/to/bin/python")
     return pythons
+
+
+def _folders(text: str | None) -> dict[str, str]:
+    return _named_paths("task", "task_data", text, OF_TASKS)
+
+
+def _named_paths(kind: str, flag: str, text: str | None, known: Iterable[str]) -> dict[str, str]:
+    entries = [entry.partition("=") for entry in (text or "").split(",") if entry]
+    for name, _, _ in entries:
+        if name not in known:
+            raise FlagError(f"--{flag}: {unknown_name(kind, name, known)}")
+    return {name: path for name, _, path in entries}
 
 
 def _stop(*_: object) -> None:
@@ -122,7 +136,7 @@ def _run(settings: Settings, command: str) -> int:
         raise FlagError("no comparison of these --suites has one of these --sizes")
     output_dir = atomic.make_folder(settings.output_dir)
     reports_go_to(output_dir)
-    source, data = _source(settings)
+    source, data = _source(settings, comparisons)
     environments = Environments.found(settings.peer_python, peers=settings.peers)
     before = signal.signal(signal.SIGTERM, _stop)
     try:
@@ -136,17 +150,20 @@ def _run(settings: Settings, command: str) -> int:
     return 0
 
 
-def _source(settings: Settings) -> tuple[Source, str]:
-    """Returns data and model, and what the report says of the data."""
+def _source(settings: Settings, comparisons: Iterable[Comparison]) -> tuple[Source, str]:
+    """Returns the data of comparisons and the model, and what the report says of the data."""
     from benchmarks import materials
     from bert_tf.config import BertConfig
     from bert_tf.jobs import sources
     from bert_tf.tasks.registry import get_task
     from bert_tf.tokenization.vocabulary import Vocabulary
 
-    task = get_task("MRPC")
-    data = sources.find_data(task, settings.data_dir or os.fspath(SAMPLE), environment={})
+    folders = {texts.MRPC: settings.data_dir or os.fspath(SAMPLE), **settings.task_data}
+    tasks = {name: get_task(name) for name in dict.fromkeys(texts.TEXTS[row.texts].task for row in comparisons)}
+    found = {name: sources.find_data(task, folders.get(name), environment={}) for name, task in tasks.items()}
     model = sources.find_model(ModelSettings(), environment=os.environ)
     config, vocabulary = BertConfig.from_json_file(model.config), Vocabulary.from_file(model.vocabulary)
-    described = sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder)
-    return materials.Source(task, data.folder, config, vocabulary, model.checkpoint), f"{described}; weights: {model.origin}"
+    described = [sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder) for data in found.values()]
+    of_tasks = {name: materials.Data(task, found[name].folder) for name, task in tasks.items()}
+    source = materials.Source(of_tasks, config, vocabulary, model.checkpoint)
+    return source, f"{', '.join(dict.fromkeys(described))}; weights: {model.origin}"

@@ -46,8 +46,10 @@ class Requirement:
       what: for the report.
       contender: whose figure it is about.
       bound: the least, or the most, that is wanted.
-      kind: "ratio" to another contender, "share" of the matmul peak, or "difference" of loss curves.
+      kind: "ratio" to another contender, "beside" for that ratio as a share of the one in another comparison, "share" of the
+        matmul peak, or "difference" of loss curves.
       against: the other contender of a ratio.
+      beside: name of the other comparison.
       at_least: whether more is better.
     """
 
@@ -56,6 +58,7 @@ class Requirement:
     bound: float
     kind: str = "ratio"
     against: str = ""
+    beside: str = ""
     at_least: bool = True
 
 
@@ -85,6 +88,10 @@ SUITES: Mapping[str, Suite] = {
     "features": Suite("features", "examples/s", "rounds", "rate", steps=1),
     "train": Suite("train", "examples/s", "rounds", "rate"),
     "predict": Suite("predict", "examples/s", "rounds", "rate", steps=1),
+    "squad": Suite("train", "rows/s", "rounds", "rate"),
+    "tagging": Suite("train", "rows/s", "rounds", "rate"),
+    "squad-features": Suite("features", "questions/s", "rounds", "rate", steps=1),
+    "encode": Suite("encode", "texts/s", "rounds", "rate", steps=1),
     "start": Suite("start", "s", "fresh", "first_step"),
     "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
     "curves": Suite("train", "loss", "curves", "loss", steps=50),
@@ -109,6 +116,7 @@ class Comparison:
       baselines: the first of these that could be measured is what ratios are taken against.
       try_batch_sizes: each contender gets the one of these that suits it best, found by a brief trial.
       workload: further keys of the workload.
+      threads: of each contender; None for what the user says.
       axis: what grows from contender to contender, for plots.
     """
 
@@ -124,6 +132,7 @@ class Comparison:
     requirements: tuple[Requirement, ...] = ()
     try_batch_sizes: tuple[int, ...] = ()
     workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    threads: int | None = None
     axis: str = ""
 
 
@@ -135,6 +144,18 @@ _OURS_ON_ONE = Contender("bert_tf", flags=ON_CPU)
 _OURS_NOT_DEFERRED = Contender("bert_tf, no update put off", flags={**ON_CPU, "defer_embeddings": False})
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
 _BEST = Contender("transformers", "transformers")
+_IN_GIVEN_ORDER = Contender("transformers, as given", "transformers", way="given")
+_BY_LENGTH = Contender("transformers, by length", "transformers", way="by length")
+
+
+def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
+    """Returns what is required of the training of another family."""
+    ratio = Requirement(f"{what} against transformers, dynamic padding", _OURS.name, 1.8, against=_TRANSFORMERS.name)
+    beside = dataclasses.replace(
+        ratio, what=f"{what}: this ratio, to that of sentences", bound=0.8, kind="beside", beside="train"
+    )
+    return ratio, beside
+
 
 COMPARISONS = (
     Comparison(
@@ -200,6 +221,56 @@ COMPARISONS = (
         baselines=("transformers", "bert_tf"),
         try_batch_sizes=(8, 16, 32, 64, 128),
         requirements=(Requirement("prediction against transformers", "bert_tf", 1.6, against="transformers"),),
+    ),
+    Comparison(
+        name="squad",
+        title="Training on questions, sequence 384, stride 128, batch 12",
+        suite="squad",
+        max_seq_length=384,
+        texts="questions",
+        contenders=(_OURS, _TRANSFORMERS),
+        baselines=("transformers dynamic", "bert_tf"),
+        requirements=_as_fast_as_the_classifier("training on questions"),
+    ),
+    Comparison(
+        name="tagging",
+        title="Training on tags, sequence 128, batch 32",
+        suite="tagging",
+        max_seq_length=128,
+        batch_size=32,
+        texts="words",
+        contenders=(_OURS, _TRANSFORMERS),
+        baselines=("transformers dynamic", "bert_tf"),
+        requirements=_as_fast_as_the_classifier("training on tags"),
+    ),
+    *(
+        Comparison(
+            name=name,
+            title=f"Features of questions: a JSON file to cached windows, sequence 384, stride 128{said}",
+            suite="squad-features",
+            max_seq_length=384,
+            texts="questions",
+            contenders=(_OURS, _BEST),
+            baselines=("transformers", "bert_tf"),
+            requirements=(Requirement(f"features of questions{said}", "bert_tf", 2.0, against="transformers"),),
+            workload={"reads_file": True},
+            threads=threads,
+        )
+        for name, said, threads in (("squad-features", "", None), ("squad-features-1", ", one thread", 1))
+    ),
+    Comparison(
+        name="encode",
+        title="Vectors of texts (mean pooling), sequence 128",
+        suite="encode",
+        max_seq_length=128,
+        batch_size=32,
+        texts="to encode",
+        contenders=(_OURS, _BY_LENGTH, _IN_GIVEN_ORDER),
+        baselines=(_BY_LENGTH.name, "bert_tf"),
+        requirements=(
+            Requirement("vectors against transformers, texts by length", "bert_tf", 2.0, against=_BY_LENGTH.name),
+            Requirement("vectors against transformers, texts as given", "bert_tf", 2.0, against=_IN_GIVEN_ORDER.name),
+        ),
     ),
     Comparison(
         name="start",

@@ -11,7 +11,7 @@ from benchmarks import PROJECT
 from benchmarks.comparisons import OWN, PEAK, PEERS
 from benchmarks.workers import WorkerError
 
-_SCRIPTS = Path(__file__).resolve().parent / "peers"
+PEER_FOLDER = Path(__file__).resolve().parent / "peers"
 
 PEER_SCRIPTS = {
     "transformers": "transformers_trainer.py",
@@ -56,7 +56,7 @@ class Environments:
             elif not os.access(python, os.X_OK):
                 missing[name] = f"no {python}; `make benchmark-env` makes it"
             else:
-                commands[name] = (str(python), str(_SCRIPTS / PEER_SCRIPTS[name]))
+                commands[name] = (str(python), str(PEER_FOLDER / PEER_SCRIPTS[name]))
         return cls(commands, missing)
 
     def command(self, library: str, workload: Path) -> tuple[str, ...]:

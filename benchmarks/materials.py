@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from bert_tf import documents
 from bert_tf.config import BertConfig
 from bert_tf.features.columns import IntArray
 from bert_tf.tasks.base import Limits, Task
-from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -27,18 +27,24 @@ _WARMUP_PROPORTION = 0.1
 
 
 @dataclasses.dataclass(frozen=True)
+class Data:
+    """A task, and where its files are."""
+
+    task: Task
+    folder: Path
+
+
+@dataclasses.dataclass(frozen=True)
 class Source:
     """Data and pretrained model.
 
     Attributes:
-      task: reads the data.
-      folder: its files.
+      data: by name of the task, see `texts.TASKS`.
       config, vocabulary: of the model.
       checkpoint: its prefix.
     """
 
-    task: Task
-    folder: Path
+    data: Mapping[str, Data]
     config: BertConfig
     vocabulary: Vocabulary
     checkpoint: str
@@ -59,15 +65,13 @@ class Materials:
         self.lengths = functools.cache(self._measure_lengths)
         self._entries = functools.cache(self._read_entries)
 
-    @property
-    def num_labels(self) -> int:
-        """Classes of the task."""
-        return self._source.task.family.head.num_labels
+    def task(self, kind: str) -> Task:
+        """Returns the task of a row of `texts.TEXTS`."""
+        return self._source.data[texts.TEXTS[kind].task].task
 
-    @property
-    def data(self) -> Path:
-        """Folder of the task's files."""
-        return self._source.folder
+    def folder(self, kind: str) -> Path:
+        """Returns the folder of its files."""
+        return self._source.data[texts.TEXTS[kind].task].folder
 
     def config(self, size: str) -> BertConfig:
         """Returns the architecture of a size."""
@@ -86,38 +90,42 @@ class Materials:
         self._workers += 1
         return self._folder / f"worker-{self._workers}"
 
-    def _read_examples(self, kind: str) -> list[SentenceExample]:
-        return texts.TEXTS[kind](self._source.task, self._source.folder)
+    def _read_examples(self, kind: str) -> list[Any]:
+        return texts.TEXTS[kind].read(self.task(kind), self.folder(kind))
 
     def _write_texts(self, kind: str, first: int | None = None) -> Path:
         """Returns the file of a row of `texts.TEXTS`, or of its first examples."""
-        path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}.jsonl"
-        texts.write(path, self.examples(kind)[:first], self._source.task.family.labels)
+        row = texts.TEXTS[kind]
+        path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}{row.suffix}"
+        texts.write(path, row, self.examples(kind)[:first], self.task(kind).family)
         return path
 
     def _measure_lengths(self, kind: str, max_seq_length: int) -> IntArray:
         """Returns the [N] numbers of tokens."""
         vocabulary = self._source.vocabulary
         tokenizer = WordPieceTokenizer(vocabulary, lower_case=casing.find(vocabulary).lower_case)
-        return self._source.task.family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
+        return self.task(kind).family.features(self.examples(kind), tokenizer, Limits(max_seq_length)).lengths
 
     def _read_entries(self, size: str) -> dict[str, weights.Array]:
         return weights.read(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
 
-    def _write_published(self, size: str) -> Path:
-        """Returns a folder for our own worker; without a checkpoint where weights are random."""
+    def _write_published(self, size: str, kind: str) -> Path:
+        """Returns a folder for our own worker, with the head of a row of `texts.TEXTS`; no checkpoint for random weights."""
         config, entries = self.config(size), self._entries(size)
-        head = weights.head(config, num_labels=self.num_labels, seed=SEED) if entries else {}
-        folder = self._folder / f"published-{size}"
-        weights.write_published(folder, config, self._source.vocabulary, {**entries, **head})
+        head = weights.head(config, self.task(kind).family.head, seed=SEED) if entries else {}
+        folder = self._folder / f"published-{size}-{texts.TEXTS[kind].task}"
+        if not folder.is_dir():
+            weights.write_published(folder, config, self._source.vocabulary, {**entries, **head})
         return folder
 
-    def _write_huggingface(self, size: str) -> Path:
+    def _write_huggingface(self, size: str, kind: str) -> Path:
         """Returns a folder for the peers; without weights where they are random."""
-        folder = self._folder / f"huggingface-{size}"
-        weights.write_huggingface(
-            folder, self.config(size), self._source.vocabulary, self._entries(size), num_labels=self.num_labels
-        )
+        folder = self._folder / f"huggingface-{size}-{texts.TEXTS[kind].task}"
+        if not folder.is_dir():
+            labels = self.task(kind).family.head.num_labels
+            weights.write_huggingface(
+                folder, self.config(size), self._source.vocabulary, self._entries(size), num_labels=labels
+            )
         return folder
 
 
@@ -145,16 +153,20 @@ def workload(
       first: use so many texts only.
     """
     size = contender.size or comparison.size
+    task = materials.task(comparison.texts)
     batch_size = batch_size or contender.batch_size or comparison.batch_size
     total_steps = max(int(len(materials.examples(comparison.texts)) / batch_size * _EPOCHS), needed_steps)
     return {
         "suite": suite or SUITES[comparison.suite].worker,
         "way": contender.way,
-        "weights": os.fspath(materials.huggingface(size)),
-        "checkpoint": os.fspath(materials.published(size)),
+        "weights": os.fspath(materials.huggingface(size, comparison.texts)),
+        "checkpoint": os.fspath(materials.published(size, comparison.texts)),
         "random_weights": size != DEFAULT,
         "texts": os.fspath(materials.texts(comparison.texts, first)),
-        "num_labels": materials.num_labels,
+        "task": task.name,
+        "kind": task.family.kind,
+        "labels": list(task.family.labels),
+        "num_labels": task.family.head.num_labels,
         "max_seq_length": contender.max_seq_length or comparison.max_seq_length,
         "batch_size": batch_size,
         "learning_rate": _LEARNING_RATE,

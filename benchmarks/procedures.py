@@ -152,13 +152,13 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
 def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
     """Runs whole commands, each in a process of its own."""
     materials, comparison = stage.bench.materials, stage.comparison
-    data = whole_command.SAMPLE if comparison.workload.get("sample") else materials.data.resolve()
+    data = whole_command.SAMPLE if comparison.workload.get("sample") else materials.folder(comparison.texts).resolve()
     if data == whole_command.SAMPLE and not comparison.workload.get("sample"):
         for contender in contenders:
             stage.note(contender.name, "needs the data of MRPC: --data_dir")
         return Measured({})
-    weights = materials.published(comparison.size), materials.huggingface(comparison.size)
-    job = whole_command.Job(data, *weights, comparison.max_seq_length, comparison.batch_size)
+    published, huggingface = (make(comparison.size, comparison.texts) for make in (materials.published, materials.huggingface))
+    job = whole_command.Job(data, published, huggingface, comparison.max_seq_length, comparison.batch_size)
     finished: dict[str, list[whole_command.Finished]] = {contender.name: [] for contender in contenders}
 
     def turn(contender: Contender) -> float:

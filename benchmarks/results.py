@@ -10,8 +10,12 @@ from benchmarks import flops, ratios, sizes
 from benchmarks.comparisons import COMPARISONS, SUITES, Comparison, Contender, Requirement
 from benchmarks.procedures import PROCEDURES, Measured
 from benchmarks.stage import Bench, Stage
+from bert_tf.head_spec import SPAN, TAGS
 
 MEASURED = "measured"
+
+Rows = Mapping[str, Mapping[str, Any]]  # of a comparison, by contender
+Results = Mapping[str, Mapping[str, Any]]  # comparisons by name
 
 
 def compare(comparison: Comparison, bench: Bench) -> dict[str, Any]:
@@ -63,7 +67,9 @@ def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str |
         row["ratio"] = ratios.ratio(samples, measured.samples[baseline])._asdict()
     if stage.suite.worker == "train" and stage.suite.procedure == "rounds":
         lengths = stage.bench.materials.lengths(comparison.texts, row["max_seq_length"])
-        needed = flops.training(lengths, config, num_labels=stage.bench.materials.num_labels) / len(lengths)
+        head = stage.bench.materials.task(comparison.texts).family.head
+        of_tokens = head.kind in (SPAN, TAGS)
+        needed = flops.training(lengths, config, num_labels=head.num_labels, of_tokens=of_tokens) / len(lengths)
         row["flops_per_example"] = needed
         if measured.peak:
             row["share_of_peak"] = ratios.ratio(
@@ -80,40 +86,53 @@ def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
 def judge(comparisons: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Returns a verdict on every requirement of the table; `held` is None where nothing was measured."""
     results = {result["name"]: result for result in comparisons}
-    return [_verdict(requirement, results.get(row.name)) for row in COMPARISONS for requirement in row.requirements]
+    return [_verdict(requirement, row.name, results) for row in COMPARISONS for requirement in row.requirements]
 
 
-def _verdict(requirement: Requirement, result: Mapping[str, Any] | None) -> dict[str, Any]:
+def _verdict(requirement: Requirement, name: str, results: Results) -> dict[str, Any]:
     verdict: dict[str, Any] = {
         "what": requirement.what,
         "required": f"{'at least' if requirement.at_least else 'at most'} {requirement.bound:g}",
         "held": None,
     }
-    if result is None:
+    if name not in results:
         return {**verdict, "note": "not asked for"}
-    rows = {row["contender"]: row for row in result["rows"]}
+    rows = {row["contender"]: row for row in results[name]["rows"]}
     names = [name for name in (requirement.contender, requirement.against) if name]
     for row in (rows[name] for name in names):
         if row["status"] != MEASURED:
             return {**verdict, "note": f"{row['contender']}: {row['status']}"}
-    found = _KINDS[requirement.kind](requirement, rows)
+    found = _KINDS[requirement.kind](requirement, rows, results)
     if found is None:
         return {**verdict, "note": "the other side of it was not measured"}
     held = found.median >= requirement.bound if requirement.at_least else found.median <= requirement.bound
     return {**verdict, **found._asdict(), "held": held}
 
 
-def _ratio(requirement: Requirement, rows: Mapping[str, Mapping[str, Any]]) -> ratios.Spread | None:
+def _ratio(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread:
+    del results
     return ratios.ratio(rows[requirement.contender]["samples"], rows[requirement.against]["samples"])
 
 
-def _share(requirement: Requirement, rows: Mapping[str, Mapping[str, Any]]) -> ratios.Spread | None:
+def _beside(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread | None:
+    """Median of the ratio as a share of that of the same contenders in another comparison; it stands for all three figures."""
+    other = {row["contender"]: row for row in results.get(requirement.beside, {}).get("rows", ())}
+    if any("samples" not in other.get(name, {}) for name in (requirement.contender, requirement.against)):
+        return None
+    here, there = (_ratio(requirement, found, results) for found in (rows, other))
+    share = here.median / there.median
+    return ratios.Spread(share, share, share)
+
+
+def _share(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread | None:
+    del results
     share = rows[requirement.contender].get("share_of_peak")
     return share and ratios.Spread(**share)
 
 
-def _difference(requirement: Requirement, rows: Mapping[str, Mapping[str, Any]]) -> ratios.Spread | None:
+def _difference(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread | None:
     """Largest difference between the losses of a step; it stands for all three figures."""
+    del results
     mine = rows[requirement.contender]["samples"]
     others = [row["samples"] for name, row in rows.items() if name != requirement.contender and "samples" in row]
     if not others:
@@ -122,8 +141,9 @@ def _difference(requirement: Requirement, rows: Mapping[str, Mapping[str, Any]])
     return ratios.Spread(largest, largest, largest)
 
 
-_KINDS: Mapping[str, Callable[[Requirement, Mapping[str, Mapping[str, Any]]], ratios.Spread | None]] = {
+_KINDS: Mapping[str, Callable[[Requirement, Rows, Results], ratios.Spread | None]] = {
     "ratio": _ratio,
+    "beside": _beside,
     "share": _share,
     "difference": _difference,
 }

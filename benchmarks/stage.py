@@ -53,6 +53,7 @@ class Stage:
         self.suite = SUITES[comparison.suite]
         self.bench = bench
         self.steps = self.suite.steps or bench.steps
+        self.threads = comparison.threads or bench.threads
         self.notes: dict[str, str] = {}
         self.versions: dict[str, Mapping[str, str]] = {}
 
@@ -79,7 +80,7 @@ class Stage:
             self.comparison,
             contender,
             self.bench.materials,
-            threads=self.bench.threads,
+            threads=self.threads,
             needed_steps=(self.bench.rounds + 1) * self.steps + _SPARE_STEPS,
             **changes,
         )
@@ -89,7 +90,7 @@ class Stage:
         path = self.bench.materials.write_workload(content)
         command = self.bench.environments.command(library, path)
         return crew.start(
-            command, path.with_suffix(".log"), limits=self.bench.limits, environment=variables(library, self.bench.threads)
+            command, path.with_suffix(".log"), limits=self.bench.limits, environment=variables(library, self.threads)
         )
 
     def start(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
@@ -108,7 +109,7 @@ class Stage:
         Raises:
           WorkerError: it does not become ready.
         """
-        worker = self._start_process(PEAK, {"threads": self.bench.threads}, crew)
+        worker = self._start_process(PEAK, {"threads": self.threads}, crew)
         worker.ready()
         return worker
 

@@ -1,27 +1,39 @@
-"""The texts that contenders work on, written once as JSON lines."""
+"""What contenders work on: examples of a task, written once as a file that each of them reads."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Mapping, Sequence
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from benchmarks.checks import EXAMPLES
 from bert_tf import documents
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Family, Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.span.example import SpanExample
+from bert_tf.tasks.tags.example import TagExample
 
 _FILLED_EXAMPLES = 512
 _FILLED_WORDS = 512  # a word has one piece at least, so this fills every length that a BERT knows
+_ENCODED_TEXTS = 2048
+
+MRPC, SQUAD, CONLL2003 = "MRPC", "SQuAD", "CoNLL2003"
 
 
-def _train(task: Task, folder: Path) -> list[SentenceExample]:
+def _train(task: Task, folder: Path) -> list[Any]:
     return list(task.examples(folder, TRAIN))
 
 
 def _dev_and_test(task: Task, folder: Path) -> list[SentenceExample]:
     return [*task.examples(folder, DEV), *task.examples(folder, TEST)]
+
+
+def _single(task: Task, folder: Path) -> list[SentenceExample]:
+    """Every text of a task as a sentence of its own."""
+    texts = (text for example in [*_train(task, folder), *_dev_and_test(task, folder)] for text in example.texts)
+    return [SentenceExample(str(number), text) for number, text in enumerate(texts)]
 
 
 def _sentences(task: Task, folder: Path) -> list[SentenceExample]:
@@ -30,9 +42,11 @@ def _sentences(task: Task, folder: Path) -> list[SentenceExample]:
     sentences = get_task("SST-2")
     if sentences.file(beside, TRAIN).is_file():
         return list(sentences.examples(beside, TRAIN))
-    examples = [*_train(task, folder), *_dev_and_test(task, folder)]
-    texts = [text for example in examples for text in (example.text_a, example.text_b) if text is not None]
-    return [SentenceExample(str(number), text) for number, text in enumerate(texts)]
+    return _single(task, folder)
+
+
+def _to_encode(task: Task, folder: Path) -> list[SentenceExample]:
+    return _single(task, folder)[:_ENCODED_TEXTS]
 
 
 def _filled(task: Task, folder: Path) -> list[SentenceExample]:
@@ -46,25 +60,80 @@ def _filled(task: Task, folder: Path) -> list[SentenceExample]:
     ]
 
 
-TEXTS: Mapping[str, Callable[[Task, Path], list[SentenceExample]]] = {
-    "train": _train,
-    "dev and test": _dev_and_test,
-    "sentences": _sentences,
-    "filled": _filled,
-}
+def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iterator[str]:
+    """Yields an object a line; an unknown label is class 0, as in the published script."""
+    class_of: dict[object, int] = {label: number for number, label in enumerate(family.labels)}
+    for example in examples:
+        row = {"text_a": example.text_a, "text_b": example.text_b, "label": class_of.get(example.label, 0)}
+        yield documents.to_json(row, ensure_ascii=False) + "\n"
 
 
-def write(path: str | os.PathLike[str], examples: Sequence[SentenceExample], labels: Sequence[str]) -> None:
-    """Writes one object a line; an unknown label is class 0, as in the published script.
+def _word_lines(examples: Sequence[TagExample], family: Family) -> Iterator[str]:
+    """Yields an object a line, with the tags of the family."""
+    del family
+    for example in examples:
+        yield documents.to_json({"tokens": example.words, "tags": example.label}, ensure_ascii=False) + "\n"
 
-    The shortest stand first: those that are checked shall not be truncated, where libraries differ by one token (of a pair
-    whose texts are equally long, the published rule shortens the second, `tokenizers` the first).
+
+def _articles(examples: Sequence[SpanExample], family: Family) -> Iterator[str]:
+    """Yields the layout of SQuAD: questions in a row that have the same title and context are of one paragraph."""
+    del family
+    paragraphs = itertools.groupby(examples, key=lambda example: (example.title, example.context))
+    by_title = itertools.groupby(
+        ((title, {"context": context, "qas": [_asked(example) for example in of]}) for (title, context), of in paragraphs),
+        key=lambda pair: pair[0],
+    )
+    articles = [{"title": title, "paragraphs": [paragraph for _, paragraph in of]} for title, of in by_title]
+    yield documents.to_json({"version": "1.1", "data": articles}, ensure_ascii=False)
+
+
+def _asked(example: SpanExample) -> dict[str, Any]:
+    answers = [{"text": answer.text, "answer_start": answer.start} for answer in example.answers or ()]
+    return {"id": example.guid, "question": example.question, "answers": answers}
+
+
+class Kind(NamedTuple):
+    """A row of the table.
+
+    Attributes:
+      read: returns the examples of a task that its folder holds.
+      task: its name.
+      lines: of the file for the workers.
+      suffix: of that file.
     """
-    class_of: dict[object, int] = {label: number for number, label in enumerate(labels)}
-    by_length = sorted(range(len(examples)), key=lambda number: len(examples[number].text_a + (examples[number].text_b or "")))
+
+    read: Callable[[Task, Path], list[Any]]
+    task: str = MRPC
+    lines: Callable[[Sequence[Any], Family], Iterable[str]] = _sentence_lines
+    suffix: str = ".jsonl"
+
+
+TEXTS: Mapping[str, Kind] = {
+    "train": Kind(_train),
+    "dev and test": Kind(_dev_and_test),
+    "sentences": Kind(_sentences),
+    "filled": Kind(_filled),
+    "to encode": Kind(_to_encode),
+    "questions": Kind(_train, SQUAD, _articles, ".json"),
+    "words": Kind(_train, CONLL2003, _word_lines),
+}
+TASKS = tuple(dict.fromkeys(kind.task for kind in TEXTS.values()))
+
+
+def write(path: Path, kind: Kind, examples: Sequence[Any], family: Family) -> None:
+    """Writes examples for the workers.
+
+    The shortest stand first: those that are checked shall neither be truncated nor become windows, where libraries differ (of a
+    pair whose texts are equally long, the published rule shortens the second, `tokenizers` the first).
+
+    Args:
+      path: of the file.
+      kind: what the examples are.
+      examples: in their order.
+      family: of their task.
+    """
+    by_length = sorted(range(len(examples)), key=lambda number: sum(map(len, examples[number].texts)))
     checked = by_length[:EXAMPLES]
     order = [*checked, *sorted(set(range(len(examples))) - set(checked))]
-    with open(path, "w", encoding="utf-8") as file:
-        for example in (examples[number] for number in order):
-            row = {"text_a": example.text_a, "text_b": example.text_b, "label": class_of.get(example.label, 0)}
-            file.write(documents.to_json(row, ensure_ascii=False) + "\n")
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(kind.lines([examples[number] for number in order], family))

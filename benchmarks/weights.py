@@ -1,7 +1,7 @@
 """One model for all contenders: in the published layout for us, in Hugging Face's for the others.
 
 No pretrained encoder has the head of a task. So that losses before training can be compared, every worker draws it by the
-rule of `head`; our checkpoint holds it as `output_weights` and `output_bias`, the other format has no entry for it.
+rule of `head`; our checkpoint holds it by its published names, the other format has no entry for it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from bert_tf.checkpoints.huggingface import CONFIG_NAME, PUBLISHED_CONFIG_NAME, 
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader, write_checkpoint
 from bert_tf.config import BertConfig
+from bert_tf.head_spec import SPAN, HeadSpec
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.casing import TOKENIZER_FILES
 from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK, Vocabulary
@@ -30,12 +31,17 @@ _HUGGINGFACE_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"
 _TOKENIZER_FIELDS = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS, "mask_token": MASK}
 
 
-def head(config: BertConfig, *, num_labels: int, seed: int) -> dict[str, Array]:
+# What the variables of a head are called, where it is not as in the published classifier.
+_SCOPES = {SPAN: "cls/squad/"}
+
+
+def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
     """Returns the variables of the head that all workers start from: normal(0, 0.02), drawn [D, L], and zeros."""
-    kernel = np.random.default_rng(seed).normal(0, 0.02, [config.hidden_size, num_labels])
+    kernel = np.random.default_rng(seed).normal(0, 0.02, [config.hidden_size, spec.num_labels])
+    scope = _SCOPES.get(spec.kind, "")
     return {
-        "output_weights": np.ascontiguousarray(kernel.T, np.float32),  # [L, D]
-        "output_bias": np.zeros(num_labels, np.float32),
+        f"{scope}output_weights": np.ascontiguousarray(kernel.T, np.float32),  # [L, D]
+        f"{scope}output_bias": np.zeros(spec.num_labels, np.float32),
     }
 
 

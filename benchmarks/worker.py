@@ -12,9 +12,10 @@ import itertools
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 
@@ -26,6 +27,7 @@ noise.quiet_python()
 
 import tensorflow as tf
 
+import bert_tf
 from benchmarks.peers import protocol
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, plan_restore
@@ -34,11 +36,9 @@ from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.model_fn import Model
 from bert_tf.estimator.update import LOSS, Optimization
-from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE
-from bert_tf.fields import Field
-from bert_tf.head_spec import CLASSIFICATION, HeadSpec
+from bert_tf.head_spec import CLASSIFICATION
 from bert_tf.inputs import cache
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.jobs import speed
@@ -46,7 +46,10 @@ from bert_tf.jobs.fine_tune_config import configured
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.runtime.machine import set_up
-from bert_tf.tasks.sentence.scores import losses
+from bert_tf.tasks.base import TRAIN, Limits, Task
+from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
@@ -54,9 +57,10 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 tf1 = tf.compat.v1
 
 _WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_length": True}}
-_ALONE = {"strategy": "one_device", "precision": "float32"}  # as the others, whatever there is; PyTorch has no TF32 by default
+_PRECISION = "float32"
+_ALONE = {"strategy": "one_device", "precision": _PRECISION}  # as the others, whatever there is; PyTorch has no TF32 by default
 _NEVER = 10**9
-_LABEL = Field("label_ids")
+_WITHOUT_LOSS = ("features", "encode")
 
 
 class _Contender:
@@ -65,7 +69,7 @@ class _Contender:
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
-        settings = configured(task_name="MRPC", **given)
+        settings = configured(task_name=workload.task, **given)
         self.speed = settings.speed
         speed.set_up(self.speed)
         self.machine = set_up(settings.devices, environment={}, xla=self.speed.xla)
@@ -73,31 +77,30 @@ class _Contender:
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
         self.lower_case = casing.find(self.vocabulary).lower_case
-        self.texts = protocol.read_texts(workload.texts)
-        self.head = HeadSpec(workload.num_labels)
+        self.examples = self.read()
+        self.family = _task(workload).family
         self.plan: RestorePlan | None = None
         if not workload.random_weights:
             reader = CheckpointReader(str(self.folder / CHECKPOINT_NAME))
-            self.plan = plan_restore(reader, self.config, tuple(heads.of(self.head).variables(self.config)))
+            self.plan = plan_restore(reader, self.config, tuple(heads.of(self.family.head).variables(self.config)))
 
     @functools.cached_property
     def features(self) -> Features:
         return self.build_features()
 
+    def read(self) -> Sequence[Any]:
+        """Returns the examples of the file of the workload."""
+        return _READ.get(self.workload.kind, _read_file)(self.workload)
+
     def build_features(self, count: int | None = None) -> Features:
-        """Returns the features of all texts, or of the first ones, with a new tokenizer."""
-        texts = zip(self.texts.first, self.texts.second or itertools.repeat(None))
-        return sentences.build(
-            itertools.islice(texts, count),
-            (_LABEL, np.array(self.texts.labels[:count], np.int32)),
-            WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case),
-            max_seq_length=self.workload.max_seq_length,
-        )
+        """Returns the features of all examples, or of the first ones, with a new tokenizer."""
+        tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
+        return self.family.features(self.examples[:count], tokenizer, Limits(self.workload.max_seq_length))
 
     def model(self, optimization: Optimization | None = None) -> Model:
         return Model(
             self.config,
-            self.head,
+            self.family.head,
             execution=speed.execution(self.speed),
             dropout=getattr(self.workload, "dropout", None) != 0.0,
             seed=self.workload.seed,
@@ -109,13 +112,12 @@ class _Contender:
         """Answers "check"; the loss is None where there is none to compare: no model, or random weights."""
         few = self.build_features(count)
         ids = [row.tolist() for row in np.split(few.token_ids, np.cumsum(few.lengths)[:-1])]
-        if self.workload.suite == "features" or self.plan is None:
+        if self.workload.suite in _WITHOUT_LOSS or self.plan is None:
             return {"ids": ids, "loss": None}
         with self.loaded() as engine:
-            return {
-                "ids": ids,
-                "loss": float(np.mean(losses(CLASSIFICATION, engine.outputs(few)["logits"], few.targets[_LABEL.name]))),
-            }
+            examples = self.examples[:count]
+            predictions = self.family.predictions(engine.outputs(few), few, examples)
+            return {"ids": ids, "loss": self.family.evaluation(predictions, examples).loss}
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Forward]:
@@ -123,6 +125,24 @@ class _Contender:
         with contextlib.closing(Forward(self.model(), self.machine)) as engine:
             engine.load(str(self.folder / CHECKPOINT_NAME))
             yield engine
+
+
+def _task(workload: SimpleNamespace) -> Task:
+    """Returns the task of a workload; one that has a file for each split reads that of the workload."""
+    return get_task(workload.task, of_values({"train_file": workload.texts}))
+
+
+def _read_file(workload: SimpleNamespace) -> Sequence[Any]:
+    return _task(workload).examples("", TRAIN)
+
+
+def _read_sentences(workload: SimpleNamespace) -> Sequence[Any]:
+    texts = protocol.read_texts(workload.texts)
+    rows = zip(texts.first, texts.second or itertools.repeat(None), texts.labels)
+    return [SentenceExample(str(n), first, second, workload.labels[label]) for n, (first, second, label) in enumerate(rows)]
+
+
+_READ = {CLASSIFICATION: _read_sentences}
 
 
 class _PiecesHook(tf1.train.SessionRunHook):
@@ -147,8 +167,8 @@ class _PiecesHook(tf1.train.SessionRunHook):
 def train(contender: _Contender, channel: protocol.Channel) -> None:
     """Serves the suites "train" and "start"."""
     workload, features = contender.workload, contender.features
-    epochs = (workload.total_steps + 0.5) * workload.batch_size / len(features)
-    schedule = Schedule(len(features), workload.batch_size, epochs)
+    epochs = (workload.total_steps + 0.5) * workload.batch_size / features.units
+    schedule = Schedule(features.units, workload.batch_size, epochs)
     optimization = Optimization(
         learning_rate=workload.learning_rate,
         warmup_steps=workload.warmup_steps,
@@ -179,14 +199,14 @@ def predict(contender: _Contender, channel: protocol.Channel) -> None:
 
 
 def build_features(contender: _Contender, channel: protocol.Channel) -> None:
-    """Serves the suite "features": from texts to the cache file."""
-    workload = contender.workload
+    """Serves the suite "features": from texts, or from a file of a task, to the cache file."""
+    workload, family = contender.workload, contender.family
     folder = Path(workload.scratch) / "features"
     key = cache.CacheKey(
         task="benchmark",
         split="texts",
         labels=(),
-        kind=CLASSIFICATION,
+        kind=family.kind,
         examples="",
         vocabulary=contender.vocabulary.fingerprint,
         lower_case=contender.lower_case,
@@ -198,13 +218,32 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
         began = time.perf_counter()
         for _ in range(count):
             shutil.rmtree(folder, ignore_errors=True)
-            cache.load_or_build(folder, key, [_LABEL], contender.build_features)
-        return protocol.measured(time.perf_counter() - began, count * len(contender.texts.first))
+            if getattr(workload, "reads_file", False):
+                contender.examples = contender.read()
+            cache.load_or_build(folder, key, family.targets, contender.build_features)
+        return protocol.measured(time.perf_counter() - began, count * len(contender.examples))
 
     channel.serve({"check": contender.check, "run": passes})
 
 
-_SUITES = {"train": train, "start": train, "predict": predict, "features": build_features}
+def encode(contender: _Contender, channel: protocol.Channel) -> None:
+    """Serves the suite "encode": from texts to vectors."""
+    texts = [example.text_a for example in contender.examples]
+    with bert_tf.encoder(contender.folder, max_seq_length=contender.workload.max_seq_length, precision=_PRECISION) as encoder:
+
+        def check(count: int) -> protocol.Reply:
+            return {**contender.check(count), "vectors": np.asarray(encoder.encode(texts[:count])).tolist()}
+
+        def passes(count: int) -> protocol.Reply:
+            began = time.perf_counter()
+            for _ in range(count):
+                encoder.encode(texts)
+            return protocol.measured(time.perf_counter() - began, count * len(texts))
+
+        channel.serve({"check": check, "run": passes})
+
+
+_SUITES = {"train": train, "start": train, "predict": predict, "features": build_features, "encode": encode}
 
 
 def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:

@@ -10,7 +10,8 @@ import numpy as np
 import tokenizers
 import torch
 import transformers
-from protocol import Pieces, WorkerError, measured, read_texts, require_known, run_worker
+from protocol import Pieces, WorkerError, measured, require_known, run_worker
+from transformers_kinds import KINDS
 
 VERSIONS = {module.__name__: module.__version__ for module in (transformers, torch, tokenizers)}
 
@@ -41,7 +42,7 @@ class Asked(transformers.TrainerCallback):
         model.register_forward_hook(self._remember)
 
     def _remember(self, _model, _inputs, output):
-        self._batch, self._loss = len(output.logits), output.loss
+        self._batch, self._loss = len(output[1]), output.loss  # logits follow the loss
 
     def on_train_begin(self, *_args, **_kwargs):
         """Waits for the first piece."""
@@ -52,46 +53,48 @@ class Asked(transformers.TrainerCallback):
         self._pieces.stepped(self._batch, self._loss.item)
 
 
-def encode(tokenizer, texts, workload, padding=False):
-    """Returns the columns of the texts' features."""
-    limit = workload.max_seq_length
-    return tokenizer(texts.first, texts.second, truncation="longest_first", max_length=limit, padding=padding).data
-
-
 def load_data(tokenizer, texts, workload, padding=False):
     """Returns the features of texts; refuses those of another tokenizer."""
-    columns = encode(tokenizer, texts, workload, padding)
+    columns = KINDS[workload.kind].encode(tokenizer, texts, workload, padding)
     require_known(columns["input_ids"], tokenizer.unk_token_id)
     return columns
 
 
 def load_model(workload):
-    """Builds the classifier; its last layer is the one that every worker has."""
-    kind = transformers.AutoModelForSequenceClassification
+    """Builds the model; its last layer is the one that every worker has."""
+    kind = KINDS[workload.kind]
     settings = {"num_labels": workload.num_labels}
     loading = {"attn_implementation": "sdpa", "dtype": torch.float32}
     if workload.random_weights:
         config = transformers.AutoConfig.from_pretrained(workload.weights, **settings)
-        model = kind.from_config(config, **loading)
+        model = kind.model.from_config(config, **loading)
     else:
-        model, info = kind.from_pretrained(workload.weights, **settings, **loading, output_loading_info=True)
-        if set(info["missing_keys"]) != {"classifier.weight", "classifier.bias"}:
+        model, info = kind.model.from_pretrained(workload.weights, **settings, **loading, output_loading_info=True)
+        if set(info["missing_keys"]) != {f"{kind.head}.weight", f"{kind.head}.bias"}:
             raise WorkerError(f"not in {workload.weights}: {', '.join(sorted(info['missing_keys']))}")
     kernel = np.random.default_rng(workload.seed).normal(0, 0.02, [model.config.hidden_size, workload.num_labels])
+    head = getattr(model, kind.head)
     with torch.no_grad():
-        model.classifier.weight.copy_(torch.from_numpy(kernel.T))
-        model.classifier.bias.zero_()
+        head.weight.copy_(torch.from_numpy(kernel.T))
+        head.bias.zero_()
     return model
 
 
-def evaluation_loss(model, tokenizer, columns, labels):
-    """Returns the mean cross-entropy of some examples without dropout."""
+@torch.inference_mode()
+def evaluation_loss(model, columns, collate):
+    """Returns the mean loss of some examples without dropout, and without padding, which counts in that of answers."""
     was_training = model.training
     model.eval()
-    with torch.inference_mode():
-        logits = model(**tokenizer.pad(columns, return_tensors="pt")).logits
+    data = Encoded(columns)
+    batches = [collate([data[number]]) for number in range(len(data))]
+    losses = [model(**batch).loss.item() for batch in batches]
     model.train(was_training)
-    return float(torch.nn.functional.cross_entropy(logits, torch.tensor(labels)))
+    return float(np.average(losses, weights=[terms(batch) for batch in batches]))
+
+
+def terms(batch):
+    """Returns how many labels of a batch count in its loss."""
+    return int((batch["labels"] >= 0).sum()) if "labels" in batch else 1
 
 
 def make_trainer(workload, model, tokenizer, data, callbacks):
@@ -114,14 +117,14 @@ def make_trainer(workload, model, tokenizer, data, callbacks):
         disable_tqdm=True,
         seed=workload.seed,
     )
-    collate = transformers.DataCollatorWithPadding(tokenizer)
+    collate = KINDS[workload.kind].collator(tokenizer)
     return transformers.Trainer(model, arguments, collate, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)
 
 
 def train(workload, channel, tokenizer, texts, check_of):
     """Trains in the pieces asked for."""
     padding = "max_length" if workload.way == "max" else False
-    data = Encoded({**load_data(tokenizer, texts, workload, padding), "labels": texts.labels})
+    data = Encoded(load_data(tokenizer, texts, workload, padding))
     model = load_model(workload)
     asked = Asked(Pieces(channel, workload, check_of(model)), model)
     trainer = make_trainer(workload, model, tokenizer, data, [asked])
@@ -133,8 +136,9 @@ def train(workload, channel, tokenizer, texts, check_of):
 
 def predict(workload, channel, tokenizer, texts, check_of):
     """Predicts all texts as often as asked."""
-    data = Encoded(load_data(tokenizer, texts, workload))
-    model = load_model(workload)
+    columns = load_data(tokenizer, texts, workload)
+    columns.pop("labels")
+    data, model = Encoded(columns), load_model(workload)
     trainer = make_trainer(workload, model, tokenizer, None, [])
 
     def run(passes):
@@ -149,17 +153,52 @@ def predict(workload, channel, tokenizer, texts, check_of):
 
 def features(workload, channel, tokenizer, texts, check_of):
     """Turns all texts into the data set of a Trainer, and saves it, as often as asked."""
+    kind = KINDS[workload.kind]
 
     def run(passes):
         began = time.perf_counter()
         for _ in range(passes):
-            data = Encoded({**encode(tokenizer, texts, workload), "labels": texts.labels})
+            read = kind.read(workload) if getattr(workload, "reads_file", False) else texts
+            data = Encoded(kind.encode(tokenizer, read, workload))
             torch.save(data.columns, Path(workload.scratch) / "features.pt")
-        return measured(time.perf_counter() - began, passes * len(texts.labels))
+        return measured(time.perf_counter() - began, passes * len(texts[0]))
 
     load_data(tokenizer, texts, workload)
     channel.ready(VERSIONS)
     channel.serve({"check": check_of(None), "run": run})
+
+
+def encode(workload, channel, tokenizer, texts, check_of):
+    """Turns all texts into vectors, the means of those of their tokens, as often as asked."""
+    model = transformers.AutoModel.from_pretrained(workload.weights, attn_implementation="sdpa", dtype=torch.float32).eval()
+
+    def check(count):
+        return {**check_of(None)(count), "vectors": vectors(model, tokenizer, texts.first[:count], workload).tolist()}
+
+    def run(passes):
+        began = time.perf_counter()
+        for _ in range(passes):
+            vectors(model, tokenizer, texts.first, workload)
+        return measured(time.perf_counter() - began, passes * len(texts.first))
+
+    channel.ready(VERSIONS)
+    channel.serve({"check": check, "run": run})
+
+
+@torch.inference_mode()
+def vectors(model, tokenizer, texts, workload):
+    """Returns [E, D] vectors of texts, batch by batch."""
+    order = sorted(range(len(texts)), key=lambda n: -len(texts[n])) if workload.way == "by length" else range(len(texts))
+    found = [None] * len(texts)
+    for first in range(0, len(texts), workload.batch_size):
+        numbers = order[first : first + workload.batch_size]
+        chosen = [texts[number] for number in numbers]
+        inputs = tokenizer(chosen, padding=True, truncation=True, max_length=workload.max_seq_length, return_tensors="pt")
+        mask = inputs["attention_mask"].unsqueeze(-1)
+        sums = (model(**inputs).last_hidden_state * mask).sum(1)
+        for number, vector in zip(numbers, (sums / mask.sum(1)).numpy()):
+            found[number] = vector
+    return np.stack(found)
 
 
 def work(workload, channel):
@@ -168,18 +207,18 @@ def work(workload, channel):
     os.environ["RAYON_NUM_THREADS"] = str(workload.threads)  # read when the tokenizer first runs
     transformers.set_seed(workload.seed)
     tokenizer = transformers.AutoTokenizer.from_pretrained(workload.weights)
-    texts = read_texts(workload.texts)
+    texts = KINDS[workload.kind].read(workload)
 
     def check_of(model):
         def check(count):
-            few = texts._replace(first=texts.first[:count], second=texts.second and texts.second[:count])
+            few = type(texts)(*(column and column[:count] for column in texts))
             columns = load_data(tokenizer, few, workload)
-            loss = None if model is None else evaluation_loss(model, tokenizer, columns, texts.labels[:count])
+            loss = None if model is None else evaluation_loss(model, columns, KINDS[workload.kind].collator(tokenizer))
             return {"ids": columns["input_ids"], "loss": loss}
 
         return check
 
-    suites = {"train": train, "start": train, "predict": predict, "features": features}
+    suites = {"train": train, "start": train, "predict": predict, "features": features, "encode": encode}
     suites[workload.suite](workload, channel, tokenizer, texts, check_of)
 
 

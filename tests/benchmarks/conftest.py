@@ -7,10 +7,11 @@ import pytest
 
 from benchmarks.comparisons import OWN, PEAK
 from benchmarks.environments import Environments
-from benchmarks.materials import Materials, Source
+from benchmarks.materials import Data, Materials, Source
 from benchmarks.stage import Bench
 from benchmarks.workers import Limits
 from bert_tf.config import BertConfig
+from bert_tf.home import SAMPLE
 from bert_tf.tasks.registry import get_task
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.tiny import TinyProject, write_project
@@ -25,9 +26,9 @@ def project(tmp_path_factory) -> TinyProject:
 
 @pytest.fixture
 def materials(project, tmp_path) -> Materials:
+    folders = {"MRPC": project.data_dir, "SQuAD": SAMPLE / "SQuAD", "CoNLL2003": SAMPLE / "CoNLL2003"}
     source = Source(
-        get_task("MRPC"),
-        project.data_dir,
+        {name: Data(get_task(name), folder) for name, folder in folders.items()},
         BertConfig.from_json_file(project.bert_config_file),
         Vocabulary.from_file(project.vocab_file),
         project.init_checkpoint,

@@ -32,3 +32,10 @@ def test_random_weights_have_losses_of_their_own():
 
 def test_where_we_have_no_loss_none_is_asked_for():
     assert mismatch({**OURS, "loss": None}, {**OURS, "loss": 5.0}, with_loss=True) is None
+
+
+def test_vectors_are_compared_where_there_are_any():
+    ours = {**OURS, "vectors": [[0.5, 0.25]]}
+    assert mismatch(ours, {**OURS, "vectors": [[0.5, 0.25001]]}, with_loss=True) is None
+    for theirs in ([[0.5, 0.26]], [[0.5]], []):
+        assert mismatch(ours, {**OURS, "vectors": theirs}, with_loss=True) == "vectors differ by more than 0.0001"

@@ -38,7 +38,8 @@ def test_named_interpreters():
         ("--sizes=large", "--sizes: unknown size 'large'"),
         ("--rounds=0", "rounds"),
         ("--peer_python=torch=/x", "--peer_python: unknown peer 'torch'"),
-        ("--peer_python=keras_hub", "'keras_hub': no such interpreter; write keras_hub=/path/to/bin/python"),
+        ("--task_data=SQuAD2=/x", "--task_data: unknown task 'SQuAD2'; did you mean SQuAD?"),
+        ("--peer_python=keras_hub", "keras_hub='': no such interpreter; write keras_hub=/path/to/bin/python"),
         ("--colour=blue", "--help lists all flags"),
         ("train", "unexpected argument 'train'"),
     ],
@@ -93,6 +94,12 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
 def test_a_missing_folder_of_data_is_one_line(tmp_path, capsys):
     assert command_line.main(["benchmark", "--data_dir=/no/such", f"--output_dir={tmp_path}"]) == 2
     assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of MRPC\n"
+
+
+def test_a_missing_folder_of_another_task_is_one_line(tmp_path, capsys):
+    arguments = ["--suites=squad", "--task_data=SQuAD=/no/such", f"--output_dir={tmp_path}"]
+    assert command_line.main(["benchmark", *arguments]) == 2
+    assert capsys.readouterr().err == "error: /no/such: no such folder; --data_dir must hold the files of SQuAD\n"
 
 
 def test_suites_that_no_size_has(tmp_path, capsys):

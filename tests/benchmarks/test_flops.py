@@ -20,6 +20,11 @@ def test_one_example_of_three_tokens():
     assert flops.forward([3], CONFIG, num_labels=2) == first + last + head == 368
 
 
+def test_where_all_tokens_are_read_the_last_layer_is_whole():
+    layer = 3 * 4 * 8 + 3 * 2 * 12 + 2 * (3 * 3 * 2 * 2)
+    assert flops.forward([3], CONFIG, num_labels=5, of_tokens=True) == 2 * layer + 3 * 2 * 2 * 5
+
+
 def test_backward_costs_twice_the_forward_pass():
     assert flops.training([3], CONFIG, num_labels=2) == 3 * 368
 

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import report, results, session
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
+from benchmarks.stage import Stage
 
 OURS = Contender("bert_tf")
 ROW = Comparison(
@@ -133,6 +134,21 @@ def test_less_may_be_better(bench, monkeypatch):
     memory = Requirement("memory", "bert_tf", 1.0, against="theirs", at_least=False)
     found = verdict(memory, bench, monkeypatch, suite="memory")
     assert (found["median"], found["held"], found["required"]) == (1.0, True, "at most 1")
+
+
+def test_a_ratio_beside_that_of_another_comparison(bench, monkeypatch):
+    ratio = Requirement("as there", "bert_tf", 0.8, kind="beside", against="theirs", beside="other")
+    here, other = dataclasses.replace(ROW, requirements=(ratio,)), dataclasses.replace(ROW, name="other")
+    monkeypatch.setattr(results, "COMPARISONS", (here, other))
+    [found] = results.judge([results.compare(here, bench), results.compare(other, bench)])
+    assert (found["median"], found["held"]) == (1.0, True)
+    [found] = results.judge([results.compare(here, bench)])
+    assert (found["held"], found["note"]) == (None, "the other side of it was not measured")
+
+
+def test_a_comparison_may_have_threads_of_its_own(bench):
+    assert Stage(ROW, bench).threads == 1
+    assert Stage(dataclasses.replace(ROW, threads=4), bench).threads == 4
 
 
 def test_the_largest_difference_of_curves(bench, monkeypatch):

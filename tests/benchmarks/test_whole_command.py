@@ -115,6 +115,6 @@ def test_the_report_says_where_our_wall_time_went(compared):
 
 def test_mrpc_is_left_out_where_there_is_only_the_sample(bench, monkeypatch):
     (row,) = (row for row in COMPARISONS if row.name == "command")
-    monkeypatch.setattr(whole_command, "SAMPLE", bench.materials.data.resolve())
+    monkeypatch.setattr(whole_command, "SAMPLE", bench.materials.folder("train").resolve())
     found = results.compare(dataclasses.replace(row), bench)["rows"]
     assert {row["status"] for row in found} == {"needs the data of MRPC: --data_dir"}

@@ -1,0 +1,132 @@
+"""Families of tasks as users of transformers write them: the model, its texts, its features, its batches."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import transformers
+from protocol import read_texts
+
+_STRIDE = 128  # tokens that a window has in common with the next
+_NO_TAG = -100  # of tokens that do not count in the loss
+
+
+class Questions(NamedTuple):
+    """Questions, what they are about, and (text, first character) of their answers."""
+
+    questions: list[str]
+    contexts: list[str]
+    answers: list[tuple[str, int]]
+
+
+class Sentences(NamedTuple):
+    """Words and numbers of their tags."""
+
+    words: list[list[str]]
+    tags: list[list[int]]
+
+
+def read_pairs(workload):
+    """Reads sentences or pairs."""
+    return read_texts(workload.texts)
+
+
+def read_questions(workload):
+    """Reads a file in the layout of SQuAD."""
+    data = json.loads(Path(workload.texts).read_text(encoding="utf-8"))["data"]
+    asked = [
+        (found, paragraph["context"]) for article in data for paragraph in article["paragraphs"] for found in paragraph["qas"]
+    ]
+    answers = [(found["answers"][0]["text"], found["answers"][0]["answer_start"]) for found, _ in asked]
+    return Questions([found["question"] for found, _ in asked], [context for _, context in asked], answers)
+
+
+def read_words(workload):
+    """Reads JSON lines of words and tags."""
+    rows = [json.loads(line) for line in Path(workload.texts).read_text(encoding="utf-8").split("\n") if line]
+    number_of = {label: number for number, label in enumerate(workload.labels)}
+    return Sentences([row["tokens"] for row in rows], [[number_of[tag] for tag in row["tags"]] for row in rows])
+
+
+def encode_pairs(tokenizer, texts, workload, padding=False):
+    """Returns the columns of the features of sentences or pairs."""
+    limit = workload.max_seq_length
+    found = tokenizer(texts.first, texts.second, truncation="longest_first", max_length=limit, padding=padding).data
+    return {**found, "labels": texts.labels}
+
+
+def encode_questions(tokenizer, texts, workload, padding=False):
+    """Returns the columns of windows, with first and last token of the answer; both 0 where a window does not hold it."""
+    found = tokenizer(
+        texts.questions,
+        texts.contexts,
+        truncation="only_second",
+        max_length=workload.max_seq_length,
+        stride=_STRIDE,
+        return_overflowing_tokens=True,
+        return_offsets_mapping=True,
+        padding=padding,
+    )
+    ends = [answer_tokens(found, row, texts.answers[sample]) for row, sample in enumerate(found["overflow_to_sample_mapping"])]
+    columns = {name: found[name] for name in ("input_ids", "token_type_ids", "attention_mask")}
+    return {**columns, "start_positions": [first for first, _ in ends], "end_positions": [last for _, last in ends]}
+
+
+def answer_tokens(found, row, answer):
+    """Returns first and last token of an answer in a window."""
+    text, start = answer
+    first, last = (found.char_to_token(row, character, 1) for character in (start, start + len(text) - 1))
+    return (0, 0) if first is None or last is None else (first, last)
+
+
+def encode_words(tokenizer, texts, workload, padding=False):
+    """Returns the columns of the features of words; the first piece of a word has its tag."""
+    found = tokenizer(
+        texts.words, is_split_into_words=True, truncation=True, max_length=workload.max_seq_length, padding=padding
+    )
+    return {**found.data, "labels": [tags_of_tokens(found.word_ids(row), tags) for row, tags in enumerate(texts.tags)]}
+
+
+def tags_of_tokens(words, tags):
+    """Returns a tag for each token.
+
+    Args:
+      words: number of the word of each token, None where it is of none.
+      tags: of the words.
+    """
+    before = [None, *words]
+    return [_NO_TAG if word is None or word == last else tags[word] for word, last in zip(words, before)]
+
+
+class Kind(NamedTuple):
+    """A family.
+
+    Attributes:
+      model: class that loads it.
+      head: name of its last layer.
+      read: returns the texts of a workload; None of a family that no suite measures.
+      encode: returns the columns of their features.
+      collator: class that makes batches.
+    """
+
+    model: type
+    head: str
+    read: object = None
+    encode: object = None
+    collator: type = transformers.DataCollatorWithPadding
+
+
+KINDS = {
+    "classification": Kind(transformers.AutoModelForSequenceClassification, "classifier", read_pairs, encode_pairs),
+    "span": Kind(transformers.AutoModelForQuestionAnswering, "qa_outputs", read_questions, encode_questions),
+    "tags": Kind(
+        transformers.AutoModelForTokenClassification,
+        "classifier",
+        read_words,
+        encode_words,
+        transformers.DataCollatorForTokenClassification,
+    ),
+    "choice": Kind(transformers.AutoModelForMultipleChoice, "classifier"),
+}

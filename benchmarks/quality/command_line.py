@@ -1,0 +1,111 @@
+"""Trains a task on both sides, a seed after the other, and reports what they reach."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from benchmarks import PROJECT
+from bert_tf import atomic
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.jobs.settings import seed_numbers
+
+# How each task is trained, by settings of fine-tuning.
+TRAININGS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "SQuAD": {"learning_rate": 1.5e-4, "train_batch_size": 12, "num_train_steps": 300, "max_seq_length": 384},
+        "CoNLL2003": {"learning_rate": 1.5e-4, "train_batch_size": 32, "num_train_epochs": 2.0, "max_seq_length": 128},
+        "SWAG": {"learning_rate": 5e-5, "train_batch_size": 12, "num_train_epochs": 3.0, "max_seq_length": 128},
+    }
+)
+
+FLAGS = (
+    Flag("task", str, None, f"what to learn, of {', '.join(TRAININGS)}"),
+    Flag("data_dir", str, None, "folder of the files of train and dev; else the bundled sample"),
+    Flag("seeds", str, "1-3", "trainings on each side: 1-3, or 1,5"),
+    Flag("steps", int, None, "of a training, in the place of those of the task", 1),
+    Flag("curves", bool, False, "without dropout, and with the same loss of spans: losses of all steps are compared too"),
+    Flag("peer_python", str, None, "interpreter of transformers; else .peers/transformers/bin/python"),
+    Flag("threads", int, 2, "of each side", 1, highest=1024),
+    Flag("runs_dir", str, "out/quality", "folder of the runs; what is finished there is not trained again"),
+    Flag("output_dir", str, "benchmarks", "folder of quality.json and quality.md"),
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Settings:
+    """The flags."""
+
+    task: str
+    data_dir: str | None
+    seeds: tuple[int, ...]
+    steps: int | None
+    curves: bool
+    peer_python: str
+    threads: int
+    runs_dir: str
+    output_dir: str
+
+    @property
+    def training(self) -> dict[str, Any]:
+        """Settings of fine-tuning, but for those of files."""
+        usual = dict(TRAININGS[self.task])
+        if self.steps is None:
+            return usual
+        usual.pop("num_train_epochs", None)
+        return {**usual, "num_train_steps": self.steps}
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    command = shlex.join(["python", "-m", *argv])
+    stopped = "stopped; the same command goes on"
+    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
+    """
+    values = read(argv, FLAGS)
+    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    if given["task"] not in TRAININGS:
+        raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
+    python = given["peer_python"] or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
+    if not os.access(python, os.X_OK):
+        raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
+    return Settings(**{**given, "peer_python": python, "seeds": seed_numbers(given["seeds"])})
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Compares what trainings reach here and with transformers: python -m benchmarks.quality --task=SWAG", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings, command: str) -> int:
+    setup_logging(verbosity=-1)
+    from benchmarks.quality import report, runs  # TensorFlow waits until it is needed: --help is quick
+
+    series = runs.prepare(settings)
+    output_dir = atomic.make_folder(settings.output_dir)
+    for number, seed in enumerate(settings.seeds, start=1):
+        for side in runs.SIDES:
+            found = series.reached(side, seed)
+            print(f"{settings.task} seed {seed}, {side}: {report.in_words(found)}", flush=True)
+        report.write(output_dir, report.entry(series, settings.seeds[:number], command=command))
+    print((output_dir / report.MARKDOWN_NAME).read_text(encoding="utf-8"), end="")
+    return 0

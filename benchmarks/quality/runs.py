@@ -1,0 +1,286 @@
+"""One training on either side, and what it reaches; each is kept as a file, so that a series goes on where it was stopped."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import safetensors.numpy
+
+import bert_tf
+from benchmarks import weights
+from benchmarks.checks import LOSS_TOLERANCE
+from benchmarks.comparisons import OWN
+from benchmarks.environments import PEER_FOLDER, variables
+from benchmarks.quality.command_line import Settings
+from benchmarks.workers import WorkerError
+from bert_tf import atomic, documents
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.config import BertConfig
+from bert_tf.errors import OutputError
+from bert_tf.features.columns import Features
+from bert_tf.jobs import sources
+from bert_tf.jobs.settings import ModelSettings
+from bert_tf.tasks.base import DEV, TRAIN, Task
+from bert_tf.tasks.choice.evaluation import ChoiceEvaluation
+from bert_tf.tasks.evaluation import Evaluation
+from bert_tf.tasks.registry import get_task
+from bert_tf.tasks.span.evaluation import SpanEvaluation
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+PEER = "transformers"
+START = "start"  # of both, before the first step
+
+SCRIPT = PEER_FOLDER / "transformers_families.py"
+_WARMUP_PROPORTION = 0.1
+_OUTPUTS = {"span": "span_logits", "tags": "logits", "choice": "logits"}  # of our heads, which the logits of the peer stand for
+_STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
+
+Floats = npt.NDArray[np.float64]
+
+# What each example adds to the first metric, where that is a mean.
+_EACH: Mapping[type, Callable[[Any], Floats]] = {
+    SpanEvaluation: lambda found: found.each[:, 1],
+    ChoiceEvaluation: lambda found: (found.labels == found.predictions).astype(float),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Reached:
+    """What a training reached on dev.
+
+    Attributes:
+      metrics: by name, and `loss`.
+      intervals: ends of the 95 % interval of each metric that has one.
+      seconds: that the steps took.
+      losses: of each step; empty where they are not asked for.
+      each: what each example adds to the first metric, where that is a mean; else nothing.
+    """
+
+    metrics: Mapping[str, float]
+    intervals: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
+    seconds: float = 0.0
+    losses: Sequence[float] = ()
+    each: Sequence[float] = ()
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """Trainings that differ by seed and side.
+
+    Attributes:
+      task: what is learned.
+      settings: of `bert_tf.fine_tune`; those of the files and of the training.
+      folder: of the runs.
+      python: of the peer.
+      threads: of each.
+      curves: whether the losses of all steps are kept, and both have their loss over real tokens alone.
+    """
+
+    task: Task
+    settings: Mapping[str, Any]
+    folder: Path
+    python: str
+    threads: int
+    curves: bool = False
+
+    def reached(self, side: str, seed: int) -> Reached:
+        """Returns what a training reached, which is done now where it was not before.
+
+        Args:
+          side: key of `SIDES`.
+          seed: of the head, the order and the dropout.
+
+        Raises:
+          BertError: it cannot be done.
+        """
+        path = self.folder / f"{side}-{seed}.json"
+        if not path.is_file():
+            found = SIDES[side](self, seed)
+            atomic.write_text(path, documents.to_json(dataclasses.asdict(found)) + "\n")
+        return Reached(**json.loads(path.read_text(encoding="utf-8")))
+
+    @functools.cached_property
+    def examples(self) -> list[Any]:
+        """The examples of dev."""
+        return list(self.task.examples(self.settings.get("data_dir") or "", DEV))
+
+    def run_folder(self, side: str, seed: int) -> Path:
+        """Returns the folder of a run of ours."""
+        return self.folder / f"run-{side}-{seed}"
+
+    def fine_tuned(self, side: str, seed: int, **changes: Any) -> bert_tf.Model:
+        """Trains on our side, or goes on where it was stopped."""
+        settings = {**self.settings, "adam_bias_correction": True, "seed": seed, **changes}
+        threads = {"intra_op_threads": self.threads, "inter_op_threads": self.threads}
+        values: dict[str, Any] = {**settings, **threads, "do_train": True}
+        model: bert_tf.Model = bert_tf.fine_tune(self.task.name, output_dir=self.run_folder(side, seed), **values)
+        return model
+
+
+def prepare(settings: Settings) -> Series:
+    """Returns the series that a command line asks for.
+
+    Raises:
+      BertError: a file is missing, or the folder of the runs holds others.
+    """
+    task = get_task(settings.task)
+    data = sources.find_data(task, settings.data_dir, environment={})
+    folder = Path(settings.runs_dir) / (f"{task.name}-curves" if settings.curves else task.name)
+    training = {**settings.training, "data_dir": os.fspath(data.folder)}
+    if settings.curves:
+        training["bert_config_file"] = os.fspath(_without_dropout(folder))
+    _claim(folder, training)
+    return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
+
+
+def _claim(folder: Path, training: Mapping[str, Any]) -> None:
+    """Notes what a folder of runs is of.
+
+    Raises:
+      OutputError: it holds those of other settings, or cannot be written.
+    """
+    path, text = atomic.make_folder(folder) / "series.json", documents.to_json(training, indent=1) + "\n"
+    if not path.is_file():
+        atomic.write_text(path, text)
+    if path.read_text(encoding="utf-8") != text:
+        raise OutputError(f"{folder}: holds runs with other settings; name another --runs_dir")
+
+
+def _without_dropout(folder: Path) -> Path:
+    model = sources.find_model(ModelSettings(), environment=os.environ)
+    config = BertConfig.from_json_file(model.config)
+    config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+    atomic.make_folder(folder)
+    atomic.write_text(folder / "bert_config.json", config.to_json())
+    return folder / "bert_config.json"
+
+
+def _start(series: Series, seed: int) -> Reached:
+    """Takes one step at rate 0: the run then holds features, the new head, and what these weights reach."""
+    settings = {name: value for name, value in series.settings.items() if name != "num_train_epochs"}
+    at_rest = dataclasses.replace(series, settings={**settings, "learning_rate": 0.0, "num_train_steps": 1})
+    at_rest.fine_tuned(START, seed, do_eval=True).close()
+    details = json.loads((series.run_folder(START, seed) / "eval_results.json").read_text(encoding="utf-8"))
+    return Reached({"loss": details["splits"][DEV]["loss"]})
+
+
+def _ours(series: Series, seed: int) -> Reached:
+    with series.fine_tuned(OWN, seed, **({"log_every_n_steps": 1} if series.curves else {})) as model:
+        evaluation = model.evaluate(DEV).evaluation
+    folder = series.run_folder(OWN, seed)
+    parts = json.loads((folder / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
+    lines = (folder / "metrics.jsonl").read_text(encoding="utf-8").splitlines() if series.curves else ()
+    losses = [json.loads(line)["loss"] for line in lines]
+    return _of(evaluation, seconds=sum(parts.get(name, 0.0) for name in _STEPS), losses=losses)
+
+
+def _theirs(series: Series, seed: int) -> Reached:
+    """Trains on the other side, from where ours starts.
+
+    Raises:
+      WorkerError: it fails, or its logits before training are not ours.
+    """
+    start = series.reached(START, seed)
+    folder = series.folder / f"run-{PEER}-{seed}"
+    path = _write_job(series, seed, folder)
+    done = subprocess.run([series.python, str(SCRIPT), str(path)], env=variables(PEER, series.threads), check=False)
+    if done.returncode:
+        raise WorkerError(f"{PEER} with seed {seed} ended with status {done.returncode}")
+    answer = json.loads((folder / "output.json").read_text(encoding="utf-8"))
+    logits = safetensors.numpy.load_file(folder / "output.safetensors")
+    columns = features(series, seed, DEV)
+    before, after = (_evaluation(series, columns, logits[name]) for name in ("before", "after"))
+    _refuse_another_start(start, before)
+    return _of(after, seconds=answer["seconds"], losses=answer["losses"] if series.curves else ())
+
+
+SIDES: Mapping[str, Callable[[Series, int], Reached]] = {START: _start, OWN: _ours, PEER: _theirs}
+
+
+def _features_file(series: Series, seed: int, split: str) -> Path:
+    folder = series.run_folder(START, seed) / "features"
+    (found,) = folder.glob(f"{series.task.name}-{split}-*.safetensors")
+    return found
+
+
+def features(series: Series, seed: int, split: str) -> Features:
+    """Returns what both sides train on, or are measured by, as the first run of a seed has left it.
+
+    Args:
+      series: whose run it is.
+      seed: of the run.
+      split: train or dev.
+    """
+    family = series.task.family
+    columns = safetensors.numpy.load_file(_features_file(series, seed, split))
+    return Features.from_columns(columns, family.targets, truncated=0, together=family.trains_together)
+
+
+def _write_job(series: Series, seed: int, folder: Path) -> Path:
+    """Writes weights and job for the other side; returns the file of the job."""
+    settings, family = series.settings, series.task.family
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir()
+    _write_weights(series.run_folder(START, seed), folder / "model", family.head.num_labels)
+    units = features(series, seed, TRAIN).units
+    batch_size = settings["train_batch_size"]
+    job = {
+        "kind": family.kind,
+        "model": os.fspath(folder / "model"),
+        "num_labels": family.head.num_labels,
+        "train": os.fspath(_features_file(series, seed, TRAIN)),
+        "dev": os.fspath(_features_file(series, seed, DEV)),
+        "batch_size": batch_size,
+        "steps": settings.get("num_train_steps") or int(units / batch_size * settings["num_train_epochs"]),
+        "learning_rate": settings["learning_rate"],
+        "warmup_proportion": settings.get("warmup_proportion", _WARMUP_PROPORTION),
+        "of_tokens": series.curves,
+        "seed": seed,
+        "threads": series.threads,
+        "output": os.fspath(folder / "output.json"),
+    }
+    path = folder / "job.json"
+    path.write_text(documents.to_json(job, indent=1), encoding="utf-8")
+    return path
+
+
+def _write_weights(run: Path, folder: Path, num_labels: int) -> None:
+    """Writes what a run begins with in the layout of the other side; the last layer has a file of its own."""
+    prefix = str(sources.checkpoint_of(run, environment={}))
+    config = BertConfig.from_json_file(run / "bert_config.json")
+    vocabulary = Vocabulary.from_file(run / "vocab.txt")
+    weights.write_huggingface(folder, config, vocabulary, weights.read(prefix, config), num_labels=num_labels)
+    reader = CheckpointReader(prefix)
+    ends = {"weight": "output_weights", "bias": "output_bias"}
+    head = {name: reader[found] for name, end in ends.items() for found in reader.shapes if found.endswith(end)}
+    safetensors.numpy.save_file(head, folder / "head.safetensors")
+
+
+def _evaluation(series: Series, features: Features, logits: npt.NDArray[np.float32]) -> Evaluation:
+    """Returns what our family makes of the logits of the other side."""
+    family, output = series.task.family, _OUTPUTS[series.task.family.kind]
+    predictions = family.predictions({output: logits}, features, series.examples)
+    return family.evaluation(predictions, series.examples)
+
+
+def _refuse_another_start(ours: Reached, theirs: Evaluation) -> None:
+    found = theirs.values["loss"]
+    if not abs(found - ours.metrics["loss"]) <= LOSS_TOLERANCE:
+        raise WorkerError(f"{PEER}: loss on dev before training is {found}, not {ours.metrics['loss']}")
+
+
+def _of(evaluation: Evaluation, *, seconds: float = 0.0, losses: Sequence[float] = ()) -> Reached:
+    metrics = {name: float(value) for name, value in evaluation.values.items()}
+    intervals = {name: (float(low), float(high)) for name, (low, high) in evaluation.intervals.items()}
+    each = next((of(evaluation) for kind, of in _EACH.items() if isinstance(evaluation, kind)), np.zeros(0))
+    return Reached(metrics, intervals, seconds, losses, each.tolist())
