@@ -82,12 +82,20 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 # Entries of published and Hugging Face checkpoints that belong to pre-training or to the file, not to the encoder.
 _EXPECTED_EXTRAS = re.compile(
-    rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/adam_[mv]$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
+    rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/(?:adam_[mv]|ema)$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
 )
 
 
 _HEAD = re.compile(rf"^(?:{VARIABLE_SCOPES})(?:/|$)")
 _PRETRAINING = re.compile(r"^cls/(?:predictions|seq_relationship)(?:/|$)")
+
+
+_TRAINING_ONLY = re.compile(r"/(?:adam_[mv]|ema)$|^loss_scale/|^beta[12]_power")
+
+
+def is_training_only(name: str) -> bool:
+    """Whether an entry of this published name is of no use but to go on with a training: moments, a moving average."""
+    return bool(_TRAINING_ONLY.search(name))
 
 
 def has_task_head(names: Iterable[str]) -> bool:
