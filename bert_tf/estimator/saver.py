@@ -15,6 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.checkpoints.saved import problem_of
 from bert_tf.estimator import averaged
 from bert_tf.estimator.update import BEFORE_SAVING
@@ -160,7 +161,11 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     if not shadows:
         return None
     named = {variable.name.rpartition(":")[0]: variable for variable in weights}
-    return tf1.train.Saver({**named, **shadows}, sharded=True, max_to_keep=None)
+    copies = (
+        tf.distribute.get_strategy().experimental_local_results
+    )  # a saver takes replicated variables by their own names alone
+    saved = {name: unwrapped(copies(variable)[0]) for name, variable in {**named, **shadows}.items()}
+    return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 
 def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:
