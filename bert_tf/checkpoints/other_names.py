@@ -57,6 +57,7 @@ _GARDEN_LAYER = {  # of layer_N, by how the published names begin
     "output/LayerNorm": "output_layer_norm",
 }
 _LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
+_BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of Keras's models by objects
 _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first PyTorch BERT
 
 
@@ -140,7 +141,7 @@ def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
 
 def _plain(name: str) -> str:
     """Returns a name without what some files put before it, and with today's names of LayerNorm's parts."""
-    plain = name.removeprefix("bert.").removeprefix("bert_encoder/")
+    plain = _BEFORE.sub("", name)
     for older, today in _OLDER.items():
         plain = plain.replace(older, today)
     return plain

@@ -98,7 +98,7 @@ class TensorFlowTensors:
 
     def _of_objects(self) -> dict[str, str]:
         """Returns the key of each variable, by its full name where no other has it, else by its path among the objects."""
-        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(self._reader[_OBJECT_GRAPH].item())
+        graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(bytes(self._reader[_OBJECT_GRAPH]))
         named = [(saved.checkpoint_key, saved.full_name) for node in graph.nodes for saved in node.attributes]
         keys = {key: name for key, name in named if key in self._reader.shapes}
         count = {name: list(keys.values()).count(name) for name in set(keys.values())}
