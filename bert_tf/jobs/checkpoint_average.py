@@ -86,9 +86,7 @@ def _prefix(name: str | os.PathLike[str]) -> str:
 def _last(folder: Path, count: int) -> list[str]:
     there = _kept(folder)
     if len(there) < count:
-        raise CheckpointError(
-            f"{folder}: has {len(there)} checkpoints, --last={count} wanted (--keep_checkpoint_max keeps more)"
-        )
+        raise CheckpointError(f"{folder}: {len(there)} checkpoints, --last={count} wanted (--keep_checkpoint_max keeps more)")
     return [there[step] for step in sorted(there)[-count:]]
 
 

@@ -104,9 +104,7 @@ def _by_name(name: str | os.PathLike[str]) -> Tensors:
     """Opens a checkpoint whose entries have names of their own."""
     found = checkpoint_sources.opened(name)
     if found.layout != TENSORFLOW:
-        raise CheckpointError(
-            f"{found.place}: {found.layout}; make it a checkpoint by names first (checkpoint convert --to={TF1})"
-        )
+        raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to={TF1})")
     return found
 
 
@@ -133,7 +131,7 @@ def _rule(given: str, text: str) -> tuple[re.Pattern[str], str]:
             raise re.error(f"OLD{_ARROW}NEW wanted")
         re.sub(pattern, new, "") if pattern.groups == 0 else re.compile(f"{old}|").sub(new, "")
     except (re.error, IndexError) as error:
-        raise FlagError(f"--map={given}: {text!r}: {error}") from error
+        raise FlagError(f"--map={given}: '{text}': {error}") from error
     return pattern, new
 
 

@@ -16,6 +16,7 @@ from bert_tf.library.keywords import takes, values_of
 from bert_tf.settings import named
 
 
+@takes(SETTINGS["inspect"])
 def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Inspected:
     """Says what is in a checkpoint, read one tensor at a time; as `python -m bert_tf checkpoint inspect`.
 
@@ -30,6 +31,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
     return checkpoint_inspect.inspect(checkpoint)
 
 
+@takes(())
 def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Difference:
     """Says how far two checkpoints are from each other; as `python -m bert_tf checkpoint diff`.
 
