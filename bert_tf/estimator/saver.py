@@ -87,7 +87,8 @@ class RunSaver(tf1.train.Saver):
         self._keep_slots = keep_slots
         self._restored: str | None = None
         self.saving = saving
-        self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows))
+        averaged_too = () if self._averages is None else weights
+        self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows, *averaged_too))
 
     def save(  # type: ignore[override]  # no run is saved without its step
         self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any

@@ -27,6 +27,8 @@ def test_weights_and_slots_are_those_of_the_model():
     found = forecast(BASE, tokens=128, batch_size=1, options=PUBLISHED)
     assert found.weights == 4 * (109_482_240 + 2 * 768 + 2)
     assert found.slots == 2 * found.weights
+    averaged = dataclasses.replace(PUBLISHED, averages=True)
+    assert forecast(BASE, tokens=128, batch_size=1, options=averaged).slots == 3 * found.weights
     # Deferred updates remember a step, a float32, for each word.
     assert forecast(BASE, tokens=128, batch_size=1).slots == found.slots + 4 * 30522
 
