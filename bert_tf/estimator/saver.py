@@ -162,10 +162,8 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     if not shadows:
         return None
     named = {variable.name.rpartition(":")[0]: variable for variable in weights}
-    copies = (
-        tf.distribute.get_strategy().experimental_local_results
-    )  # a saver takes replicated variables by their own names alone
-    saved = {name: unwrapped(copies(variable)[0]) for name, variable in {**named, **shadows}.items()}
+    copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver renames no variable with several copies
+    saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**named, **shadows}.items()}
     return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 
