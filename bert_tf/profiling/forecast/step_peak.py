@@ -273,7 +273,8 @@ class _Step:
         if self._defers:
             histories = self._unique * _ROW_HISTORY
             rows = self._unique * self._config.hidden_size
-            yield _Live("words made current", 0, 0, FLOAT * 10 * (histories + rows))  # as many are there at a time
+            at_a_time = 17 if self._options.averages else 10
+            yield _Live("words made current", 0, 0, FLOAT * at_a_time * (histories + rows))
 
     def _update(self) -> int:
         """Returns what the update needs beside gradients: shares of the weights that decay."""

@@ -176,11 +176,13 @@ def test_forecasts_with_any_activation(activation, custom_gradients):
 
 
 @pytest.mark.slow
-def test_forecasts_words_that_are_made_current():
+@pytest.mark.parametrize("changes", [{}, {"averages": True}])
+def test_forecasts_words_that_are_made_current(changes):
     """With one narrow layer and many words the peak is before the forward pass."""
-    cell, sizes = Cell(64, 1, 128, 32, {}), {"vocab_size": 30000}
-    model = steps.config(cell.hidden, cell.layers, **sizes)
-    assert forecast(model, tokens=cell.tokens, batch_size=cell.batch_size).moment == "words made current"
+    cell, sizes = Cell(64, 1, 128, 32, changes), {"vocab_size": 30000}
+    model, options = steps.config(cell.hidden, cell.layers, **sizes), ComputeOptions(**changes)
+    found = forecast(model, tokens=cell.tokens, batch_size=cell.batch_size, options=options)
+    assert found.moment == "words made current"
     check(cell, **sizes)
 
 
