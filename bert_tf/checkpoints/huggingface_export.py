@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def write(
     return names
 
 
-def _architecture(names: Sequence[str] | Any, kind: str | None) -> tuple[str, str | None]:
+def _architecture(names: Iterable[str], kind: str | None) -> tuple[str, str | None]:
     found = set(names)
     if "classifier.weight" in found or "qa_outputs.weight" in found:
         default = SPAN if "qa_outputs.weight" in found else CLASSIFICATION

@@ -130,8 +130,9 @@ def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
     Args:
       names: of a checkpoint, in one of the layouts.
     """
-    known = _known(layers_in(names := list(names)))
-    return {name: known.get(_plain(name), (name, _same)) for name in names}
+    listed = list(names)
+    known = _known(layers_in(listed))
+    return {name: known.get(_plain(name), (name, _same)) for name in listed}
 
 
 def _known(layers: int) -> Mapping[str, tuple[str, Change]]:

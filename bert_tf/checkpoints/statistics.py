@@ -107,11 +107,26 @@ def between(a: Array, b: Array) -> Distance:
     return total
 
 
+def same_bits(a: Array, b: Array) -> bool:
+    """Whether two arrays of one shape are the same to the last bit, type included.
+
+    Args:
+      a: the first.
+      b: the second.
+    """
+    return a.dtype == b.dtype and all(x.tobytes() == y.tobytes() for x, y in zip(_parts(a), _parts(b)))
+
+
 def _larger(a: float, b: float) -> float:
     return a if math.isnan(a) or a >= b else b  # nan stays
 
 
 def _blocks(array: Array) -> Iterator[npt.NDArray[np.float64]]:
+    for part in _parts(array):
+        yield part.astype(np.float64)
+
+
+def _parts(array: Array) -> Iterator[Array]:
     flat = array.reshape(-1)
     for start in range(0, len(flat), _BLOCK):
-        yield flat[start : start + _BLOCK].astype(np.float64)
+        yield flat[start : start + _BLOCK]

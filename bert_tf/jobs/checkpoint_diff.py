@@ -119,8 +119,7 @@ def diff(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Difference:
         if x.shape != y.shape:
             misshaped[name] = (x.shape, y.shape)
             continue
-        same = x.dtype == y.dtype and x.tobytes() == y.tobytes()
-        moved.append(Moved(name, statistics.between(x, y), same))
+        moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
     retyped = {name: (one.dtype(name), other.dtype(name)) for name in sorted(common) if one.dtype(name) != other.dtype(name)}
     return Difference(
         opened[0].place,

@@ -51,3 +51,18 @@ def test_from_zero_everything_is_infinitely_far():
 def test_a_number_that_is_none_in_one_alone_is_no_small_difference():
     assert math.isnan(statistics.between(np.array([1.0, np.nan]), np.array([1.0, 2.0])).largest)
     assert statistics.between(np.array([np.nan, np.inf]), np.array([np.nan, np.inf])).largest == 0.0
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        (np.array([1.0, np.nan]), np.array([1.0, np.nan]), True),
+        (np.array([0.0]), np.array([-0.0]), False),
+        (np.array([1.0]), np.array([1.0], np.float32), False),
+        (np.arange(20.0), np.where(np.arange(20) == 19, 0.0, np.arange(20.0)), False),
+        (np.float32(3.0), np.float32(3.0), True),
+    ],
+)
+def test_the_same_is_meant_to_the_last_bit(a, b, same, monkeypatch):
+    monkeypatch.setattr(statistics, "_BLOCK", 7)
+    assert statistics.same_bits(np.asarray(a), np.asarray(b)) is same
