@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from bert_tf.errors import BertError
+    from bert_tf.library.checkpoints import (
+        average_checkpoints,
+        convert_checkpoint,
+        diff_checkpoints,
+        inspect_checkpoint,
+        rename_checkpoint,
+        strip_checkpoint,
+    )
     from bert_tf.library.data import check_data, fetch_data
     from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
@@ -49,13 +57,17 @@ __all__ = [
     "SpanTask",
     "Table",
     "TagTask",
+    "average_checkpoints",
     "check_data",
+    "convert_checkpoint",
     "devices",
+    "diff_checkpoints",
     "encode_file",
     "encoder",
     "evaluate",
     "fetch_data",
     "fine_tune",
+    "inspect_checkpoint",
     "load",
     "memory_diff",
     "memory_peak",
@@ -63,8 +75,10 @@ __all__ = [
     "memory_report",
     "predict_files",
     "profile",
+    "rename_checkpoint",
     "reproduce",
     "search",
+    "strip_checkpoint",
     "write_report",
 ]
 
@@ -120,13 +134,17 @@ _MODULES = {
     "SpanTask": "tasks.span.in_memory",
     "Table": "library.evaluation",
     "TagTask": "tasks.tags.in_memory",
+    "average_checkpoints": "library.checkpoints",
     "check_data": "library.data",
+    "convert_checkpoint": "library.checkpoints",
     "devices": "library.machine",
+    "diff_checkpoints": "library.checkpoints",
     "encode_file": "library.encoder",
     "encoder": "library.encoder",
     "evaluate": "library.evaluation",
     "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
+    "inspect_checkpoint": "library.checkpoints",
     "load": "library.loading",
     "memory_diff": "library.records",
     "memory_peak": "library.records",
@@ -134,8 +152,10 @@ _MODULES = {
     "memory_report": "library.records",
     "predict_files": "library.prediction",
     "profile": "library.records",
+    "rename_checkpoint": "library.checkpoints",
     "reproduce": "library.reproducing",
     "search": "library.searching",
+    "strip_checkpoint": "library.checkpoints",
     "write_report": "library.page",
 }
 

@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
     },
     "Look at runs": {
+        "checkpoint": "inspects, compares, averages, strips, converts and renames checkpoints",
         "report": "makes the page of a run, or of several side by side",
         "profile": "tells where the time of recorded steps went",
     },

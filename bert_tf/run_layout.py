@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import atomic
 
 RECORD = "run_config.json"
-CHECKPOINTS, LIST, BEST, OPTIMIZER = "model.ckpt-*", "checkpoint", "best", "optimizer"
+CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
+BEST, EMA, AVERAGE = "best", "ema", "average"
+AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
+MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
 VOCABULARY, CONFIG = "vocab.txt", "bert_config.json"
 METRICS, EVALUATIONS, CLOCK = "metrics.jsonl", "evaluations.jsonl", "clock.jsonl"
 EVENTS, GRAPH, EVALUATION_EVENTS = "events.out.tfevents.*", "graph.pbtxt", "eval"
@@ -38,7 +42,7 @@ class Part(NamedTuple):
 
 OF_TRAINING = (
     Part((RECORD,), "what determined the run, and the command that repeats it"),
-    Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", f"{BEST}/"), "checkpoints (docs/checkpoints.md)"),
+    Part((CHECKPOINTS, LIST, f"{OPTIMIZER}/", *(f"{name}/" for name in MODELS)), "checkpoints (docs/checkpoints.md)"),
     Part((VOCABULARY, CONFIG), "those of the training; a run refuses others"),
     Part((VARIABLES,), "what is trained, and where its first values are from"),
     Part((METRICS, EVENTS, GRAPH), "loss, times and memory by step; the same for TensorBoard, and the graph"),
@@ -67,6 +71,11 @@ def names(parts: tuple[Part, ...]) -> Iterator[str]:
 
 # Of a run's own; what is half-written is deleted there too.
 FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
+
+
+def own_folders(output_dir: Path) -> set[Path]:
+    """Returns the folders of a run that hold checkpoints of it, as they are on the disk."""
+    return {output_dir.resolve(), *((output_dir / name).resolve() for name in MODELS)}
 
 
 def of_step(pattern: str, step: int) -> str:

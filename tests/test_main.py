@@ -39,7 +39,7 @@ def test_without_a_command_the_help_is_an_error(capsys):
 def test_a_misspelt_command_names_the_nearest_and_what_is_known(capsys):
     assert front.main(["bert_tf", "evalute"]) == 2
     out, err = capsys.readouterr()
-    assert err.startswith("error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, data, ")
+    assert err.startswith("error: unknown command 'evalute'; did you mean evaluate? (known: benchmark, checkpoint, data, ")
     assert (out, len(err.splitlines())) == ("", 1)
 
 

@@ -82,12 +82,50 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 # Entries of published and Hugging Face checkpoints that belong to pre-training or to the file, not to the encoder.
 _EXPECTED_EXTRAS = re.compile(
-    rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/adam_[mv]$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
+    rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/(?:adam_[mv]|ema)$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"
 )
 
 
 _HEAD = re.compile(rf"^(?:{VARIABLE_SCOPES})(?:/|$)")
 _PRETRAINING = re.compile(r"^cls/(?:predictions|seq_relationship)(?:/|$)")
+
+
+EMBEDDINGS, POOLER, HEAD, OPTIMIZER, OTHER = "embeddings", "pooler", "head", "optimizer", "other"
+# The first that is found in a name decides; names are published ones, Hugging Face's or Keras's.
+_GROUPS = (
+    (
+        OPTIMIZER,
+        re.compile(r"/(?:adam_[mv]|lamb_[mv]|ema)$|^loss_scale/|^beta[12]_power|(?:^|/)(?:optimizer|\.OPTIMIZER_SLOT)/"),
+    ),
+    ("layer {}", re.compile(r"(?:^|[./])layer[._](\d+)(?:[./]|$)")),
+    (EMBEDDINGS, re.compile(r"(?:^|[./])(?:embeddings|word_embeddings|type_embeddings|position_embedding)(?:[./]|$)")),
+    (POOLER, re.compile(r"(?:^|[./])pooler(?:_transform)?[./]")),
+    (HEAD, re.compile(rf"^(?:{VARIABLE_SCOPES}|classifier|qa_outputs)(?:[./]|$)")),
+)
+
+
+def group_of(name: str) -> str:
+    """Returns the part that an entry of a checkpoint belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
+    for group, pattern in _GROUPS:
+        found = pattern.search(name)
+        if found:
+            return group.format(*found.groups())
+    return OTHER
+
+
+def group_order(group: str) -> tuple[int, int]:
+    """Returns a key that sorts what `group_of` returns, from the input to the output of the model."""
+    if group.startswith("layer "):
+        return 1, int(group.partition(" ")[2])
+    return {EMBEDDINGS: 0, POOLER: 2, HEAD: 3, OPTIMIZER: 4}.get(group, 5), 0
+
+
+_TRAINING_ONLY = re.compile(r"/(?:adam_[mv]|ema)$|^loss_scale/|^beta[12]_power")
+
+
+def is_training_only(name: str) -> bool:
+    """Whether an entry of this published name is of no use but to go on with a training: moments, a moving average."""
+    return bool(_TRAINING_ONLY.search(name))
 
 
 def has_task_head(names: Iterable[str]) -> bool:

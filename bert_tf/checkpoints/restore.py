@@ -96,14 +96,14 @@ def initialize_from(plan: RestorePlan) -> None:
     Raises:
       ValueError: a variable of the plan is not in the graph.
     """
-    variables = {variable.name.rpartition(":")[0]: _unwrapped(variable) for variable in tf1.global_variables()}
+    variables = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
     lacking = [name for name in plan.loaded if name not in variables]
     if lacking:
         raise ValueError(f"no variable {lacking[0]} in the graph")
     tf1.train.init_from_checkpoint(plan.prefix, {name: variables[name] for name in plan.loaded})
 
 
-def _unwrapped(variable: tf.Variable) -> tf.Variable:
-    """Central storage wraps its variables; TensorFlow would give the wrapper a new start, which nobody runs."""
+def unwrapped(variable: tf.Variable) -> tf.Variable:
+    """Returns the variable that central storage has wrapped: TensorFlow gives the wrapper a new start, which nobody runs."""
     inner: tf.Variable = variable.get() if hasattr(variable, "get") else variable
     return inner

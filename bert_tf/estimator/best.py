@@ -7,12 +7,11 @@ import shutil
 from pathlib import Path
 
 from bert_tf import atomic, files
-from bert_tf.checkpoints import optimizer_state, saved
+from bert_tf.checkpoints import saved
 from bert_tf.errors import UnreadableError
+from bert_tf.estimator import kept
 from bert_tf.estimator.forward import Forward
-from bert_tf.run_layout import BEST, CHECKPOINTS, CONFIG, LIST, RECORD, VOCABULARY, of_step
-
-_BESIDE = (VOCABULARY, CONFIG, RECORD)
+from bert_tf.run_layout import BEST, CHECKPOINTS, LIST, of_step
 
 
 def checkpoint(output_dir: str | os.PathLike[str]) -> str | None:
@@ -49,18 +48,9 @@ def replace(output_dir: str | os.PathLike[str], forward: Forward, step: int) -> 
     Raises:
       OutputError: the folder cannot be written.
     """
-    folder = atomic.make_folder(Path(output_dir) / BEST)
-    for name in _BESIDE:
-        if (Path(output_dir) / name).is_file():
-            atomic.write_text(folder / name, (Path(output_dir) / name).read_text(encoding="utf-8"))
-    name = of_step(CHECKPOINTS, step)
-    forward.save(folder / name)
-    with atomic.readable_errors(folder):
-        optimizer_state.to_disk(os.fspath(folder / name))
-    saved.write_list(folder, name, [name])
-    for earlier in folder.glob(CHECKPOINTS):
-        if not earlier.name.startswith(f"{name}."):
-            shutil.rmtree(earlier) if earlier.is_dir() else earlier.unlink()  # a folder is a save that was cut short
+    checkpoint = atomic.make_folder(Path(output_dir) / BEST) / of_step(CHECKPOINTS, step)
+    forward.save(checkpoint)
+    kept.keep_alone(checkpoint, Path(output_dir))
 
 
 def remove(output_dir: str | os.PathLike[str]) -> None:

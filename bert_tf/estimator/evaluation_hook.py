@@ -12,12 +12,13 @@ import tensorflow as tf
 
 from bert_tf import run_layout
 from bert_tf.checkpoints import saved
-from bert_tf.estimator import best, evaluations
+from bert_tf.estimator import averaged, best, evaluations
 from bert_tf.estimator.forward import Forward
 from bert_tf.estimator.hooks import StopOnSignalHook, write_scalars
 from bert_tf.estimator.time_to_target import Clock, Target
 from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import EVALUATIONS, WALL
+from bert_tf.run_layout import EMA
 
 tf1 = tf.compat.v1
 
@@ -131,7 +132,7 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         if step % self._plan.every_n_steps and step != self._total:
             return False
         self._forward.load(self._checkpoint(step))
-        results = self._plan.measure(self._forward)
+        results = {**self._plan.measure(self._forward), **self._of_average(step)}
         self._note_time(step)  # with the evaluation, before that is on disk
         lines = [*evaluations.read(self._folder, up_to=step - 1), evaluations.line(step, results)]
         evaluations.write(self._folder, lines)
@@ -140,6 +141,13 @@ class EvaluationListener(tf1.train.CheckpointSaverListener):
         self._report(step, results, is_best=evaluations.best(lines, self._plan.metric) is lines[-1])
         self._keep_best(lines)
         return self._gives_up(step) and self._stop.end_early()
+
+    def _of_average(self, step: int) -> dict[str, float]:
+        """Returns the results of the moving average at a step, `eval_accuracy_ema`; nothing where the run has none."""
+        if averaged.of_run(self._folder, EMA) != averaged.moving(self._checkpoint(step)):
+            return {}
+        self._forward.load(averaged.moving(self._checkpoint(step)))
+        return {f"{name}_{EMA}": value for name, value in self._plan.measure(self._forward).items()}
 
     def _note_time(self, step: int) -> None:
         if self._clock:

@@ -45,7 +45,7 @@ def readable_errors(folder: str, progress: ProgressHook | None = None, *, cleans
         raise _readable(error, folder, progress) from error
     finally:
         if cleans:  # of several machines the one that saves: another might delete what is being written
-            for place in (Path(folder), Path(folder) / run_layout.OPTIMIZER):
+            for place in (Path(folder), *(Path(folder) / name for name in (run_layout.OPTIMIZER, run_layout.EMA))):
                 delete_unfinished(place)
 
 

@@ -16,7 +16,7 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
-from bert_tf.estimator import best
+from bert_tf.estimator import averaged, best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import CheckpointHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars, write_text
@@ -160,6 +160,7 @@ def _begin(folder: str, training: Training, *, writes: bool) -> int:
     checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.schedule.steps))
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
+        averaged.settle(checkpoint)
         optimizer_state.prune(checkpoint, saved.listed(folder) if training.keep_optimizer_slots else [checkpoint])
     return _step(checkpoint)
 

@@ -15,9 +15,12 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
+from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.checkpoints.saved import delete_set_aside, problem_of
+from bert_tf.estimator import averaged
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.log_form import log
+from bert_tf.optimization import averaging
 from bert_tf.optimization.deferred import DEFERRED
 
 tf1 = tf.compat.v1
@@ -55,7 +58,7 @@ class Saving:
 
 
 class RunSaver(tf1.train.Saver):
-    """Saves weights and step, before the last step moments and put-off word vectors beside them.
+    """Saves weights and step, their moving average, and before the last step moments and put-off word vectors beside them.
 
     Attributes:
       saving: what it has cost.
@@ -79,11 +82,13 @@ class RunSaver(tf1.train.Saver):
         super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True)
         self._weights = _saver(weights) if keep_slots else self
         self._moments, self._rows = _saver(moments), _saver(rows)
+        self._averages = _averages(weights)
         self._total = total_steps
         self._keep_slots = keep_slots
         self._restored: str | None = None
         self.saving = saving
-        self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows))
+        averaged_too = () if self._averages is None else weights
+        self.bytes = sum(v.shape.num_elements() * v.dtype.size for v in (*weights, *moments, *rows, *averaged_too))
 
     def save(  # type: ignore[override]  # no run is saved without its step
         self, sess: tf1.Session, save_path: str, global_step: int, **settings: Any
@@ -105,16 +110,20 @@ class RunSaver(tf1.train.Saver):
             sess.run(tf1.get_collection(BEFORE_SAVING))
             if goes_on and not self._keep_slots:
                 _write(self._moments, sess, optimizer_state.moments(prefix))
+            if self._averages is not None:
+                _write(self._averages, sess, averaged.moving(prefix))
             super().save(sess, save_path, global_step, **settings)
         except BaseException:
             if problem_of(prefix) is not None:  # else it was interrupted when the checkpoint was whole, and others may be gone
                 optimizer_state.delete(prefix)
+                averaged.delete(prefix)
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
-        self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
+        averaged.settle(prefix)
+        self.saving.add(optimizer_state.size(prefix) + averaged.size(prefix), time.monotonic() - began)
         return prefix
 
     def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None:  # noqa: N802  (TensorFlow's name)
@@ -146,6 +155,17 @@ class RunSaver(tf1.train.Saver):
             _read(self._rows, session, rows)
         else:  # it was left out of a copy, or the run was begun by an earlier version or with --nodefer_embeddings
             log.warning("no %s: the run goes on, but may differ in its last digits from one in one piece", rows)
+
+
+def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
+    """Returns what saves the moving average as a model, by the names of its weights; None where there is none."""
+    shadows = averaging.shadows()
+    if not shadows:
+        return None
+    named = {variable.name.rpartition(":")[0]: variable for variable in weights}
+    copies_of = tf.distribute.get_strategy().experimental_local_results  # a saver renames no variable with several copies
+    saved = {name: unwrapped(copies_of(variable)[0]) for name, variable in {**named, **shadows}.items()}
+    return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 
 def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:

@@ -14,6 +14,7 @@ from bert_tf.modeling.embeddings import Lookup
 from bert_tf.optimization import accumulation, replicas
 from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamW, AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
@@ -49,6 +50,7 @@ class Optimization:
     defer_embeddings: bool = True  # makes up for the updates of unused rows when they are next read
     loss_scaling: bool = False  # for float16
     adamw: AdamWConfig = dataclasses.field(default_factory=AdamWConfig)
+    average: MovingAverage | None = None  # of the weights, kept beside them
 
 
 def _can_defer(optimization: Optimization) -> bool:
@@ -79,7 +81,11 @@ class Update:
         if defers and optimization.defer_embeddings and _can_defer(optimization):
             rate_at = functools.partial(self._rate_at, factor=optimization.layer_decay.of(EMBEDDINGS))
             self._table = DeferredTable(
-                optimization.adamw, rate_at, self._step.read_value(), total_steps=optimization.total_steps
+                optimization.adamw,
+                rate_at,
+                self._step.read_value(),
+                total_steps=optimization.total_steps,
+                average=optimization.average,
             )
 
     def _rate_at(self, step: tf.Tensor, *, factor: float = 1.0) -> tf.Tensor:
@@ -177,5 +183,9 @@ class Update:
         updated = update() if self._loss_scale is None else self._loss_scale.update_if(finite, update)
         if self._table:
             tf1.add_to_collection(BEFORE_SAVING, self._table.make_current())
+        average = self._optimization.average
+        if average is not None:  # a step that loss scaling skips counts too: the weights are what they are
+            with tf.control_dependencies([updated]):
+                updated = average.follow(variables, step)
         with tf.control_dependencies([updated]):
             return self._step.assign_add(1, read_value=False)

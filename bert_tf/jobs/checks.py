@@ -60,7 +60,7 @@ def _of_training(job: Job) -> Iterator[str]:
         micro_batches=train.gradient_accumulation_steps,
         fewest=heads.of(job.task.family.head).fewest_examples,
     )
-    own = (job.output_dir.resolve(), (job.output_dir / run_layout.BEST).resolve())
+    own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"
 

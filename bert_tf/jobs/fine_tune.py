@@ -10,7 +10,7 @@ from pathlib import Path
 
 from bert_tf.errors import OutputError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import memory_preflight, report, speed, training
+from bert_tf.jobs import averages, memory_preflight, report, speed, training
 from bert_tf.jobs.checks import check
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.jobs.inference import Inference
@@ -99,6 +99,7 @@ def _run(job: Job) -> FineTuned:
             if outcome.stopped_by is not None:
                 log.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, step)
                 return FineTuned(job, step, outcome.stopped_by)
+            averages.keep(job, step)
         if not job.machine.is_chief:
             log.info("the chief evaluates and predicts; this worker is done")
             return FineTuned(job, step)

@@ -125,9 +125,28 @@ def _check_training(config: FineTuneConfig) -> None:
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size
     if pieces > examples:
         raise FlagError(f"--gradient_accumulation_steps={pieces}: the batch has fewer examples, --train_batch_size={examples}")
+    _check_averages(config)
     if train.seeds is not None and "seed" in given:
         raise FlagError("--seed and --seeds exclude each other: name all of them with --seeds")
     _ = train.seed_numbers
+
+
+def _check_averages(config: FineTuneConfig) -> None:
+    train, given = config.train, config.given
+    if train.ema is not None and not 0.0 < train.ema < 1.0:
+        raise FlagError(f"--ema={train.ema:g}: is a decay above 0 and below 1, as 0.999")
+    if not train.average_last:
+        return
+    if train.average_last == 1:
+        raise FlagError("--average_last=1: one checkpoint is its own mean; name two or more")
+    if "save_checkpoints_steps" not in given:
+        raise FlagError(
+            f"--average_last={train.average_last}: of which checkpoints? say how often to save, --save_checkpoints_steps=N"
+        )
+    if 0 < train.keep_checkpoint_max < train.average_last:
+        raise FlagError(
+            f"--average_last={train.average_last}: only --keep_checkpoint_max={train.keep_checkpoint_max} checkpoints are kept"
+        )
 
 
 def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import run_layout
 from bert_tf.checkpoints.restore import RestorePlan
-from bert_tf.estimator import run, time_to_target
+from bert_tf.estimator import averaged, best, run, time_to_target
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.estimator.forward import Forward
 from bert_tf.jobs import results, speed, submission, training
@@ -20,6 +22,8 @@ from bert_tf.report import wording
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import DEV, TEST
 from bert_tf.tasks.evaluation import Evaluation
+
+_Mistakes = dict[str, Sequence[Mapping[str, Any]]]  # by split, see `Family.mistakes`
 
 
 class Inference:
@@ -51,20 +55,54 @@ class Inference:
     def evaluate(self) -> dict[str, Evaluation]:
         """Evaluates all splits of dev, and writes what comes of it."""
         log.info("***** Running evaluation *****")
-        job, evaluations, wrong = self._job, {}, {}
+        job = self._job
+        wrong: _Mistakes = {}
         self._load()
         published.info("Starting evaluation at %s", time.strftime("%Y-%m-%dT%H:%M:%S"))
-        for split in job.splits[DEV]:
-            predictions = self._predictions(split, job.settings.inference.eval_batch_size)
-            evaluations[split] = job.task.family.evaluation(predictions, job.examples[split])
-            wrong[split] = job.task.family.mistakes(predictions, job.examples[split])
+        evaluations = self._evaluations(wrong)
+        averages = self._of_averages(wrong)
         published.info("Finished evaluation at %s", time.strftime("%Y-%m-%d-%H:%M:%S"))
         note = SAMPLE_NOTE if job.data.is_sample else ""
         more = {"precision": computed(job.settings.speed.precision), **_time_to_target(job)}
-        values = results.write_evaluation(job.results_dir, evaluations, step=self.step, note=note, more=more)
+        values = results.write_evaluation(job.results_dir, evaluations, step=self.step, note=note, more=more, averages=averages)
         results.write_mistakes(job.results_dir, wrong)
         run.report_to_tensorboard(job.output_dir, values, self.step, checkpoint=self._checkpoint)
         return evaluations
+
+    def _evaluations(self, wrong: _Mistakes, *, of: str = "") -> dict[str, Evaluation]:
+        """Evaluates the weights that are loaded by all splits of dev.
+
+        Args:
+          wrong: gets the mistakes.
+          of: the average that they are; empty for the weights of the run.
+        """
+        job, evaluations = self._job, {}
+        for split in job.splits[DEV]:
+            predictions = self._predictions(split, job.settings.inference.eval_batch_size)
+            evaluations[split] = job.task.family.evaluation(predictions, job.examples[split])
+            wrong[results.title(split, of)] = job.task.family.mistakes(predictions, job.examples[split])
+        return evaluations
+
+    def _of_averages(self, wrong: _Mistakes) -> dict[str, dict[str, Evaluation]]:
+        """Evaluates the averages that the run has beside the weights that are loaded, which are loaded again afterwards."""
+        own, found = self._checkpoint, {}
+        for kind, average in self._averages().items():
+            log.info("with the weights of %s", average)
+            self.forward().load(average)
+            self._checkpoint = average
+            found[kind] = self._evaluations(wrong, of=kind)
+        if found:
+            self.forward().load(own)
+            self._checkpoint = own
+        return found
+
+    def _averages(self) -> dict[str, str]:
+        """Returns the averages of a run, where its own task is evaluated by the checkpoint that stands for it."""
+        job = self._job
+        if job.results_dir != job.output_dir or self._checkpoint != best.of_run(job.output_dir):
+            return {}
+        found = {kind: averaged.of_run(job.output_dir, kind) for kind in run_layout.AVERAGES}
+        return {kind: average for kind, average in found.items() if average is not None}
 
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:

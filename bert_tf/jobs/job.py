@@ -77,11 +77,11 @@ class Job:
 
     @property
     def run_dir(self) -> Path:
-        """Folder of the run that is trained or evaluated; the best checkpoint has one of its own in it."""
+        """Folder of the run that is trained or evaluated; the best checkpoint and averages have folders in it."""
         if self.settings.actions.do_train:
             return self.output_dir
         folder = self.weights.folder
-        return folder.parent if folder.name == run_layout.BEST else folder
+        return folder.parent if folder.name in run_layout.MODELS else folder
 
     @functools.cached_property
     def target(self) -> Target | None:

@@ -38,6 +38,7 @@ _AS_IN_TRAINING = (
     "fused_adam",
     "defer_embeddings",
     "published_layout",
+    "ema",
     "eval_every_n_steps",
     "gpu_memory_growth",
 )
@@ -196,6 +197,7 @@ def configured(**values: Any) -> Request:
         micro_batches=pieces,
         frozen=frozen,
         replicas=chosen["num_gpus"],
+        averages=chosen["ema"] is not None,
         evaluates=chosen["eval_every_n_steps"] > 0,
         growth=chosen["gpu_memory_growth"],
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},

@@ -117,6 +117,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         custom_gradients=chosen.custom_gradients,
         fused_adam=chosen.fused_adam,
         defer_embeddings=chosen.defer_embeddings,
+        averages=train.ema is not None,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
         growth=job.machine.session_config.gpu_options.allow_growth,

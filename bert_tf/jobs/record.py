@@ -63,7 +63,7 @@ def _determining(job: Job) -> dict[str, Any]:
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
-    said = ("log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
+    said = ("average_last", "log_every_n_steps", "early_stopping_patience", "target_metric", "stop_at_target")
     for name in (*saved, *said, *EXACT, "xla", "recompute", "gradient_accumulation_steps"):
         # They change what is kept and said, or how it is computed, not what is learned; only that dropout draws anew for the
         # micro-batches of a batch, as it does for replicas.

@@ -23,6 +23,7 @@ def write_evaluation(
     step: int,
     note: str = "",
     more: Mapping[str, Any] = types.MappingProxyType({}),
+    averages: Mapping[str, Mapping[str, Evaluation]] = types.MappingProxyType({}),
 ) -> dict[str, float]:
     """Writes eval_results.txt (key = value, as the published script) and eval_results.json, and logs them.
 
@@ -36,6 +37,7 @@ def write_evaluation(
       step: of the checkpoint.
       note: on the data, for those who compare the numbers.
       more: what else the JSON file is to hold.
+      averages: by split, of each average of the weights that the run has; their keys end in its name: eval_accuracy_ema.
 
     Returns:
       The values by key.
@@ -45,13 +47,26 @@ def write_evaluation(
     """
     summary = summarize(evaluations)
     results = {**{f"eval_{name}": value for name, value in summary.items()}, "loss": summary["loss"], "global_step": step}
+    for kind, of_kind in averages.items():
+        results.update({f"eval_{name}_{kind}": value for name, value in summarize(of_kind).items()})
     _log(results, evaluations)
     folder = Path(output_dir)
     atomic.write_text(folder / run_layout.RESULTS_TEXT, "".join(f"{key} = {results[key]}\n" for key in sorted(results)))
-    splits = {split: evaluation.details() for split, evaluation in evaluations.items()}
+    every = {"": evaluations, **averages}
+    splits = {title(split, kind): found.details() for kind, of_kind in every.items() for split, found in of_kind.items()}
     content = {**results, **more, **({"note": note} if note else {}), "splits": splits}
     atomic.write_text(folder / run_layout.RESULTS, documents.to_json(content, indent=2, sort_keys=True) + "\n")
     return results
+
+
+def title(split: str, average: str) -> str:
+    """Returns what results of a split are called.
+
+    Args:
+      split: its name.
+      average: of the weights, which is measured; empty for the weights of the run.
+    """
+    return f"{split} ({average})" if average else split
 
 
 def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:

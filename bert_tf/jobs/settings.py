@@ -87,6 +87,12 @@ class TrainSettings:
     log_every_n_steps: int | None = setting(
         None, "how often to report loss, rate and speed; else every 50 steps or 20 times", lowest=1
     )
+    ema: float | None = setting(
+        None, "decay of a moving average of the weights, as 0.999; kept in OUTPUT_DIR/ema, evaluated beside them", lowest=0.0
+    )
+    average_last: int = setting(
+        0, "mean of so many last checkpoints; in OUTPUT_DIR/average, evaluated beside the last; 0 never", lowest=0
+    )
     eval_every_n_steps: int = setting(
         0, "how often to evaluate on the dev split; the best checkpoint is kept; 0 never", lowest=0
     )

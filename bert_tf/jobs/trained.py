@@ -70,7 +70,7 @@ def _trained(settings: FineTuneConfig, environment: Mapping[str, str]) -> Found:
     if "init_checkpoint" not in settings.given:
         return Found(run.require_checkpoint(output_dir), output_dir)
     named, own = sources.checkpoint_of(settings.model.init_checkpoint or "", environment=environment), best.of_run(output_dir)
-    if own is None or named.resolve().parent in {output_dir.resolve(), (output_dir / run_layout.BEST).resolve()}:
+    if own is None or named.resolve().parent in run_layout.own_folders(output_dir):
         _refuse_without_head(named)
         return Found(str(named), named.parent)
     if _is_trained(named) and digest(str(named)) != run_folder.trained(output_dir).get("checkpoint_sha256"):

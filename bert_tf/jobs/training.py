@@ -25,6 +25,7 @@ from bert_tf.jobs.split_features import features
 from bert_tf.log_form import log
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling.timing import diagnosis
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.precision import PRECISIONS, computed, slow_reason
@@ -140,6 +141,7 @@ def _optimization(job: Job, steps: int) -> Optimization:
         defer_embeddings=computing.defer_embeddings,
         loss_scaling=PRECISIONS[computing.precision].loss_scaling,
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam),
+        average=None if train.ema is None else MovingAverage(train.ema),
     )
 
 

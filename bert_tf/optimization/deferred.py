@@ -12,6 +12,11 @@ What depends on s alone is a number for each row; the sum over s for each elemen
 with u_s in a narrow interval. Interpolating 1 / (sqrt(v) + u) in log(u) between Chebyshev nodes turns it into a sum over
 the few nodes, with an error below float32's own. Terms of long ago, under 1e-9 of the first, are left out.
 
+The moving average of the weights (`averaging`) is made up for in the same way, being linear in them. The missed steps count
+d^(t+n-s) (1 - d) each; with R_t the sum of that over all steps before t, each with the decay between it and t undone:
+
+    sum_s d^(t+n-s) (1 - d) D_(t,s) = R_(t+n) D - d^n R_t
+
 Shapes: V entries of a table, U unique entries of a batch, D width, S missed steps, K nodes.
 """
 
@@ -26,6 +31,7 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, plain_update, zeros
+from bert_tf.optimization.averaging import MovingAverage, shadow_name
 
 tf1 = tf.compat.v1
 
@@ -46,6 +52,20 @@ class _Rows(NamedTuple):
     v: tf.Tensor
 
 
+class _Missed(NamedTuple):
+    """Steps that rows missed, of which a sum over steps is one over nodes: sum_k W_k / (sqrt(v) + u_k), [U, K] each.
+
+    Attributes:
+      nodes: u.
+      weights: W of the sum that moves the weights.
+      averaged: W of the one that moves their average; None where there is none.
+    """
+
+    nodes: tf.Tensor
+    weights: tf.Tensor
+    averaged: tf.Tensor | None
+
+
 class DeferredTable:
     """An embedding table in training on one device.
 
@@ -54,7 +74,15 @@ class DeferredTable:
       gradient_source: [U, D] rows of this step, what a loss is differentiated by; None before they are read.
     """
 
-    def __init__(self, config: AdamWConfig, rate_at: Callable[[tf.Tensor], tf.Tensor], step: tf.Tensor, *, total_steps: int):
+    def __init__(
+        self,
+        config: AdamWConfig,
+        rate_at: Callable[[tf.Tensor], tf.Tensor],
+        step: tf.Tensor,
+        *,
+        total_steps: int,
+        average: MovingAverage | None = None,
+    ) -> None:
         """Prepares the updates.
 
         Args:
@@ -62,6 +90,7 @@ class DeferredTable:
           rate_at: learning rates of whole steps of any shape and type; may be called for steps after the last.
           step: scalar int64, steps taken before this one.
           total_steps: the last step of the run.
+          average: of the rows, which is kept as well; None for none.
 
         Raises:
           ValueError: there are more than `MOST_STEPS`.
@@ -72,6 +101,7 @@ class DeferredTable:
         self._rate_at = rate_at
         self._step = tf.cast(step, tf.float32)
         self._total = total_steps
+        self._moving = average
         self.gradient_source: tf.Tensor | None = None
 
     def lookup(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
@@ -104,12 +134,13 @@ class DeferredTable:
             trainable=False,
             collections=[tf1.GraphKeys.LOCAL_VARIABLES],
         )
-        for variable in (table, self._m, self._v, self._current_at):
+        self._average = self._make_average(self._moving, own_name) if self._moving else None
+        for variable in (table, self._m, self._v, self._current_at, *([] if self._average is None else [self._average])):
             tf1.add_to_collection(DEFERRED, variable)
         with tf.device(HOST):  # has the ids, and tells how many there are without waiting for a GPU
             self._ids, inverse = tf.unique(ids)
             self._places: tf.Tensor = tf.scatter_nd(self._ids[:, None], tf.range(tf.size(self._ids)), table.shape[:1])  # [V]
-        self._rows = self._made_current(self._ids)
+        self._rows, self._averages = self._made_current(self._ids)
         self.gradient_source = self._rows.weights
         return _rows_at(self.gradient_source, inverse)
 
@@ -123,7 +154,10 @@ class DeferredTable:
             updated = plain_update(
                 *self._rows, gradient, self._rate_at(self._step), self._step, self._config, decay=self._decay
             )
-            return self._write(self._ids, _Rows(*updated), self._step + 1)
+            rows, average = _Rows(*updated), self._averages
+            if self._moving is not None and average is not None:
+                average += self._moving.share(self._step + 1.0) * (rows.weights - average)
+            return self._write(self._ids, rows, average, self._step + 1)
 
     def make_current(self) -> tf.Operation:
         """Brings the whole table and its moments to this step, as checkpoints hold them."""
@@ -131,25 +165,28 @@ class DeferredTable:
 
         def chunk(start: tf.Tensor) -> tf.Tensor:
             ids = tf.range(start, tf.minimum(start + _CHUNK, entries))
-            with tf.control_dependencies([self._write(ids, self._made_current(ids), self._step)]):
+            with tf.control_dependencies([self._write(ids, *self._made_current(ids), self._step)]):
                 return start + _CHUNK
 
         with tf.device(self.table.device):
             return tf.group(tf.while_loop(lambda start: start < entries, chunk, [tf.constant(0)], parallel_iterations=1))
 
-    def _write(self, ids: tf.Tensor, rows: _Rows, step: tf.Tensor) -> tf.Operation:
+    def _write(self, ids: tf.Tensor, rows: _Rows, average: tf.Tensor | None, step: tf.Tensor) -> tf.Operation:
+        pairs = [*zip((self.table, self._m, self._v), rows)]
+        if self._average is not None and average is not None:
+            pairs.append((self._average, average))
         writes = [
             tf.raw_ops.ResourceScatterUpdate(resource=variable.handle, indices=ids, updates=values)
-            for variable, values in zip((self.table, self._m, self._v), rows)
+            for variable, values in pairs
         ]
         count = tf.shape(ids)
-        with tf.control_dependencies(list(rows)):  # they are made from what `current_at` says before
+        with tf.control_dependencies([values for _, values in pairs]):  # they are made from what `current_at` says before
             current = tf.fill(count, step)
         writes.append(tf.raw_ops.ResourceScatterUpdate(resource=self._current_at.handle, indices=ids, updates=current))
         return tf.group(writes)
 
-    def _made_current(self, ids: tf.Tensor) -> _Rows:
-        """Returns rows with the updates made up for that they missed."""
+    def _made_current(self, ids: tf.Tensor) -> tuple[_Rows, tf.Tensor | None]:
+        """Returns rows, and their average where there is one, with the updates made up for that they missed."""
         config = self._config
         since = tf.gather(self._current_at, ids)  # [U]
         missed = (self._step - since)[:, None]  # [U, 1]
@@ -158,14 +195,40 @@ class DeferredTable:
         decays = self._decays()
         decay = _at(decays, self._step) - _at(decays, since)  # [U]
         root = tf.sqrt(v)
-        total = tf.zeros_like(root)
-        of_nodes = (tf.unstack(found[:, :, None], axis=1) for found in self._quadrature(since, decays))  # K times [U, 1] both
-        for weight, node in zip(*of_nodes):
-            total += weight / (root + node)
-        return _Rows(
-            stored + (stored * tf.math.expm1(decay)[:, None] - m * total),
+        found = self._quadrature(since, decays)
+        rows = _Rows(
+            stored + (stored * tf.math.expm1(decay)[:, None] - m * _summed(found.weights, found.nodes, root)),
             m * tf.pow(config.beta_1, missed),
             v * tf.pow(config.beta_2, missed),
+        )
+        if self._moving is None or self._average is None or found.averaged is None:
+            return rows, None
+        average = tf.gather(self._average, ids)
+        joined, drift = self._joined(self._moving, since, decay)
+        average += joined[:, None] * (stored - average) + drift[:, None] * stored
+        return rows, average - m * _summed(found.averaged, found.nodes, root)
+
+    def _make_average(self, moving: MovingAverage, own_name: str) -> tf.Variable:
+        """Makes the average of the table, and `_beyond`, a table by step that is computed once a session."""
+        self._beyond = tf1.get_variable(
+            f"{own_name}/beyond",
+            initializer=lambda: moving.beyond(self._decays()),
+            dtype=tf.float32,
+            trainable=False,
+            collections=[tf1.GraphKeys.LOCAL_VARIABLES],
+        )
+        return tf1.get_variable(shadow_name(own_name), self.table.shape, trainable=False, initializer=zeros)
+
+    def _joined(self, moving: MovingAverage, since: tf.Tensor, decay: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+        """Returns [U] what the missed steps count in the average, and [U] what their decay takes off the weights there.
+
+        Decay apart, rows stay where they are for n steps: the average goes towards them by (1 - d^n) / (1 - d^t).
+        """
+        missed, whole = self._step - since, moving.counted(self._step)
+        beyond = _at(self._beyond, self._step) * tf.exp(decay) - moving.faded(missed) * _at(self._beyond, since)
+        return (
+            tf.math.divide_no_nan(moving.counted(missed), whole),
+            tf.math.divide_no_nan(beyond, whole) + tf.math.expm1(decay),
         )
 
     def _decays(self) -> tf.Tensor:
@@ -173,15 +236,12 @@ class DeferredTable:
         rates = self._rate_at(tf.range(self._total))
         return tf.concat([[0.0], tf.cumsum(tf.math.log1p(-self._decay * rates))], axis=0)
 
-    def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+    def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> _Missed:
         """Returns weights W and nodes u so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
 
         Args:
           since: [U] the step that each row is current at.
           decays: from `_decays`.
-
-        Returns:
-          [U, K] weights and [U, K] nodes.
         """
         config = self._config
         shrinking = config.beta_1 / math.sqrt(config.beta_2)
@@ -196,29 +256,60 @@ class DeferredTable:
             correction = tf.sqrt(1.0 - tf.pow(config.beta_2, number))
             rate = rate * correction / (1.0 - tf.pow(config.beta_1, number))
             epsilon = epsilon * correction
-        after = _at(decays, self._step) - _at(decays, tf.minimum(step + 1.0, float(self._total)))  # [U, S]
-        amount = tf.where(happened, rate * (shrinking**ordinal).astype(np.float32) * tf.exp(after), 0.0)
+        following = _at(decays, tf.minimum(step + 1.0, float(self._total)))
+        after = _at(decays, self._step) - following  # [U, S]
+        moved = rate * (shrinking**ordinal).astype(np.float32)
         place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
         place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
 
         last = tf.reduce_max(tf.where(happened, place, place[:, :1]), axis=1, keepdims=True)
         middle, half = (last + place[:, :1]) / 2.0, tf.maximum((last - place[:, :1]) / 2.0, 1e-6)  # [U, 1]
         scaled = tf.clip_by_value((place - middle) / half, -1.0, 1.0)
-        earlier, polynomial = tf.ones_like(scaled), scaled  # Chebyshev polynomials 0 and 1
-        moments = [tf.reduce_sum(amount, axis=1), tf.reduce_sum(amount * scaled, axis=1)]
+        polynomials = [tf.ones_like(scaled), scaled]  # Chebyshev's
         for _ in range(2, _NODES):
-            earlier, polynomial = polynomial, 2.0 * scaled * polynomial - earlier
-            moments.append(tf.reduce_sum(amount * polynomial, axis=1))
+            polynomials.append(2.0 * scaled * polynomials[-1] - polynomials[-2])
         angles = (np.arange(_NODES) + 0.5) * math.pi / _NODES
         at_nodes = np.cos(np.outer(np.arange(_NODES), angles)) * (2.0 / _NODES)  # [polynomials, K]
         at_nodes[0] /= 2.0
-        weights = tf.matmul(tf.stack(moments, axis=1), at_nodes.astype(np.float32))
-        return weights, tf.exp(middle + half * np.cos(angles).astype(np.float32))
+
+        def weights(amount: tf.Tensor) -> tf.Tensor:
+            some = tf.where(happened, amount, 0.0)
+            moments = [some, *(some * polynomial for polynomial in polynomials[1:])]
+            sums = [tf.reduce_sum(moment, axis=1) for moment in moments]
+            return tf.matmul(tf.stack(sums, axis=1), at_nodes.astype(np.float32))
+
+        nodes = tf.exp(middle + half * np.cos(angles).astype(np.float32))
+        if self._moving is None:
+            return _Missed(nodes, weights(moved * tf.exp(after)), None)
+        kept = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
+        return _Missed(nodes, weights(moved * tf.exp(after)), weights(moved * kept))
+
+    def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
+        """Returns [U, S] how much of what a step has moved is in the average of now.
+
+        Args:
+          moving: the average.
+          step: [U, S] which.
+          after: [U, S] logarithm of the decay since.
+          before: [U, S] that of the decay in the step, undone.
+        """
+        place = tf.minimum(step, float(self._total))
+        now, then = (moving.counted(s) + _at(self._beyond, s) for s in (self._step, place))
+        faded = moving.faded(tf.maximum(self._step - step, 0.0))
+        return tf.math.divide_no_nan(now * tf.exp(after) - faded * then * tf.exp(before), moving.counted(self._step))
 
 
-def _at(decays: tf.Tensor, step: tf.Tensor) -> tf.Tensor:
-    """Returns the logarithm of the decay by all steps before some, of any shape."""
-    return tf.gather(decays, tf.cast(step, tf.int32))
+def _summed(weights: tf.Tensor, nodes: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
+    """Returns [U, D] sum_k W_k / (sqrt(v) + u_k)."""
+    total = tf.zeros_like(root)
+    for weight, node in zip(*(tf.unstack(found[:, :, None], axis=1) for found in (weights, nodes))):  # K times [U, 1] both
+        total += weight / (root + node)
+    return total
+
+
+def _at(table: tf.Tensor | tf.Variable, step: tf.Tensor) -> tf.Tensor:
+    """Returns what a table by step has of some, of any shape: of decays their logarithm by all steps before."""
+    return tf.gather(table, tf.cast(step, tf.int32))
 
 
 def _rows_at(source: tf.Tensor, places: tf.Tensor) -> tf.Tensor:

@@ -17,7 +17,7 @@ CLIP = "clip"
 UPDATE = "update"
 PHASES = (WEIGHTS, OPTIMIZER_STATE, FORWARD, BACKWARD, CLIP, UPDATE)
 
-_SLOTS = r"(?:adam_[mv]|lamb_[mv]|Adam(?:_1)?|Momentum|current_at)"
+_SLOTS = r"(?:adam_[mv]|ema|lamb_[mv]|Adam(?:_1)?|Momentum|current_at)"
 _VARIABLES = r"(?:kernel|bias|gamma|beta|word_embeddings|position_embeddings|token_type_embeddings|output_weights|output_bias)"
 _READ = r"(?:/read|/Read/ReadVariableOp)?"
 _ARITHMETIC = (

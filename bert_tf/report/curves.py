@@ -147,7 +147,7 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
 def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
     found = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
     steps, values = found[0].steps, found[0].values
-    best = int(np.argmin(values) if key == _LOSS else np.argmax(values))
+    best = int(np.argmin(values) if key.startswith(_LOSS) else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
     marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
     spec = line_chart(found, Style(marks=marks))

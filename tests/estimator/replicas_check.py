@@ -29,6 +29,7 @@ from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs.pipeline import Schedule
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage, shadow_name
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
@@ -116,6 +117,7 @@ def model(
         clip_norm=CLIP_NORM,
         loss_scaling=dtype == tf.float16,
         adamw=AdamWConfig(fused=fused),
+        average=MovingAverage(0.9),
     )
     execution = Execution(dtype=dtype)
     return Model(toy.CONFIG, HeadSpec(2), execution=execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
@@ -168,6 +170,7 @@ def learned(folder: Path, watch: Watch, expected: dict[str, np.ndarray]) -> dict
         "copied": len(copies),
         "between_replicas": max((float(np.abs(a - b).max()) for a, *rest in copies for b in rest), default=0.0),
         "to_one_device": max(distance(found[name], expected[name]) for name in compared),
+        "averages_to_one_device": max(distance(*(run[shadow_name(name)] for run in (found, expected))) for name in compared),
         "to_the_start": min(distance(found[name], START[name]) for name in compared),
         "losses": [line["loss"] for line in toy.metrics_lines(folder)],
         "gradient_norms": [line["gradient_norm"] for line in toy.metrics_lines(folder)],

@@ -29,6 +29,11 @@ def test_replicas_learn_what_one_device_learns_from_the_same_batches(found, name
 
 
 @pytest.mark.parametrize("name", EXACT)
+def test_replicas_average_what_one_device_averages(found, name):
+    assert found[name]["averages_to_one_device"] < 1e-5
+
+
+@pytest.mark.parametrize("name", EXACT)
 def test_losses_and_norms_are_those_of_the_global_batch(found, name):
     for key in ("losses", "gradient_norms"):
         assert len(found[name][key]) == replicas_check.SCHEDULE.steps

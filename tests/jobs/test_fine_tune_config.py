@@ -44,6 +44,14 @@ def test_the_same_values_make_the_same_configuration(values, arguments):
     [
         ({"num_train_epoch": 3}, "unknown setting 'num_train_epoch'; did you mean num_train_epochs?"),
         ({"train_batch_size": 0}, "--train_batch_size=0: expected at least 1"),
+        ({"ema": 1.0}, "--ema=1: is a decay above 0 and below 1, as 0.999"),
+        ({"ema": 0.0}, "--ema=0: is a decay above 0 and below 1, as 0.999"),
+        ({"average_last": 3}, "--average_last=3: of which checkpoints? say how often to save, --save_checkpoints_steps=N"),
+        ({"average_last": 1}, "--average_last=1: one checkpoint is its own mean; name two or more"),
+        (
+            {"average_last": 6, "save_checkpoints_steps": 9},
+            "--average_last=6: only --keep_checkpoint_max=5 checkpoints are kept",
+        ),
         ({"train_batch_size": 2.5}, "--train_batch_size=2.5: expected a whole number"),
         ({"train_batch_size": True}, "--train_batch_size=True: expected a whole number"),
         ({"learning_rate": "high"}, "--learning_rate='high': expected a number"),

@@ -10,6 +10,7 @@ import pytest
 import bert_tf
 from bert_tf.__main__ import COMMANDS
 from bert_tf.commands import (
+    checkpoint,
     classifier_flags,
     data,
     devices,
@@ -34,6 +35,10 @@ PAIRS = {
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
     "search": ("search", search.FLAGS),
+    **{
+        f"checkpoint {action}": (f"{action}_checkpoint{'s' * (action in ('diff', 'average'))}", row.flags)
+        for action, row in checkpoint.ACTIONS.items()
+    },
     "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
     "data check": ("check_data", data.ACTIONS["check"].flags),
     "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
@@ -55,6 +60,14 @@ WITHOUT_ARGUMENT = {
     "predict": {"verbosity": "of the log of a command"},
     "encode": {"verbosity": "of the log of a command"},
     "search": {"verbosity": "of the log of a command", "json": "the form of what is printed; the value has all of it"},
+    "checkpoint inspect": {"format": "the form of what is printed; the value has all of it"},
+    "checkpoint diff": {
+        "format": "the form of what is printed; the value has all of it",
+        "top": "how many are printed; the value has all",
+    },
+    **{
+        f"checkpoint {action}": {"verbosity": "of the log of a command"} for action in ("average", "strip", "convert", "rename")
+    },
     "data fetch": {"from": "a word of Python's: the argument is source_dir"},
     "devices": {"json": "the form of what is printed; the value has all of it"},
     "memory plan": {"json": "the form of what is printed"},

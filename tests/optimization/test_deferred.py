@@ -17,6 +17,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage, shadows
 from bert_tf.optimization.deferred import _CHUNK, DeferredTable
 from bert_tf.optimization.schedules import learning_rate
 
@@ -99,13 +100,13 @@ def assert_moments_agree(found, step, config):
 class Table:
     """A graph with a table whose updates are put off."""
 
-    def __init__(self, config, shape, peak) -> None:
+    def __init__(self, config, shape, peak, **settings) -> None:
         self.graph = tf.Graph()
         with self.graph.as_default():
             self.global_step = tf1.train.get_or_create_global_step()
             self.ids, self.upstream = tf1.placeholder(tf.int32, [None]), tf1.placeholder(tf.float32, [None, None])
             rate_at = functools.partial(learning_rate, peak=peak, warmup_steps=WARM_UP, total_steps=STEPS)
-            self.deferred = DeferredTable(config, rate_at, self.global_step.read_value(), total_steps=STEPS)
+            self.deferred = DeferredTable(config, rate_at, self.global_step.read_value(), total_steps=STEPS, **settings)
             with tf1.variable_scope("bert/embeddings"):
                 table = tf1.get_variable("word_embeddings", shape)
                 self.read = self.deferred.lookup(table, self.ids)
@@ -294,3 +295,69 @@ def test_no_variable_is_written_before_it_is_read():
         writes = {op.inputs[0].op.name: op for op in operations if op.type == "ResourceScatterUpdate"}
         assert len(writes) == 4
         assert [name for name, write in writes.items() if reads[name] not in operations_before(write)] == []
+
+
+def averages(config, decay, *, peak=PEAK):
+    """Yields the average of the weights of all rows after each step, from the recursion."""
+    total = np.zeros([ROWS, WIDTH])
+    for number, state in enumerate(list(updates(START, BATCHES, config, peak=peak))[1:], start=1):
+        total = decay * total + (1 - decay) * state.weights
+        yield total / (1 - decay**number)
+
+
+class AveragedTable(Table):
+    """With the average of the table."""
+
+    def __init__(self, config, shape, peak, decay) -> None:
+        super().__init__(config, shape, peak, average=MovingAverage(decay))
+        with self.graph.as_default():
+            self.average = shadows()["bert/embeddings/word_embeddings"]
+
+
+def averaged_run(config, decay, **settings):
+    return Run(config, make=lambda *made: AveragedTable(*made, decay), **settings)
+
+
+@pytest.mark.parametrize(
+    ("name", "decay", "peak"),
+    [
+        ("published", 0.999, PEAK),
+        ("bias-corrected", 0.9, PEAK),
+        ("published", 0.99, 2.0),  # rows that lose two percent of themselves in a step
+    ],
+)
+def test_the_average_of_every_row_is_what_it_would_be_without_waiting(name, decay, peak):
+    run, largest = averaged_run(CONFIGS[name], decay, peak=peak), 0.0
+    for step, (batch, wanted) in enumerate(zip(BATCHES, averages(CONFIGS[name], decay, peak=peak)), start=1):
+        run.step(batch)
+        largest = max(largest, np.abs(wanted).max())
+        if step in (1, 2, 6, 7, 60, 61, 300, STEPS):
+            run.make_current()
+            found = run._session.run(run.table.average)
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-5 * largest, err_msg=f"step {step}")
+
+
+def test_the_average_is_made_up_for_at_the_end_alone():
+    run = averaged_run(AdamWConfig(), 0.9)
+    for batch in BATCHES:
+        run.step(batch)
+    run.make_current()
+    *_, wanted = averages(AdamWConfig(), 0.9)
+    np.testing.assert_allclose(run._session.run(run.table.average), wanted, rtol=0, atol=1e-6)
+
+
+def test_an_average_does_not_change_what_is_trained():
+    """The graph is another, so that its optimizer may have products rounded elsewhere."""
+    run = averaged_run(AdamWConfig(), 0.999)
+    for batch, read in zip(BATCHES, trained(AdamWConfig())[0]):
+        np.testing.assert_allclose(run.step(batch), read, **WEIGHTS_AGREE)
+
+
+def test_an_average_that_is_current_keeps_every_bit():
+    run = averaged_run(AdamWConfig(), 0.999)
+    for batch in BATCHES[:50]:
+        run.step(batch)
+    run.make_current()
+    before = run._session.run(run.table.average)
+    run.make_current()
+    assert run._session.run(run.table.average).tobytes() == before.tobytes()

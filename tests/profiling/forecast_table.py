@@ -56,6 +56,7 @@ WIDER = (
     *(Cell(128, 4, tokens, 8, {}) for tokens in (16, 64, 256, 384)),
     *(Cell(128, 4, 64, batch, {}) for batch in (1, 4, 16, 64)),
     Cell(128, 4, 128, 8, {"precision": "bfloat16"}),
+    Cell(128, 4, 128, 16, {"averages": True}),
     Cell(256, 4, 32, 2, {"defer_embeddings": False}),
     Cell(256, 4, 32, 2, {"fused_adam": False}),
     Cell(256, 4, 32, 4, {"micro_batches": 4}),

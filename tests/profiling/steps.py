@@ -18,6 +18,7 @@ from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS, HeadS
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
 from bert_tf.runtime.devices import session_config
@@ -90,6 +91,7 @@ def training(
         defer_embeddings=options.defer_embeddings,
         loss_scaling=options.precision == "float16",
         adamw=AdamWConfig(fused=options.fused_adam),
+        average=MovingAverage(0.999) if options.averages else None,
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
         pipeline = train_input_fn(features, Schedule(features.units, batch_size // int(features.unit_rows[0]), 9), seed=1)

@@ -16,6 +16,8 @@ from bert_tf.profiling import op_names
         ("bert/pooler/dense/kernel/adam_m", "optimizer_state"),
         ("bert/pooler/dense/kernel/adam_v/read", "optimizer_state"),
         ("bert/embeddings/word_embeddings/current_at", "optimizer_state"),
+        ("bert/pooler/dense/kernel/ema", "optimizer_state"),
+        ("update/bert/pooler/dense/kernel/ResourceApplyGradientDescent", "update"),
         ("bert/pooler/dense/MatMul", "forward"),
         ("bert/embeddings/assert_less_equal/Assert/Assert/_25", "forward"),
         ("Reshape", "forward"),

@@ -31,6 +31,7 @@ class ComputeOptions:
       custom_gradients: gradients by hand.
       fused_adam: one kernel a variable for the update.
       defer_embeddings: updates of unused words are put off.
+      averages: a moving average of the weights is kept beside them.
       replicas: devices that share a batch, each with all weights.
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
       on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
@@ -52,6 +53,7 @@ class ComputeOptions:
     custom_gradients: bool = True
     fused_adam: bool = True
     defer_embeddings: bool = True
+    averages: bool = False
     replicas: int = 1
     evaluates: bool = False
     on_gpu: bool = True

@@ -30,7 +30,7 @@ class Forecast:
 
     Attributes:
       weights: of the model, float32; those of a session that evaluates too.
-      slots: the optimizer's moments, and what else it remembers.
+      slots: the optimizer's moments, the moving average of the weights, and what else the update remembers.
       gradients: those that are there at the peak.
       activations: what is kept for gradients that are not there yet.
       workspace: what is computed at the peak; rows of the table of words, and copies of weights in half precision.
@@ -168,7 +168,8 @@ class _Step:
 
     @property
     def slots(self) -> int:
-        moments = 2 * (sum(numbers.total for numbers in self._trained.values()) + self._words * self._trains_words)
+        copies = 3 if self._options.averages else 2  # two moments, and the moving average
+        moments = copies * (sum(numbers.total for numbers in self._trained.values()) + self._words * self._trains_words)
         current_at = FLOAT * self._config.vocab_size if self._defers else 0
         return FLOAT * moments + current_at
 
@@ -281,7 +282,8 @@ class _Step:
         if self._defers:
             histories = self._unique * _ROW_HISTORY
             rows = self._unique * self._config.hidden_size
-            yield _Live("words made current", 0, 0, FLOAT * 10 * (histories + rows))  # as many are there at a time
+            at_a_time = 17 if self._options.averages else 10
+            yield _Live("words made current", 0, 0, FLOAT * at_a_time * (histories + rows))
 
     def _update(self) -> int:
         """Returns what the update needs beside gradients: shares of the weights that decay."""

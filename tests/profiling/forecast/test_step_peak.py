@@ -27,6 +27,8 @@ def test_weights_and_slots_are_those_of_the_model():
     found = forecast(BASE, tokens=128, batch_size=1, options=PUBLISHED)
     assert found.weights == 4 * (109_482_240 + 2 * 768 + 2)
     assert found.slots == 2 * found.weights
+    averaged = dataclasses.replace(PUBLISHED, averages=True)
+    assert forecast(BASE, tokens=128, batch_size=1, options=averaged).slots == 3 * found.weights
     # Deferred updates remember a step, a float32, for each word.
     assert forecast(BASE, tokens=128, batch_size=1).slots == found.slots + 4 * 30522
 
@@ -185,11 +187,13 @@ def test_forecasts_with_any_activation(activation, custom_gradients):
 
 
 @pytest.mark.slow
-def test_forecasts_words_that_are_made_current():
+@pytest.mark.parametrize("changes", [{}, {"averages": True}])
+def test_forecasts_words_that_are_made_current(changes):
     """With one narrow layer and many words the peak is before the forward pass."""
-    cell, sizes = Cell(64, 1, 128, 32, {}), {"vocab_size": 30000}
-    model = steps.config(cell.hidden, cell.layers, **sizes)
-    assert forecast(model, tokens=cell.tokens, batch_size=cell.batch_size).moment == "words made current"
+    cell, sizes = Cell(64, 1, 128, 32, changes), {"vocab_size": 30000}
+    model, options = steps.config(cell.hidden, cell.layers, **sizes), ComputeOptions(**changes)
+    found = forecast(model, tokens=cell.tokens, batch_size=cell.batch_size, options=options)
+    assert found.moment == "words made current"
     check(cell, **sizes)
 
 

@@ -1,0 +1,156 @@
+"""Names of BERT's variables elsewhere, and the shapes that they have there: Hugging Face's, and the TF 2 Model Garden's.
+
+Model Garden: the Keras variables of its `BertEncoder`, as its converter of published checkpoints writes them
+(tensorflow/models, official/nlp/tools/tf1_bert_checkpoint_converter_lib.py, the names of its version 2). Kernels and biases of
+attention have an axis for the heads there. Checkpoints with these names are matched by name: `encoder.load_weights(prefix)`.
+
+Shapes: D hidden size, H heads, K = D // H.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.checkpoints.names import NamePair, name_pairs
+
+Array = npt.NDArray[Any]
+Change = Callable[[Array], Array]
+
+# Of a fine-tuned head or of pre-training: published name, Hugging Face's, whether it is transposed between them.
+_CLASSIFIER = (
+    NamePair("output_weights", "classifier.weight", False),
+    NamePair("output_bias", "classifier.bias", False),
+)
+_ANSWERS = (
+    NamePair("cls/squad/output_weights", "qa_outputs.weight", False),
+    NamePair("cls/squad/output_bias", "qa_outputs.bias", False),
+)
+_PRETRAINING = (
+    NamePair("cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", True),
+    NamePair("cls/predictions/transform/dense/bias", "cls.predictions.transform.dense.bias", False),
+    NamePair("cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight", False),
+    NamePair("cls/predictions/transform/LayerNorm/beta", "cls.predictions.transform.LayerNorm.bias", False),
+    NamePair("cls/predictions/output_bias", "cls.predictions.bias", False),
+    NamePair("cls/seq_relationship/output_weights", "cls.seq_relationship.weight", False),
+    NamePair("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", False),
+)
+HEADS = (*_CLASSIFIER, *_ANSWERS, *_PRETRAINING)
+
+_GARDEN_EMBEDDINGS = {
+    "word_embeddings": "word_embeddings/embeddings",
+    "token_type_embeddings": "type_embeddings/embeddings",
+    "position_embeddings": "position_embedding/embeddings",
+    "LayerNorm/gamma": "embeddings/layer_norm/gamma",
+    "LayerNorm/beta": "embeddings/layer_norm/beta",
+}
+_GARDEN_LAYER = {  # of layer_N, by how the published names begin
+    "attention/self": "self_attention",
+    "attention/output/dense": "self_attention/attention_output",
+    "attention/output/LayerNorm": "self_attention_layer_norm",
+    "intermediate/dense": "intermediate",
+    "output/dense": "output",
+    "output/LayerNorm": "output_layer_norm",
+}
+_LAYER = re.compile(r"(?:^|[./])layer[._](\d+)[./]")
+_BEFORE = re.compile(r"^(?:bert\.|bert_encoder(?:_v2)?(?:_\d+)?/)")  # of encoders with a head; of Keras's models by objects
+_OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}  # of the first PyTorch BERT
+
+
+class Renamed(NamedTuple):
+    """A published variable elsewhere.
+
+    Attributes:
+      name: there.
+      there: what its values become there.
+      back: what they become from there.
+    """
+
+    name: str
+    there: Change
+    back: Change
+
+
+def layers_in(names: Iterable[str]) -> int:
+    """Returns how many layers an encoder has whose variables have these names, published or not."""
+    return 1 + max((int(found[1]) for name in names for found in [_LAYER.search(name)] if found), default=-1)
+
+
+def huggingface(layers: int) -> dict[str, Renamed]:
+    """Returns the name of each published variable in Hugging Face's layout, that of the encoder without `bert.`."""
+    pairs = (*name_pairs(layers), *HEADS)
+    return {
+        pair.published: Renamed(pair.huggingface, *((_transposed,) * 2 if pair.transposed else (_same,) * 2)) for pair in pairs
+    }
+
+
+def model_garden(layers: int, heads: int) -> dict[str, Renamed]:
+    """Returns the name and shape of each published variable of the encoder in the Model Garden's.
+
+    Args:
+      layers: of the encoder.
+      heads: of a layer.
+    """
+    return {pair.published: _in_garden(pair.published, heads) for pair in name_pairs(layers)}
+
+
+def _in_garden(published: str, heads: int) -> Renamed:
+    part, _, rest = published.partition("/")[2].partition("/")
+    if part == "embeddings":
+        return Renamed(_GARDEN_EMBEDDINGS[rest], _same, _same)
+    if part == "pooler":
+        return Renamed(f"pooler_transform/{rest.rpartition('/')[2]}", _same, _same)
+    layer, _, rest = rest.partition("/")
+    beginning = next(name for name in _GARDEN_LAYER if rest.startswith(f"{name}/"))
+    name = f"transformer/{layer}/{_GARDEN_LAYER[beginning]}{rest[len(beginning) :]}"
+    return Renamed(name, *_of_heads(rest, heads))
+
+
+def _of_heads(rest: str, heads: int) -> tuple[Change, Change]:
+    """Returns how attention's arrays get an axis for the heads, and lose it."""
+    if rest.startswith("attention/self"):  # [D, D] to [D, H, K], [D] to [H, K]
+        return (
+            lambda array: array.reshape(*array.shape[:-1], heads, -1),
+            lambda array: array.reshape(*array.shape[:-2], -1),
+        )
+    if rest == "attention/output/dense/kernel":  # [D, D] to [H, K, D]
+        return lambda array: array.reshape(heads, -1, array.shape[-1]), lambda array: array.reshape(-1, array.shape[-1])
+    return _same, _same
+
+
+def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
+    """Returns what entries of some names are as published: the name, and what their values become.
+
+    Names of no table stay.
+
+    Args:
+      names: of a checkpoint, in one of the layouts.
+    """
+    listed = list(names)
+    known = _known(layers_in(listed))
+    return {name: known.get(_plain(name), (name, _same)) for name in listed}
+
+
+def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
+    tables = (huggingface(layers), model_garden(layers, 1))  # the way back from the garden needs no number of heads
+    return {renamed.name: (name, renamed.back) for table in tables for name, renamed in table.items()}
+
+
+def _plain(name: str) -> str:
+    """Returns a name without what some files put before it, and with today's names of LayerNorm's parts."""
+    plain = _BEFORE.sub("", name)
+    for older, today in _OLDER.items():
+        plain = plain.replace(older, today)
+    return plain
+
+
+def _same(array: Array) -> Array:
+    return array
+
+
+def _transposed(array: Array) -> Array:
+    return np.ascontiguousarray(array.T)

@@ -1,0 +1,79 @@
+"""Averages of a run's weights, each in a folder of its own with all that belongs to a trained model: DIR/ema, DIR/average."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from bert_tf import atomic
+from bert_tf.checkpoints import mean, saved
+from bert_tf.checkpoints.reader import write_checkpoint
+from bert_tf.estimator import kept
+from bert_tf.run_layout import AVERAGE, CHECKPOINTS, EMA, of_step
+
+
+def of_run(output_dir: str | os.PathLike[str], kind: str) -> str | None:
+    """Returns the checkpoint of an average; None where a run has none.
+
+    Args:
+      output_dir: of the run.
+      kind: of `run_layout.AVERAGES`.
+    """
+    return saved.newest(Path(output_dir) / kind).prefix
+
+
+def moving(checkpoint: str) -> str:
+    """Returns the name of the moving average that belongs to a checkpoint, whether it exists or not."""
+    path = Path(checkpoint)
+    return str(path.parent / EMA / path.name)
+
+
+def settle(checkpoint: str) -> None:
+    """Makes the moving average of a checkpoint that is whole the one that its run has; nothing where it has none.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    average = Path(moving(checkpoint))
+    if Path(f"{average}.index").is_file():
+        kept.keep_alone(average, average.parent.parent)
+
+
+def delete(checkpoint: str) -> None:
+    """Deletes the moving average of a checkpoint whose save has failed: it may fill the disk."""
+    for path in _files(checkpoint):
+        with contextlib.suppress(OSError):
+            path.unlink()
+
+
+def size(checkpoint: str) -> int:
+    """Returns the bytes of the moving average of a checkpoint."""
+    return sum(path.stat().st_size for path in _files(checkpoint))
+
+
+def _files(checkpoint: str) -> list[Path]:
+    average = Path(moving(checkpoint))
+    return list(average.parent.glob(f"{average.name}.*"))
+
+
+def keep_mean(output_dir: str | os.PathLike[str], checkpoints: Sequence[str], step: int) -> str:
+    """Writes the mean of checkpoints of a run as its average; returns its name.
+
+    Args:
+      output_dir: of the run.
+      checkpoints: to be averaged.
+      step: of the last.
+
+    Raises:
+      CheckpointError: one is damaged, or not finite.
+      OutputError: the folder cannot be written.
+    """
+    folder = atomic.make_folder(Path(output_dir) / AVERAGE)
+    name = folder / of_step(CHECKPOINTS, step)
+    entries = mean.of(checkpoints)
+    with atomic.readable_errors(folder):
+        write_checkpoint(name, entries)
+    kept.keep_alone(name, Path(output_dir))
+    return os.fspath(name)

@@ -1,0 +1,174 @@
+"""The mean of checkpoints of one model as a model: of those that are named, or of the newest or the best of a run."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf import documents, run_layout
+from bert_tf.checkpoints import mean, saved
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.checkpoints.tensors import HUGGINGFACE, TensorFlowTensors
+from bert_tf.errors import CheckpointError, FlagError, unknown_name
+from bert_tf.estimator import evaluations, run_folder
+from bert_tf.jobs import checkpoint_output, checkpoint_sources
+from bert_tf.log_form import log
+from bert_tf.metrics import ranking
+
+_ALL = 1 << 62  # steps
+# Of a record: where these differ, the same numbers mean other things.
+_SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
+
+
+@dataclasses.dataclass(frozen=True)
+class Averaged:
+    """What was written.
+
+    Attributes:
+      output: the folder of the model.
+      checkpoints: of which it is the mean.
+    """
+
+    output: Path
+    checkpoints: tuple[str, ...]
+
+
+def average(names: Sequence[str | os.PathLike[str]], settings: Mapping[str, Any]) -> Averaged:
+    """Writes the mean of checkpoints as a model that can be loaded, evaluated and trained further.
+
+    Args:
+      names: prefixes, or folders of runs for their best or newest; of --last and --best one run.
+      settings: those of the action, by name.
+
+    Raises:
+      BertError: something that the user can fix.
+    """
+    if settings["output"] is None:
+        raise FlagError("--output is required: a folder to write")
+    checkpoints = _chosen(names, settings)
+    shares = _shares(settings["weights"], len(checkpoints))
+    _refuse_other_meanings(checkpoints)
+    sources = [TensorFlowTensors(checkpoint) for checkpoint in checkpoints]
+    with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
+        checkpoint_output.write_model(folder, mean.of(checkpoints, shares), beside=Path(checkpoints[-1]).parent)
+        checkpoint_output.note(folder, "average", sources, weights=shares)
+    log.info("the mean of %d checkpoints is in %s", len(checkpoints), settings["output"])
+    return Averaged(Path(settings["output"]), tuple(checkpoints))
+
+
+def _chosen(names: Sequence[str | os.PathLike[str]], settings: Mapping[str, Any]) -> list[str]:
+    last, best = settings["last"], settings["best"]
+    if last and best:
+        raise FlagError("--last and --best exclude each other: give one of them")
+    if settings["metric"] and not best:
+        raise FlagError("--metric says what --best goes by: give --best=N as well")
+    if last or best:
+        if len(names) != 1:
+            raise FlagError(f"--{'last' if last else 'best'}: {len(names)} names given, the folder of one run wanted")
+        folder = Path(names[0])
+        return _last(folder, last) if last else _best(folder, best, settings["metric"])
+    if len(names) < 2:
+        raise FlagError(f"average: {len(names)} checkpoints given, two or more wanted; of one run: --last=N or --best=N")
+    return [_prefix(name) for name in names]
+
+
+def _prefix(name: str | os.PathLike[str]) -> str:
+    found = checkpoint_sources.opened(name)
+    if found.layout == HUGGINGFACE:
+        raise CheckpointError(f"{name}: a Hugging Face folder; make it a checkpoint first (checkpoint convert --to=tf1)")
+    return found.place
+
+
+def _last(folder: Path, count: int) -> list[str]:
+    there = _kept(folder)
+    if len(there) < count:
+        raise CheckpointError(f"{folder}: {len(there)} checkpoints, --last={count} wanted (--keep_checkpoint_max keeps more)")
+    return [there[step] for step in sorted(there)[-count:]]
+
+
+def _best(folder: Path, count: int, metric: str | None) -> list[str]:
+    lines = evaluations.read(folder, up_to=_ALL)
+    if not lines:
+        raise CheckpointError(f"{folder}: was not evaluated while it trained (--eval_every_n_steps), so --best cannot be told")
+    name = _result(folder, lines, metric)
+    there = _kept(folder)
+    ranked = sorted(
+        (line for line in lines if evaluations.step_of(line) in there),
+        key=lambda line: ranking.rank(_worth(line, name), line.get(evaluations.LOSS)),
+        reverse=True,
+    )
+    if len(ranked) < count:
+        raise CheckpointError(
+            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted"
+            " (--keep_checkpoint_max keeps more)"
+        )
+    return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
+
+
+def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
+    """Returns the result that tells the best: the one named, else that of the run, else its first."""
+    known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
+    chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
+    if chosen not in known:
+        raise FlagError(f"--metric: {unknown_name('metric', chosen, known)}")
+    return f"eval_{chosen}"
+
+
+def _worth(line: evaluations.Line, name: str) -> float:
+    value = line.get(name)
+    if value is None:
+        return -math.inf
+    return -value if name.startswith(evaluations.LOSS) else value
+
+
+def _kept(folder: Path) -> dict[int, str]:
+    """Returns the whole checkpoints of a run by step."""
+    found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
+    return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
+
+
+def _shares(text: str | None, count: int) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        shares = [float(part) for part in text.split(",")]
+    except ValueError as error:
+        raise FlagError(f"--weights={text}: numbers with commas between them, as 1,2,1") from error
+    if len(shares) != count:
+        raise FlagError(f"--weights={text}: {len(shares)} numbers for {count} checkpoints")
+    if not all(math.isfinite(share) and share >= 0.0 for share in shares) or not sum(shares):
+        raise FlagError(f"--weights={text}: numbers of at least 0, one of them above it")
+    return shares
+
+
+def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
+    """Refuses models whose numbers mean other things: of another vocabulary, or with other labels."""
+    first, *others = checkpoints
+    said = _meaning(first)
+    for other in others:
+        found = _meaning(other)
+        for name in said.keys() & found.keys():
+            if said[name] != found[name]:
+                what = name.removesuffix("_sha256").replace("_", " ")
+                values = "" if name.endswith("_sha256") else f" ({_shown(found[name])}; there {_shown(said[name])})"
+                raise CheckpointError(f"{other}: another {what} than that of {first}{values}: their mean would mean nothing")
+
+
+def _meaning(checkpoint: str) -> dict[str, Any]:
+    CheckpointReader(checkpoint)  # says it where there is none
+    record = run_folder.trained(Path(checkpoint).parent)
+    found = {name: record[name] for name in _SAME if name in record}
+    vocabulary = Path(checkpoint).with_name(run_layout.VOCABULARY)
+    if "vocabulary_sha256" not in found and vocabulary.is_file():
+        from bert_tf.tokenization.vocabulary import Vocabulary
+
+        found["vocabulary_sha256"] = Vocabulary.from_file(vocabulary).fingerprint
+    return found
+
+
+def _shown(value: object) -> str:
+    return documents.to_json(value)[:80]

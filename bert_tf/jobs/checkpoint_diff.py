@@ -1,0 +1,201 @@
+"""How far two checkpoints are from each other, variable by variable and part by part."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bert_tf.checkpoints import other_names, statistics
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.other_names import Change
+from bert_tf.checkpoints.statistics import Array, Distance
+from bert_tf.checkpoints.tensors import HUGGINGFACE, Entry, Tensors
+from bert_tf.jobs import checkpoint_sources
+from bert_tf.text_table import table
+
+TOP = 20
+_SHOWN = 10  # names of what one side alone has
+_HEAD = ("relative", "cosine", "largest")
+
+
+@dataclasses.dataclass(frozen=True)
+class Moved:
+    """A variable, or a part of the model, in both checkpoints.
+
+    Attributes:
+      name: of it, as published.
+      distance: how far.
+      same: whether all bits of all values are the same.
+    """
+
+    name: str
+    distance: Distance
+    same: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """What one checkpoint has in the place of what another has.
+
+    Attributes:
+      a: the first.
+      b: the second.
+      parts: from the input of the model to its output.
+      variables: what moved most first.
+      only_a: names that the first alone has.
+      only_b: names that the second alone has.
+      misshaped: by name, the shapes in both.
+      retyped: by name, the types in both.
+    """
+
+    a: str
+    b: str
+    parts: tuple[Moved, ...]
+    variables: tuple[Moved, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
+    retyped: dict[str, tuple[str, str]]
+
+    @property
+    def same(self) -> bool:
+        """Whether both hold the same names with the same values."""
+        apart = (self.only_a, self.only_b, self.misshaped, self.retyped)
+        return not any(apart) and all(moved.same for moved in self.variables)
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        return text(self, TOP)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+class _AsPublished:
+    """A checkpoint by published names, whichever layout it has."""
+
+    def __init__(self, found: Tensors) -> None:
+        self._found = found
+        keys = {name: name for name, entry in found.entries.items() if entry.bytes}
+        self._changes: dict[str, tuple[str, Change | None]] = {name: (key, None) for name, key in keys.items()}
+        if found.layout == HUGGINGFACE or not any(name.startswith("bert/") for name in keys):
+            self._changes = {name: (key, change) for key, (name, change) in other_names.published(keys).items()}
+
+    @property
+    def names(self) -> set[str]:
+        return set(self._changes)
+
+    def dtype(self, name: str) -> str:
+        return self._entry(name).dtype
+
+    def _entry(self, name: str) -> Entry:
+        return self._found.entries[self._changes[name][0]]
+
+    def read(self, name: str) -> Array:
+        key, change = self._changes[name]
+        found = self._found.read(key)
+        return found if change is None else change(found)
+
+
+def diff(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Difference:
+    """Compares two checkpoints of any layout, one tensor of each at a time.
+
+    Args:
+      a: the first.
+      b: the second.
+
+    Raises:
+      CheckpointError: there is none, or it is damaged.
+    """
+    opened = [checkpoint_sources.opened(name) for name in (a, b)]
+    one, other = map(_AsPublished, opened)
+    moved, misshaped = [], {}
+    common = one.names & other.names
+    for name in sorted(common):
+        x, y = one.read(name), other.read(name)
+        if x.shape != y.shape:
+            misshaped[name] = (x.shape, y.shape)
+            continue
+        moved.append(Moved(name, statistics.between(x, y), statistics.same_bits(x, y)))
+    retyped = {name: (one.dtype(name), other.dtype(name)) for name in sorted(common) if one.dtype(name) != other.dtype(name)}
+    return Difference(
+        opened[0].place,
+        opened[1].place,
+        _parts(moved),
+        tuple(sorted(moved, key=lambda found: (found.same, -found.distance.relative, found.name))),
+        tuple(sorted(one.names - other.names)),
+        tuple(sorted(other.names - one.names)),
+        misshaped,
+        retyped,
+    )
+
+
+def _parts(moved: Sequence[Moved]) -> tuple[Moved, ...]:
+    parts: dict[str, list[Moved]] = {}
+    for found in moved:
+        parts.setdefault(group_of(found.name), []).append(found)
+    return tuple(
+        Moved(part, sum((found.distance for found in parts[part]), Distance()), all(found.same for found in parts[part]))
+        for part in sorted(parts, key=group_order)
+    )
+
+
+def as_structure(found: Difference) -> dict[str, Any]:
+    """Returns a difference as one JSON object."""
+    return {
+        "a": found.a,
+        "b": found.b,
+        "same": found.same,
+        "parts": list(map(_as_dict, found.parts)),
+        "variables": list(map(_as_dict, found.variables)),
+        **{name: getattr(found, name) for name in ("only_a", "only_b", "misshaped", "retyped")},
+    }
+
+
+def _as_dict(found: Moved) -> dict[str, Any]:
+    distance = found.distance
+    numbers = {"relative": distance.relative, "cosine": distance.cosine, "largest": distance.largest}
+    return {"name": found.name, "same": found.same, **numbers}
+
+
+def text(found: Difference, top: int) -> str:
+    """Returns a difference for people.
+
+    Args:
+      found: the difference.
+      top: variables to list.
+    """
+    return "\n".join(_lines(found, top)) + "\n"
+
+
+def _lines(found: Difference, top: int) -> Iterator[str]:
+    yield f"A {found.a}"
+    yield f"B {found.b}"
+    if found.same:
+        yield "the same"
+        return
+    yield ""
+    yield from table(("part", *_HEAD), map(_row, found.parts))
+    moved = [variable for variable in found.variables if not variable.same]
+    if moved[:top]:
+        yield ""
+        yield from table((f"variable, {min(top, len(moved))} of {len(moved)} that moved", *_HEAD), map(_row, moved[:top]))
+    for side, names in (("A", found.only_a), ("B", found.only_b)):
+        if names:
+            more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            yield f"in {side} alone: {', '.join(names[:_SHOWN])}{more}"
+    for name, (a, b) in found.misshaped.items():
+        yield f"another shape: {name} {list(a)} in A, {list(b)} in B"
+    for name, (one, other) in list(found.retyped.items())[:_SHOWN]:
+        yield f"another type: {name} {one} in A, {other} in B"
+
+
+def _row(found: Moved) -> Sequence[str]:
+    if found.same:
+        return found.name, "same", "", ""
+    distance = found.distance
+    cosine = "" if distance.cosine is None else f"{distance.cosine:.6f}"
+    return found.name, f"{distance.relative:.4g}", cosine, f"{distance.largest:.4g}"

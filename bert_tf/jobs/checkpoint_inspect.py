@@ -1,0 +1,209 @@
+"""What is in a checkpoint: each variable with its numbers, and sums by part of the model."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import math
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from bert_tf.checkpoints import statistics, tensors
+from bert_tf.checkpoints.names import group_of, group_order
+from bert_tf.checkpoints.statistics import Statistics
+from bert_tf.jobs import checkpoint_sources
+from bert_tf.text_table import table
+
+_MEGABYTE = 1e6
+_HEAD = ("variable", "shape", "type", "norm", "lowest", "highest", "nan", "inf", "bytes")
+_GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
+
+
+@dataclasses.dataclass(frozen=True)
+class Variable:
+    """An entry of a checkpoint.
+
+    Attributes:
+      name: of it.
+      group: the part of the model that it belongs to.
+      shape: of its array.
+      dtype: of its numbers.
+      bytes: that it takes.
+      numbers: what can be said of them; None of texts.
+    """
+
+    name: str
+    group: str
+    shape: tuple[int, ...]
+    dtype: str
+    bytes: int
+    numbers: Statistics | None
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return math.prod(self.shape)
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    """A part of a model.
+
+    Attributes:
+      name: embeddings, layer 0, pooler, head, optimizer, other.
+      variables: that belong to it.
+    """
+
+    name: str
+    variables: tuple[Variable, ...]
+
+    @property
+    def norm(self) -> float:
+        """Of all its finite numbers together."""
+        return math.sqrt(sum(found.numbers.squares for found in self.variables if found.numbers))
+
+    @property
+    def nan(self) -> int:
+        """How many are no number."""
+        return sum(found.numbers.nan for found in self.variables if found.numbers)
+
+    @property
+    def infinite(self) -> int:
+        """How many are infinite."""
+        return sum(found.numbers.infinite for found in self.variables if found.numbers)
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return sum(found.size for found in self.variables)
+
+    @property
+    def bytes(self) -> int:
+        """That it takes."""
+        return sum(found.bytes for found in self.variables)
+
+
+@dataclasses.dataclass(frozen=True)
+class Inspected:
+    """A checkpoint.
+
+    Attributes:
+      checkpoint: where it is.
+      layout: TensorFlow, TensorFlow 2 by objects, or Hugging Face.
+      step: None where it has none.
+      sha256: of the index, which holds the checksums of all values; of Hugging Face's weights themselves.
+      variables: in the order of their names.
+    """
+
+    checkpoint: str
+    layout: str
+    step: int | None
+    sha256: str
+    variables: tuple[Variable, ...]
+
+    @property
+    def groups(self) -> tuple[Group, ...]:
+        """The parts of the model, from its input to its output."""
+        names = sorted({found.group for found in self.variables}, key=group_order)
+        return tuple(Group(name, tuple(found for found in self.variables if found.group == name)) for name in names)
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether all numbers are finite."""
+        return not any(group.nan or group.infinite for group in self.groups)
+
+    def __str__(self) -> str:
+        """What the command prints."""
+        return "\n".join(_lines(self)) + "\n"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def inspect(name: str | os.PathLike[str]) -> Inspected:
+    """Reads a checkpoint of any layout, one tensor at a time.
+
+    Raises:
+      CheckpointError: there is none, or it is damaged.
+    """
+    found = checkpoint_sources.opened(name)
+    variables = tuple(_variable(found, name) for name in found.entries)
+    return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
+
+
+def _variable(found: tensors.Tensors, name: str) -> Variable:
+    shape, dtype = found.entries[name]
+    size = found.entries[name].bytes
+    return Variable(name, group_of(name), shape, dtype, size, statistics.of(found.read(name)) if size else None)
+
+
+def as_structure(found: Inspected) -> dict[str, Any]:
+    """Returns what is in a checkpoint as one JSON object."""
+    return {
+        "checkpoint": found.checkpoint,
+        "layout": found.layout,
+        "step": found.step,
+        "sha256": found.sha256,
+        "finite": found.is_finite,
+        "parts": [
+            {
+                "name": group.name,
+                "variables": len(group.variables),
+                "numbers": group.size,
+                "norm": group.norm,
+                "nan": group.nan,
+                "infinite": group.infinite,
+                "bytes": group.bytes,
+            }
+            for group in found.groups
+        ],
+        "variables": [
+            {
+                **{key: getattr(variable, key) for key in ("name", "group", "shape", "dtype", "bytes")},
+                **({} if variable.numbers is None else _of_numbers(variable.numbers)),
+            }
+            for variable in found.variables
+        ],
+    }
+
+
+def _of_numbers(numbers: Statistics) -> dict[str, Any]:
+    names = ("norm", "lowest", "highest", "nan", "infinite")
+    return {name: getattr(numbers, name) for name in names}
+
+
+def _lines(found: Inspected) -> Iterator[str]:
+    step = "" if found.step is None else f", step {found.step}"
+    yield f"{found.checkpoint} ({found.layout}{step})"
+    yield f"sha256 {found.sha256}"
+    yield ""
+    yield from table(_HEAD, [_row(variable) for variable in found.variables], left=(0, 1, 2))
+    yield ""
+    yield from table(_GROUP_HEAD, [_of_group(group) for group in (*found.groups, Group("all", found.variables))])
+    if not found.is_finite:
+        yield ""
+        yield "not finite: " + ", ".join(v.name for v in found.variables if v.numbers and (v.numbers.nan or v.numbers.infinite))
+
+
+def _row(found: Variable) -> Sequence[str]:
+    shape = "x".join(map(str, found.shape)) or "-"
+    numbers = found.numbers
+    if numbers is None:
+        return found.name, shape, found.dtype, "", "", "", "", "", str(found.bytes)
+    ends = ("" if end is None else f"{end:.4g}" for end in (numbers.lowest, numbers.highest))
+    return (
+        found.name,
+        shape,
+        found.dtype,
+        f"{numbers.norm:.6g}",
+        *ends,
+        str(numbers.nan),
+        str(numbers.infinite),
+        str(found.bytes),
+    )
+
+
+def _of_group(group: Group) -> Sequence[str]:
+    counts = (str(len(group.variables)), f"{group.size:,}")
+    return group.name, *counts, f"{group.norm:.6g}", str(group.nan), str(group.infinite), f"{group.bytes / _MEGABYTE:.2f}"

@@ -1,0 +1,276 @@
+"""Checkpoints written anew: without what only training needs, with other names, in another layout."""
+
+from __future__ import annotations
+
+import dataclasses
+import html
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import files, run_layout
+from bert_tf.checkpoints import huggingface, huggingface_export, other_names
+from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, Tensors
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import checkpoint_output, checkpoint_sources
+from bert_tf.jobs.checkpoint_settings import HF, LAYOUTS, TF1, TF2
+from bert_tf.log_form import log
+from bert_tf.text_table import table
+from bert_tf.tokenization.casing import TOKENIZER_FILES
+
+_ARROW = "=>"
+
+Entries = dict[str, npt.NDArray[Any]]
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """What was written, or would be.
+
+    Attributes:
+      output: the folder; None where nothing was written.
+      names: of each entry, there and here.
+      left_out: entries that are not there any more.
+    """
+
+    output: Path | None
+    names: Mapping[str, str]
+    left_out: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        """What the command prints: what has another name now."""
+        changed = [(name, new) for name, new in self.names.items() if name != new]
+        lines = [*(table(("name", "new name"), changed, left=(0, 1)) if changed else ("no name changes",))]
+        lines += [f"left out: {name}" for name in self.left_out]
+        return "\n".join(lines) + "\n"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def strip(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
+    """Writes a checkpoint without the optimizer's moments and the moving average.
+
+    Args:
+      name: the checkpoint.
+      settings: those of the action, by name.
+
+    Raises:
+      BertError: something that the user can fix.
+    """
+    found = _by_name(name)
+    kept = [entry for entry in found.entries if not is_training_only(entry)]
+    left_out = tuple(sorted(found.entries.keys() - set(kept)))
+    with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
+        checkpoint_output.write_model(folder, {entry: found.read(entry) for entry in kept}, beside=found.folder)
+        checkpoint_output.note(folder, "strip", [found])
+    before, after = (sum(found.entries[entry].bytes for entry in entries) for entries in (found.entries, kept))
+    log.info("%s: %.1f MB, was %.1f MB: %d entries left out", settings["output"], after / 1e6, before / 1e6, len(left_out))
+    return Written(Path(settings["output"]), {entry: entry for entry in kept}, left_out)
+
+
+def rename(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
+    """Writes a checkpoint with other names, or says which.
+
+    Args:
+      name: the checkpoint.
+      settings: those of the action, by name.
+
+    Raises:
+      BertError: something that the user can fix, as two entries of one new name.
+    """
+    found = _by_name(name)
+    rules = _rules(settings["map"])
+    names = {entry: _renamed(entry, rules) for entry in found.entries}
+    _refuse_collisions(names)
+    if settings["dry_run"]:
+        return Written(None, names)
+    with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
+        entries = {new: found.read(entry) for entry, new in names.items()}
+        checkpoint_output.write_model(folder, entries, beside=found.folder)
+        checkpoint_output.note(folder, "rename", [found], map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
+    return Written(Path(settings["output"]), names)
+
+
+def _by_name(name: str | os.PathLike[str]) -> Tensors:
+    """Opens a checkpoint whose entries have names of their own."""
+    found = checkpoint_sources.opened(name)
+    if found.layout != TENSORFLOW:
+        raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to={TF1})")
+    return found
+
+
+def _rules(given: str | None) -> list[tuple[re.Pattern[str], str]]:
+    if given is None:
+        raise FlagError(f"--map is required, as --map='^bert/{_ARROW}encoder/'")
+    path = Path(given)
+    try:
+        texts = files.read_text(path).splitlines() if _ARROW not in given else given.split()
+    except (OSError, UnicodeDecodeError) as error:
+        why = files.reason(error) if isinstance(error, OSError) else "not UTF-8"
+        raise FlagError(f"--map={given}: neither a rule, as '^bert/{_ARROW}encoder/', nor a file: {why}") from error
+    rules = [_rule(given, text.strip()) for text in texts if text.strip()]
+    if not rules:
+        raise FlagError(f"--map={given}: holds no rule")
+    return rules
+
+
+def _rule(given: str, text: str) -> tuple[re.Pattern[str], str]:
+    old, arrow, new = (part.strip() for part in text.partition(_ARROW))
+    try:
+        pattern = re.compile(old)
+        if not arrow or not old:
+            raise re.error(f"OLD{_ARROW}NEW wanted")
+        re.sub(pattern, new, "") if pattern.groups == 0 else re.compile(f"{old}|").sub(new, "")
+    except (re.error, IndexError) as error:
+        raise FlagError(f"--map={given}: '{text}': {error}") from error
+    return pattern, new
+
+
+def _renamed(name: str, rules: Sequence[tuple[re.Pattern[str], str]]) -> str:
+    for old, new in rules:
+        name = old.sub(new, name)
+    return name
+
+
+def _refuse_collisions(names: Mapping[str, str]) -> None:
+    homes: dict[str, str] = {}
+    for name, new in names.items():
+        if not new:
+            raise FlagError(f"--map: {name} would have no name")
+        if new in homes:
+            raise FlagError(f"--map: {homes[new]} and {name} would both be {new}; nothing was written")
+        homes[new] = name
+
+
+def convert(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
+    """Writes a model in another layout.
+
+    Args:
+      name: the model, in any layout.
+      settings: those of the action, by name.
+
+    Raises:
+      BertError: something that the user can fix.
+    """
+    if settings["to"] is None:
+        raise FlagError(f"--to is required: {', '.join(LAYOUTS)}")
+    found = checkpoint_sources.opened(name)
+    model = _Model(found, settings)
+    with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
+        names = _WRITERS[settings["to"]](folder, model)
+        checkpoint_output.note(folder, "convert", [found], to=settings["to"])
+    left_out = tuple(sorted(model.keys[entry] for entry in model.keys if entry not in names))
+    if left_out:
+        log.warning("left out, as it has no place there: %s", ", ".join(left_out[:5]) + ", ..." * (len(left_out) > 5))
+    return Written(Path(settings["output"]), {model.keys[entry]: new for entry, new in names.items()}, left_out)
+
+
+class _Model:
+    """Weights by published names, and what belongs to them.
+
+    Attributes:
+      keys: what each published name is called in the checkpoint.
+      entries: arrays by published name.
+    """
+
+    def __init__(self, found: Tensors, settings: Mapping[str, Any]) -> None:
+        self.found, self._settings = found, settings
+        numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
+        published = other_names.published(numbers)
+        self.keys = {name: key for key, (name, _) in published.items()}
+        if not any(name.startswith("bert/") for name in self.keys):
+            raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
+        self.entries = {name: np.ascontiguousarray(change(found.read(key))) for key, (name, change) in published.items()}
+        self._check()
+
+    def _check(self) -> None:
+        path = self.config_file
+        if path is None:
+            return
+        for name, shape in encoder_shapes(self.config).items():
+            if name in self.entries and self.entries[name].shape != shape:
+                raise CheckpointError(
+                    f"{self.found.place}: {self.keys[name]} gives {list(self.entries[name].shape)}, {path} says {list(shape)}"
+                )
+
+    @property
+    def config_file(self) -> Path | None:
+        names = (run_layout.CONFIG, huggingface.CONFIG_NAME)
+        return self._file("bert_config_file", names)
+
+    @property
+    def vocabulary_file(self) -> Path | None:
+        return self._file("vocab_file", (run_layout.VOCABULARY,))
+
+    def _file(self, flag: str, names: Sequence[str]) -> Path | None:
+        given = self._settings[flag]
+        if given is not None:
+            why = files.missing(given)
+            if why:
+                raise FlagError(f"--{flag}={given}: {why}")
+            return Path(given)
+        return next((path for name in names if (path := self.found.folder / name).is_file()), None)
+
+    @property
+    def config(self) -> BertConfig:
+        path = self.config_file
+        if path is None:
+            raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
+        return BertConfig.from_json_file(path)
+
+    @property
+    def record(self) -> Mapping[str, Any]:
+        return run_folder.trained(self.found.folder)
+
+    def copy_texts(self, folder: Path) -> None:
+        """Copies the vocabulary and what says how texts are prepared."""
+        if self.vocabulary_file is None:
+            log.warning("%s: no vocabulary beside the weights, so none beside those that are written", self.found.folder)
+        else:
+            (folder / run_layout.VOCABULARY).write_bytes(self.vocabulary_file.read_bytes())
+        checkpoint_output.copy(folder, self.found.folder, TOKENIZER_FILES)
+
+
+def _to_tf1(folder: Path, model: _Model) -> dict[str, str]:
+    checkpoint_output.write_model(folder, model.entries, beside=model.found.folder)
+    if model.config_file is not None:
+        (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
+    model.copy_texts(folder)
+    return {name: name for name in model.entries}
+
+
+def _to_model_garden(folder: Path, model: _Model) -> dict[str, str]:
+    config = model.config
+    renamed = other_names.model_garden(config.num_hidden_layers, config.num_attention_heads)
+    names = {name: renamed[name].name for name in model.entries if name in renamed}
+    kept = {STEP: model.entries[STEP]} if STEP in model.entries else {}
+    entries: Entries = {renamed[name].name: renamed[name].there(model.entries[name]) for name in names}
+    checkpoint_output.write_model(folder, {**entries, **kept}, beside=None)
+    (folder / run_layout.CONFIG).write_text(config.to_json(), encoding="utf-8")
+    model.copy_texts(folder)
+    return {**names, **{name: name for name in kept}}
+
+
+def _to_huggingface(folder: Path, model: _Model) -> dict[str, str]:
+    record = model.record
+    names = huggingface_export.write(
+        folder, model.entries, model.config, kind=record.get("kind"), labels=record.get("labels") or ()
+    )
+    model.copy_texts(folder)
+    return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
+
+
+_WRITERS: Mapping[str, Callable[[Path, _Model], dict[str, str]]] = {
+    TF1: _to_tf1,
+    TF2: _to_model_garden,
+    HF: _to_huggingface,
+}

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from bert_tf.checkpoints import huggingface, huggingface_export
+from bert_tf.config import BertConfig
+from bert_tf.head_spec import CHOICE, MULTI_LABEL, SPAN, TAGS
+from tests.tiny import random_weights
+
+CONFIG = BertConfig.tiny()
+WEIGHTS = random_weights(CONFIG)
+CLASSIFIER = {"output_weights": np.ones([3, 8], np.float32), "output_bias": np.zeros(3, np.float32)}
+ANSWERS = {"cls/squad/output_weights": np.ones([2, 8], np.float32), "cls/squad/output_bias": np.zeros(2, np.float32)}
+
+
+def values(folder):
+    return json.loads((folder / "config.json").read_text())
+
+
+def test_what_is_written_is_read_back(tmp_path):
+    huggingface_export.write(tmp_path, {**WEIGHTS, **CLASSIFIER}, CONFIG)
+    assert BertConfig.from_json_file(tmp_path / "config.json") == CONFIG
+    found = huggingface.read_weights(tmp_path / "model.safetensors", CONFIG)
+    assert all((found[name] == weight).all() for name, weight in WEIGHTS.items())
+
+
+@pytest.mark.parametrize(
+    ("weights", "kind", "architecture"),
+    [
+        ({}, None, "BertModel"),
+        (CLASSIFIER, None, "BertForSequenceClassification"),
+        (CLASSIFIER, MULTI_LABEL, "BertForSequenceClassification"),
+        (CLASSIFIER, TAGS, "BertForTokenClassification"),
+        (CLASSIFIER, CHOICE, "BertForMultipleChoice"),
+        (ANSWERS, None, "BertForQuestionAnswering"),
+        (ANSWERS, SPAN, "BertForQuestionAnswering"),
+        ({"cls/predictions/output_bias": np.zeros(32, np.float32)}, None, "BertForPreTraining"),
+    ],
+)
+def test_the_class_is_that_of_the_head(tmp_path, weights, kind, architecture):
+    names = huggingface_export.write(tmp_path, {**WEIGHTS, **weights}, CONFIG, kind=kind)
+    assert values(tmp_path)["architectures"] == [architecture]
+    word = names["bert/embeddings/word_embeddings"]
+    assert word == ("" if architecture == "BertModel" else "bert.") + "embeddings.word_embeddings.weight"
+    assert set(names) == {*WEIGHTS, *weights}
+
+
+def test_labels_and_activation_have_the_names_that_transformers_has(tmp_path):
+    huggingface_export.write(tmp_path, {**WEIGHTS, **CLASSIFIER}, CONFIG, labels=("no", "maybe", "yes"))
+    found = values(tmp_path)
+    assert found["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
+    assert found["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
+    assert found["hidden_act"] == "gelu_new"  # of published checkpoints: the tanh form
+
+
+def test_names_of_no_place_there_are_left_out(tmp_path):
+    names = huggingface_export.write(tmp_path, {**WEIGHTS, "head/own": np.ones(2), "global_step": np.int64(3)}, CONFIG)
+    assert set(names) == set(WEIGHTS)
+    assert len(safetensors.numpy.load_file(tmp_path / "model.safetensors")) == len(WEIGHTS)

@@ -1,0 +1,122 @@
+"""Averages of the weights in whole runs: what a model folder holds, and what a run that was interrupted makes of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError
+from bert_tf.estimator import averaged, run
+from bert_tf.optimization.averaging import MovingAverage
+from bert_tf.optimization.parts import POOLER
+from bert_tf.run_layout import AVERAGE, EMA
+from tests.estimator import toy
+from tests.estimator.test_hooks import FailAfter
+
+LAST, DECAY = toy.SCHEDULE.steps, 0.9
+EVERY_STEP = {"save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
+RUNS = {
+    "word vectors put off": {},
+    "loss scaling, micro-batches, a frozen pooler": {"loss_scaling": True, "micro_batches": 2, "frozen": frozenset({POOLER})},
+}
+
+
+@pytest.fixture(scope="module")
+def pretrained(tmp_path_factory):
+    return toy.restore_plan(tmp_path_factory.mktemp("pretrained"))
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, pretrained):
+    """Runs with a moving average, of which every step is saved."""
+    folders = {}
+    for name, settings in RUNS.items():
+        folders[name] = tmp_path_factory.mktemp("run")
+        toy.train(folders[name], restore=pretrained, training=EVERY_STEP, average=MovingAverage(DECAY), **settings)
+    return folders
+
+
+def held(prefix):
+    reader = CheckpointReader(prefix)
+    return {name: reader[name] for name in reader.shapes}
+
+
+def recursion(folder):
+    """The average of all checkpoints, in NumPy and float64."""
+    saved = [toy.entries(folder, step) for step in range(1, LAST + 1)]
+    weights = DECAY ** np.arange(LAST)[::-1]
+    return {name: np.einsum("s,s...", weights / weights.sum(), [found[name] for found in saved]) for name in saved[0]}
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_the_moving_average_is_that_of_the_weights_after_each_step(runs, name):
+    found, wanted = held(averaged.of_run(runs[name], EMA)), recursion(runs[name])
+    assert found.keys() == wanted.keys()
+    for variable in wanted.keys() - {"global_step"}:
+        np.testing.assert_allclose(found[variable], wanted[variable], rtol=0, atol=1e-6, err_msg=variable)
+    assert found["global_step"] == LAST
+    assert np.abs(found["output_weights"] - toy.entries(runs[name], LAST)["output_weights"]).max() > 1e-3
+
+
+def test_what_is_kept_are_the_average_of_the_last_step_and_plain_weights(runs):
+    folder = runs["word vectors put off"]
+    assert sorted(path.name for path in (folder / EMA).iterdir()) == [
+        "checkpoint",
+        f"model.ckpt-{LAST}.data-00000-of-00001",
+        f"model.ckpt-{LAST}.index",
+    ]
+    assert not [name for name in toy.entries(folder, LAST) if name.endswith("/ema")]
+    assert not (folder / "optimizer").exists()
+
+
+@pytest.fixture
+def stopped(tmp_path, pretrained, monkeypatch):
+    """A run that failed after 12 steps, as a kill would have it; the checkpoint of step 10 is the last."""
+    monkeypatch.setattr(run, "_report_timing", lambda *_: None)
+    average, schedule = MovingAverage(DECAY), toy.SCHEDULE
+    estimator = toy.make_estimator(tmp_path, restore=pretrained, average=average)
+    training = run.Training(schedule, save_checkpoints_steps=5)
+    with pytest.raises(RuntimeError):
+        run.train(estimator, toy.features(schedule.rows), training, seed=toy.SEED, hooks=[FailAfter(12)])
+    return tmp_path
+
+
+def same_bits(found, wanted):
+    return found.keys() == wanted.keys() and all(found[name].tobytes() == wanted[name].tobytes() for name in wanted)
+
+
+def test_a_run_that_goes_on_has_the_same_average_to_the_last_bit(stopped, runs, pretrained):
+    for kind in ("data-00000-of-00001", "index"):  # the average of the next checkpoint, which the kill has kept from the disk
+        shutil.copy(stopped / EMA / f"model.ckpt-10.{kind}", stopped / EMA / f"model.ckpt-15.{kind}")
+    toy.train(stopped, restore=pretrained, average=MovingAverage(DECAY))
+    whole = runs["word vectors put off"]
+    assert same_bits(toy.entries(stopped, LAST), toy.entries(whole, LAST))
+    assert same_bits(held(averaged.of_run(stopped, EMA)), held(averaged.of_run(whole, EMA)))
+
+
+def test_a_kill_before_the_last_average_is_listed_is_made_up_for(runs, tmp_path):
+    folder = shutil.copytree(runs["word vectors put off"], tmp_path / "copy")
+    (folder / EMA / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-17"\n')
+    toy.train(folder, training=EVERY_STEP, average=MovingAverage(DECAY))
+    assert (folder / EMA / "checkpoint").read_text().startswith(f'model_checkpoint_path: "model.ckpt-{LAST}"')
+
+
+def test_the_mean_of_checkpoints_is_a_model_of_its_own(runs):
+    folder = runs["word vectors put off"]
+    name = averaged.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 6, 16)], 16)
+    assert averaged.of_run(folder, AVERAGE) == name == str(folder / AVERAGE / "model.ckpt-16")
+    found, parts = held(name), [toy.entries(folder, step) for step in (2, 6, 16)]
+    for variable in found.keys() - {"global_step"}:
+        mean = np.mean([part[variable] for part in parts], axis=0, dtype=np.float64).astype(np.float32)
+        np.testing.assert_allclose(found[variable], mean, rtol=2e-7)
+    assert found["global_step"] == 16
+
+
+def test_an_average_that_is_damaged_is_one_line(runs, tmp_path):
+    folder = shutil.copytree(runs["word vectors put off"], tmp_path / "copy")
+    (folder / "model.ckpt-3.data-00000-of-00001").write_bytes(b"")
+    with pytest.raises(CheckpointError, match="damaged"):
+        averaged.keep_mean(folder, [str(folder / f"model.ckpt-{step}") for step in (2, 3)], 3)
