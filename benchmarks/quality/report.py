@@ -21,6 +21,7 @@ JSON_NAME, MARKDOWN_NAME = "quality.json", "quality.md"
 # By how much the mean of ours may be under that of the peer; None for a standard deviation of one training.
 MAY_BE_UNDER: Mapping[str, float | None] = {"SQuAD": 0.01, "CoNLL2003": 0.005, "SWAG": None}
 
+_PATHS = ("data_dir", "init_checkpoint", "bert_config_file", "vocab_file")
 _FIRST_STEPS = (1, 10, 50)  # of which the largest difference of losses is given
 
 
@@ -43,7 +44,7 @@ def entry(series: Series, seeds: Sequence[int], *, command: str) -> dict[str, An
         "task": series.task.name,
         "curves": series.curves,
         "measured": {"command": command, "date": machine.now(), "commit": machine.commit(), **machine.describe()},
-        "settings": {name: value for name, value in series.settings.items() if name not in ("data_dir", "bert_config_file")},
+        "settings": {name: value for name, value in series.settings.items() if name not in _PATHS},
         "threads": series.threads,
         "metric": metric,
         "examples": len(series.examples),

@@ -138,7 +138,7 @@ def prepare(settings: Settings) -> Series:
     folder = Path(settings.runs_dir) / (f"{task.name}-curves" if settings.curves else task.name)
     training = {**settings.training, "data_dir": os.fspath(data.folder)}
     if settings.curves:
-        training["bert_config_file"] = os.fspath(_without_dropout(folder))
+        training.update(_without_dropout(folder))
     _claim(folder, training)
     return Series(task, training, folder, settings.peer_python, settings.threads, settings.curves)
 
@@ -156,13 +156,18 @@ def _claim(folder: Path, training: Mapping[str, Any]) -> None:
         raise OutputError(f"{folder}: holds runs with other settings; name another --runs_dir")
 
 
-def _without_dropout(folder: Path) -> Path:
+def _without_dropout(folder: Path) -> dict[str, str]:
+    """Returns the settings that name a model without dropout."""
     model = sources.find_model(ModelSettings(), environment=os.environ)
     config = BertConfig.from_json_file(model.config)
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    atomic.make_folder(folder)
-    atomic.write_text(folder / "bert_config.json", config.to_json())
-    return folder / "bert_config.json"
+    path = atomic.make_folder(folder) / "bert_config.json"
+    atomic.write_text(path, config.to_json())
+    return {
+        "init_checkpoint": os.fspath(model.checkpoint),
+        "bert_config_file": os.fspath(path),
+        "vocab_file": os.fspath(model.vocabulary),
+    }
 
 
 def _start(series: Series, seed: int) -> Reached:
