@@ -27,6 +27,7 @@ LAYERS = (
     ("estimator",),
     ("reproduction", "batch", "report"),
     ("vectors",),
+    ("cluster",),
     ("jobs",),
     ("commands", "library"),
     ("__main__",),

@@ -70,7 +70,8 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
-    from bert_tf.jobs.predict import Beam, predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from bert_tf.jobs.beam_job import Beam
+    from bert_tf.jobs.predict import predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
     beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
     predict(*settings.config, environment=os.environ, beam=beam)

@@ -1,0 +1,175 @@
+"""Prediction as a pipeline of Apache Beam: on its direct runner, on file systems of its own."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+
+import pytest
+
+from bert_tf.batch import inputs
+from bert_tf.cluster import beam, beam_options, slices
+from bert_tf.commands import predict
+from bert_tf.errors import FlagError
+
+RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
+HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+
+
+def rows(count, start=0):
+    """Returns lines of MRPC's test split, of several lengths."""
+    numbers = range(start, start + count)
+    return "".join(f"{row}\t1\t2\ttrain {'red ' * (row % 7)}.\t{'soup' if row % 3 else 'storm'} .\n" for row in numbers)
+
+
+def run_command(*flags, runner=RUNNER, **values):
+    """Runs the command, with Beam where there is a runner."""
+    given = [f"--{name}={value}" for name, value in values.items()]
+    return predict.main(["predict", *given, *flags, *(["--beam", "--", *runner] if runner else [])])
+
+
+def shards(folder, pattern):
+    return sorted(folder.glob(pattern))
+
+
+def lines_of(paths):
+    """Returns the header that all have, and the rows of all by their number."""
+    texts = [path.read_text() for path in paths]
+    headers = {text.splitlines()[0] for text in texts}
+    assert len(headers) == 1
+    found = [line for text in texts for line in text.splitlines()[1:]]
+    return [headers.pop(), *sorted(found, key=lambda line: int(line.split("\t")[0].rpartition("-")[2]))]
+
+
+@pytest.fixture
+def _small_pieces(monkeypatch):
+    monkeypatch.setattr(slices, "PIECE", 1 << 12)
+    monkeypatch.setattr(slices, "EXTENT", 1 << 14)
+    monkeypatch.setattr(inputs, "CHUNK", 16)
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_rows_are_those_of_a_local_job_to_the_last_digit(run, tmp_path):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(300))
+    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "by_beam.tsv") == 0
+    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "local.tsv") == 0
+    assert lines_of(shards(tmp_path, "by_beam-*-of-*.tsv")) == (tmp_path / "local.tsv").read_text().splitlines()
+
+
+def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
+    csv = "sentence1,sentence2\n" + "".join(f'"rain\n{row}",soup\n' for row in range(30))
+    (tmp_path / "in.csv.gz").write_bytes(gzip.compress(csv.encode()))
+    assert run_command(checkpoint=run, input=tmp_path / "in.csv.gz", output=tmp_path / "b.tsv.gz") == 0
+    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.csv.gz", output=tmp_path / "local.tsv") == 0
+    found = b"".join(gzip.decompress(path.read_bytes()) for path in shards(tmp_path, "b-*.tsv.gz"))
+    assert found == (tmp_path / "local.tsv").read_bytes()
+
+
+@pytest.mark.usefixtures("_no_local_names")
+def test_model_input_and_output_may_lie_on_another_file_system(memory, stored_run):
+    memory.put("memory://data/a.tsv", (HEADER + rows(5)).encode())
+    memory.put("memory://data/b.tsv", (HEADER + rows(4, 5)).encode())
+    assert run_command(checkpoint=stored_run, input="memory://data/*.tsv", output="memory://out/p.jsonl") == 0
+    written = [name for name in memory.names() if name.startswith("memory://out/")]
+    assert written
+    assert all(name.startswith("memory://out/p-") and name.endswith(".jsonl") for name in written)
+    ids = [json.loads(line)["id"] for name in written for line in memory.get(name).splitlines()]
+    assert sorted(ids) == [*(f"a.tsv:test-{n}" for n in range(1, 6)), *(f"b.tsv:test-{n}" for n in range(1, 5))]
+
+
+def test_a_model_is_copied_once_for_all_processes(stored_run, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
+    assert run_command(checkpoint=stored_run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
+    assert caplog.text.count("copying to") == 1
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_rows_that_cannot_be_used_are_counted_and_named(run, tmp_path, caplog):
+    good = rows(200).splitlines(keepends=True)
+    (tmp_path / "in.tsv").write_text(HEADER + "".join([*good[:20], "20\tshort\n", *good[20:], "221\n"]))
+    flags = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": tmp_path / "out.tsv"}
+    assert run_command("--skip_bad_rows", **flags) == 0
+    assert len(lines_of(shards(tmp_path, "out-*.tsv"))) == 1 + 200
+    (left_out,) = shards(tmp_path, "out.left-out-*.jsonl")
+    problems = sorted(json.loads(line)["problem"] for line in left_out.read_text().splitlines())
+    assert [problem.partition(": ")[0] for problem in problems] == [f"{tmp_path}/in.tsv:203", f"{tmp_path}/in.tsv:22"]
+    assert "rows left out, since they cannot be used: 2" in caplog.text
+
+
+def test_a_bad_row_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
+    (tmp_path / "bad.tsv").write_text(HEADER + "0\t1\t2\tsoup\n")
+    assert run_command(checkpoint=run, input=tmp_path / "bad.tsv", output=tmp_path / "out.tsv") == 2
+    message = f"{tmp_path}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {message}"
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.tsv"]
+
+
+def test_an_earlier_output_is_not_mixed_with_another(run, tmp_path, capsys):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
+    (tmp_path / "out-00000-of-00009.tsv").touch()
+    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 2
+    assert "an earlier job has written" in capsys.readouterr().err
+    assert len(shards(tmp_path, "*")) == 2
+
+
+def test_an_input_without_rows_is_a_shard_with_a_header(run, tmp_path):
+    (tmp_path / "in.tsv").write_text(HEADER)
+    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
+    (path,) = shards(tmp_path, "out-*")
+    assert path.read_text() == "id\tlabel\tprobability_0\tprobability_1\n"
+
+
+@pytest.mark.parametrize(
+    ("flags", "message"),
+    [
+        ({"input": "{0}/no-such-*.tsv"}, "{0}/no-such-*.tsv: no file of this name, or that the pattern matches"),
+        ({"input": "{0}/none.tsv"}, "{0}/none.tsv: cannot read the file: no such file"),
+        ({"input": "nowhere://x.tsv"}, "nowhere://x.tsv: Apache Beam knows no file system nowhere"),
+        ({"checkpoint": "nowhere://run"}, "nowhere://run.index: Apache Beam knows no file system nowhere"),
+        ({"checkpoint": "memory://run"}, "memory://run: no checkpoint and no run of this name"),
+        ({"output": "{0}/"}, "{0}/: is a folder; name a file, which shards are called after"),
+    ],
+)
+@pytest.mark.usefixtures("memory")
+def test_what_cannot_be_found_is_one_line(run, tmp_path, capsys, flags, message):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(1))
+    usual = {"checkpoint": str(run), "input": "{0}/in.tsv", "output": "{0}/out.tsv"}
+    assert run_command(**{name: value.format(tmp_path) for name, value in {**usual, **flags}.items()}) == 2
+    said = [line for line in capsys.readouterr().err.splitlines() if not line.startswith("I")]
+    assert said[-1].startswith(f"error: {message.format(tmp_path)}")
+    assert "Traceback" not in "".join(said)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--runnr=FlinkRunner"], "--beam: Apache Beam has no option --runnr"),
+        ([*RUNNER, "--parallel=2"], "--beam: Apache Beam has no option --parallel"),
+        ([*RUNNER, "--direct_num_workers=many"], "--beam: argument --direct_num_workers: invalid int value: 'many'"),
+    ],
+)
+def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
+    with pytest.raises(FlagError) as caught:
+        beam_options.read(arguments)
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_runner_that_does_not_exist_is_one_line():
+    with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
+        beam.transfer([], None, None, ["--runner=NoSuchRunner"])
+
+
+def test_a_server_may_know_options_that_beam_does_not():
+    assert beam_options.read(["--runner=FlinkRunner", "--of_the_server=2"]).get_all_options()["runner"] == "FlinkRunner"
+
+
+def test_processes_of_a_machine_share_its_cores(monkeypatch):
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(8))
+    processes = ["--runner=DirectRunner", "--direct_running_mode=multi_processing"]
+    assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
+    assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
+    assert beam_options.threads(["--runner=DirectRunner"]) is None
