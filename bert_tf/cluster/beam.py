@@ -278,6 +278,8 @@ class _Compute(apache_beam.DoFn):
 
     def setup(self) -> None:
         """Loads the model, or finds it loaded: a process has one, however many bundles it computes at a time."""
+        logger = logging.getLogger("apache_beam")
+        logger.setLevel(max(logger.level, logging.WARNING))  # a worker says otherwise what each of its threads does
         self._loaded = self._shared.acquire(self._load)
 
     def _load(self) -> _Loaded:

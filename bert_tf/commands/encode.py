@@ -6,20 +6,27 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read
+from bert_tf.commands.flags import help_line
 from bert_tf.jobs.encode_config import SETTINGS, EncodeConfig, configured
 
-FLAGS = (*SETTINGS, VERBOSITY)
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 
 class Settings(NamedTuple):
-    """The flags."""
+    """The flags.
+
+    Attributes:
+      config: what to encode, and how.
+      verbosity: see `begin`.
+      beam: arguments of Apache Beam; None without it.
+    """
 
     config: EncodeConfig
     verbosity: int
+    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -27,7 +34,7 @@ def main(argv: Sequence[str]) -> int:
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
-        stopped="stopped; the same command goes on where it was; pipes start anew",
+        stopped="stopped; the same command goes on where it was; pipes and --beam start anew",
     )
 
 
@@ -35,14 +42,14 @@ def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
-      argv: name and arguments.
+      argv: name and arguments, those of Beam after `--`.
 
     Raises:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    parsed = read(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
 
 
 def help_text() -> str:
@@ -56,5 +63,5 @@ def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.jobs.encode import encode  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    encode(settings.config, environment=os.environ)
+    encode(settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
     return 0

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
-from bert_tf.errors import FlagError
+from bert_tf.commands.flags import help_line
 from bert_tf.jobs.predict_config import SETTINGS, PredictConfig, configured
 
-BEAM = Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner")
 FLAGS = (*SETTINGS, BEAM, VERBOSITY)
-
-_REST = "--"
 
 
 class Settings(NamedTuple):
@@ -53,12 +48,8 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
       HelpAsked: instead of settings.
     """
-    end = argv.index(_REST) if _REST in argv else len(argv)
-    parsed, rest = read(argv[:end], FLAGS), tuple(argv[end + 1 :])
-    if rest and not parsed[BEAM.name].value:
-        raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
-    config = configured(**given(parsed, SETTINGS))
-    return Settings(config, parsed[VERBOSITY.name].value, rest if parsed[BEAM.name].value else None)
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
 
 
 def help_text() -> str:
@@ -70,15 +61,7 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
-    from bert_tf.jobs.beam_job import Beam
     from bert_tf.jobs.predict import predict  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
-    predict(*settings.config, environment=os.environ, beam=beam)
+    predict(*settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
     return 0
-
-
-def _begin_worker(verbosity: int) -> Mapping[str, str]:
-    """Begins in a process that Beam has started; returns its environment."""
-    setup_logging(verbosity)
-    return os.environ

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine, sources
+from bert_tf.jobs import batch_machine, beam_job, sources
+from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode_config import EncodeConfig
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
@@ -31,12 +33,16 @@ from bert_tf.vectors.texts import TextInputs
 _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
 
 
-def encode(config: EncodeConfig, *, environment: Mapping[str, str]) -> None:
+def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> tuple[str, ...]:
     """Writes the vectors of the texts of a file.
 
     Args:
       config: what to encode, and how.
       environment: of the process.
+      beam: runs the job as a pipeline of Apache Beam.
+
+    Returns:
+      The file of vectors; of a pipeline the shards.
 
     Raises:
       BertError: something that the user can fix.
@@ -44,15 +50,52 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str]) -> None:
     """
     config = _completed(config)
     found = _form(config)
+    if beam is not None:
+        return _run_on_beam(config, beam, environment)
+    _refuse_same(config.files)
     _refuse_contradictions(config)
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
         model = find_encoder(config.checkpoint, config.model, environment=environment)
         form = _made(found, config, model)
-        inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
-        reads = TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
-        with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
-            stream.predict(config.files, reads, encoder, _deciding(config, model), form=form)
+        with contextlib.closing(_encoder(config, model, environment)) as encoder:
+            stream.predict(config.files, _inputs(config), encoder, _deciding(config, model), form=form)
             _say_what_was_cut(encoder, model)
+    return (config.files.output,)
+
+
+def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str]) -> tuple[str, ...]:
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.cluster.shards import ShardForm
+
+    (files,) = beam_job.absolute_files([config.files])
+    config = beam_job.absolute_model(dataclasses.replace(config, files=files))
+    _refuse_contradictions(config)
+    if _form(config).kind == NPY:
+        raise FlagError(f"{files.output}: shards are in no order, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
+    there = beam_job.fetched(config)
+    model = find_encoder(there.checkpoint, there.model, environment=environment)
+    form = ShardForm(_made(_form(config), config, model))
+    by_workers = dataclasses.replace(config, machine=beam_job.dividing_cores(config.machine, by))
+    transfer = Transfer(files.input, files.output, form)
+    return tuple(beam.transfer([transfer], _inputs(config), functools.partial(_worker, by_workers, by.begin), by.arguments))
+
+
+def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
+    """Returns the encoder of a process that Beam has started."""
+    environment = begin()
+    config = beam_job.fetched(config)
+    return _encoder(config, find_encoder(config.checkpoint, config.model, environment=environment), environment)
+
+
+def _encoder(config: EncodeConfig, model: Trained, environment: Mapping[str, str]) -> TextEncoder:
+    inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+    return TextEncoder(model, inference, config.options)
+
+
+def _inputs(config: EncodeConfig) -> TextInputs:
+    return TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
 
 
 def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[str, str]) -> Trained:
@@ -94,14 +137,18 @@ def _form(config: EncodeConfig) -> VectorForm:
     return forms.of(config.files.output, config.files.output_format)
 
 
-def _refuse_contradictions(config: EncodeConfig) -> None:
-    files, kind, options = config.files, _form(config).kind, config.options
+def _refuse_same(files: FilePair) -> None:
     if files.output.endswith(os.sep) or os.path.isdir(files.output):
         raise FlagError(f"{files.output}: is a folder; name a file to write")
     if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
         raise FlagError(f"{files.input}: is the input and the output")
+    kind = forms.of(files.output, files.output_format).kind
     if kind in ARRAYS and (files.output == stream.PIPE or _is_written_into(files.output)):
         raise FlagError(f"--output={files.output}: {kind} begins or ends with its size, which a pipe cannot take; name a file")
+
+
+def _refuse_contradictions(config: EncodeConfig) -> None:
+    files, kind, options = config.files, _form(config).kind, config.options
     if kind not in ARRAYS and config.dtype != FLOAT32:
         raise FlagError(f"--dtype={config.dtype} is of .npy, .npz and .parquet; {kind} has decimal digits")
     if kind == NPY and options.tokens:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -24,6 +24,7 @@ from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.keywords import takes
+from bert_tf.library.pipelines import Written, runner_of, written
 from bert_tf.settings import named
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
@@ -154,20 +155,21 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 
 @takes(SETTINGS)
-def encode_file(**settings: Any) -> Path:
+def encode_file(*, beam: bool | Sequence[str] = False, **settings: Any) -> Path | tuple[Written, ...]:
     """Writes the vectors of the texts of a file; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
 
     Args:
+      beam: arguments of Apache Beam, whose pipeline does it; True for none.
       **settings: those of the command, by the names of its flags.
 
     Returns:
-      The file of vectors.
+      The file of vectors; of Beam the shards, as texts where they lie on another file system.
 
     Raises:
       BertError: something that the caller can fix.
     """
-    config = configured(**settings)
-    job.encode(config, environment=os.environ)
-    return Path(config.files.output)
+    runner = runner_of(beam)
+    files = written(job.encode(configured(**settings), environment=os.environ, beam=runner))
+    return Path(files[0]) if runner is None else files

@@ -6,11 +6,13 @@ import gzip
 import json
 import logging
 
+import numpy as np
+import pyarrow.parquet
 import pytest
 
 from bert_tf.batch import inputs
 from bert_tf.cluster import beam, beam_options, slices
-from bert_tf.commands import predict
+from bert_tf.commands import encode, predict
 from bert_tf.errors import FlagError
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
@@ -173,3 +175,32 @@ def test_processes_of_a_machine_share_its_cores(monkeypatch):
     assert beam_options.threads([*processes, "--direct_num_workers=2"]) == 4
     assert beam_options.threads([*processes, "--direct_num_workers=0"]) == 1  # as many as cores
     assert beam_options.threads(["--runner=DirectRunner"]) is None
+
+
+@pytest.mark.parametrize("name", ["v.npz", "v.parquet", "v.jsonl.gz"])
+def test_vectors_go_to_shards_that_are_whole_files(run, tmp_path, monkeypatch, name):
+    monkeypatch.setattr(slices, "PIECE", 64)
+    monkeypatch.setattr(inputs, "CHUNK", 4)
+    (tmp_path / "in.txt").write_text("".join(f"the storm {'red ' * (row % 5)}\n" for row in range(30)))
+    flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", "--skip_bad_rows"]
+    assert encode.main(["encode", *flags, f"--output={tmp_path / name}", "--beam", "--", *RUNNER]) == 0
+    assert encode.main(["encode", *flags, f"--output={tmp_path / f'local-{name}'}"]) == 0
+    (shard,) = shards(tmp_path, f"v-*-of-*{name[1:]}")
+    found, expected = vectors_of(shard), vectors_of(tmp_path / f"local-{name}")
+    assert found.shape == expected.shape
+    np.testing.assert_array_equal(np.sort(found, axis=0), np.sort(expected, axis=0))
+
+
+def test_vectors_without_ids_are_refused(run, tmp_path, capsys):
+    (tmp_path / "in.txt").write_text("rain\n")
+    flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", f"--output={tmp_path / 'v.npy'}"]
+    assert encode.main(["encode", *flags, "--beam", "--", *RUNNER]) == 2
+    assert "shards are in no order, and npy has no ids" in capsys.readouterr().err
+
+
+def vectors_of(path):
+    if path.suffix == ".npz":
+        return np.load(path)["vectors"]
+    if path.suffix == ".parquet":
+        return np.stack(pyarrow.parquet.read_table(path).column("vector").to_numpy())
+    return np.array([json.loads(line)["vector"] for line in gzip.decompress(path.read_bytes()).splitlines()])

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from bert_tf.batch import inputs
 from bert_tf.batch.job import Columns, FilePair
 from bert_tf.commands import predict
 from bert_tf.errors import FlagError
@@ -178,14 +177,6 @@ def test_ctrl_c_says_what_starts_anew(monkeypatch, capsys):
     monkeypatch.setattr(predict, "_run", stop)
     assert predict.main(["predict", *NEEDED]) == 130
     assert capsys.readouterr().err == "error: stopped; the same command goes on where it was; pipes and --beam start anew\n"
-
-
-def test_beam_writes_what_a_local_job_writes(project, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "CHUNK", 5)
-    flags = {"checkpoint": run, "input": project.data_dir / "test.tsv"}
-    assert main(**flags, output=tmp_path / "local.tsv") == 0
-    assert main("--beam", "--", "--runner=BundleBasedDirectRunner", **flags, output=tmp_path / "beam.tsv") == 0
-    assert (tmp_path / "beam.tsv").read_bytes() == (tmp_path / "local.tsv").read_bytes()
 
 
 def test_beam_cannot_use_pipes(run, capsys):

@@ -1,0 +1,38 @@
+"""Apache Beam as an argument of a call."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Union
+
+from bert_tf.cluster import paths
+from bert_tf.errors import FlagError
+from bert_tf.jobs.beam_job import Beam
+
+Written = Union[Path, str]  # a text where it lies on another file system
+
+
+def runner_of(beam: bool | Sequence[str]) -> Beam | None:
+    """Returns how Apache Beam runs a job; None without it.
+
+    Args:
+      beam: its arguments; True for none.
+
+    Raises:
+      FlagError: they are one text.
+    """
+    if isinstance(beam, str):
+        raise FlagError(f"--beam={beam!r}: expected a list of arguments")
+    return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
+
+
+def written(names: Iterable[str]) -> tuple[Written, ...]:
+    """Returns files that were written."""
+    return tuple(name if paths.has_scheme(name) else Path(name) for name in names)
+
+
+def _begin_worker() -> Mapping[str, str]:
+    """Begins in a process that Beam has started, where the import of this module has quieted TensorFlow."""
+    return os.environ
