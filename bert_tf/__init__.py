@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
+    from bert_tf.library.frames import encode_frame, predict_frame
     from bert_tf.library.loading import load
     from bert_tf.library.machine import devices, memory_plan
     from bert_tf.library.model import Model
@@ -48,6 +49,7 @@ __all__ = [
     "check_data",
     "devices",
     "encode_file",
+    "encode_frame",
     "encoder",
     "evaluate",
     "fetch_data",
@@ -58,6 +60,7 @@ __all__ = [
     "memory_plan",
     "memory_report",
     "predict_files",
+    "predict_frame",
     "profile",
     "reproduce",
     "search",
@@ -119,6 +122,7 @@ _MODULES = {
     "check_data": "library.data",
     "devices": "library.machine",
     "encode_file": "library.encoder",
+    "encode_frame": "library.frames",
     "encoder": "library.encoder",
     "evaluate": "library.evaluation",
     "fetch_data": "library.data",
@@ -129,6 +133,7 @@ _MODULES = {
     "memory_plan": "library.machine",
     "memory_report": "library.records",
     "predict_files": "library.prediction",
+    "predict_frame": "library.frames",
     "profile": "library.records",
     "reproduce": "library.reproducing",
     "search": "library.searching",

@@ -1,0 +1,99 @@
+"""Columns of a cluster's data frames that a model computes, as calls in a job of Spark."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from bert_tf.batch.job import Given
+from bert_tf.head_spec import MEAN
+from bert_tf.jobs import frames as job
+from bert_tf.jobs import machine_settings
+from bert_tf.jobs.batch_settings import MODEL
+from bert_tf.jobs.encode_config import BATCH_SIZE
+from bert_tf.jobs.frames import FrameJob
+from bert_tf.library.keywords import takes
+from bert_tf.settings import Setting, named
+from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_SKIP = Setting("skip_bad_rows", bool, False, "rows that cannot be used get no value; else the first stops the job")
+SETTINGS = (BATCH_SIZE, _SKIP, *MODEL, *machine_settings.SETTINGS)
+
+_OF_MODEL = frozenset(row.name for row in MODEL)
+
+
+@takes(SETTINGS)
+def predict_frame(
+    frame: DataFrame,
+    checkpoint: str | os.PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    output: str = "prediction",
+    **settings: Any,
+) -> DataFrame:
+    """Returns a data frame of Spark with a column of predictions; see docs/cluster.md.
+
+        predictions = bert_tf.predict_frame(frame, "out/mrpc", columns={"text_a": "title", "text_b": "body"})
+        predictions.select("id", "prediction.label").write.parquet("out")
+
+    Args:
+      frame: rows.
+      checkpoint: a checkpoint, or the folder of a run for its best or newest; it is sent to the executors.
+      columns: the frame's name of each column that the model reads (text_a, text_b; question, context; tokens; options); None
+        where the frame calls them so, or as files do.
+      output: name of the new column, a struct with `label` and what else is predicted.
+      **settings: those of `load`, and `skip_bad_rows`.
+
+    Raises:
+      BertError: something that the caller can fix.
+    """
+    return job.predict(frame, os.fspath(checkpoint), _job(output, columns, settings))
+
+
+@takes(SETTINGS)
+def encode_frame(
+    frame: DataFrame,
+    checkpoint: str | os.PathLike[str] | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    output: str = "vector",
+    pooling: str = MEAN,
+    layers: Layers = -1,
+    normalize: bool = False,
+    **settings: Any,
+) -> DataFrame:
+    """Returns a data frame of Spark with a column of vectors, lists of numbers; see docs/cluster.md.
+
+    Args:
+      frame: rows.
+      checkpoint: see `encoder`; it is sent to the executors.
+      columns: the columns of text_a and, of pairs, text_b.
+      output: name of the new column.
+      pooling: see `Encoder.encode`; so are the next two.
+      layers: whose vectors stand side by side.
+      normalize: whether vectors have length 1.
+      **settings: those of `encoder`, and `skip_bad_rows`.
+
+    Raises:
+      BertError: something that the caller can fix.
+    """
+    name = None if checkpoint is None else os.fspath(checkpoint)
+    options = VectorOptions(pooling, layer_numbers(layers), normalize)
+    return job.encode_texts(frame, name, _job(output, columns, settings), options, environment=os.environ)
+
+
+def _job(output: str, columns: Mapping[str, str] | None, settings: Mapping[str, Any]) -> FrameJob:
+    given = named(SETTINGS, settings)
+    batch_size, skip = given.pop(BATCH_SIZE.name, None), given.pop(_SKIP.name, False)
+    model = Given(**{name: given.pop(name) for name in _OF_MODEL & given.keys()})
+    machine = machine_settings.configured(**given)
+    return FrameJob(output, dict(columns or {}), model, machine, batch_size, skip, _begin)
+
+
+def _begin() -> Mapping[str, str]:
+    """Begins in a process of an executor; the import of this module has quieted TensorFlow."""
+    return os.environ
