@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
-    from bert_tf.library.frames import encode_frame, predict_frame
+    from bert_tf.library.frames import encode_frame, evaluate_frame, predict_frame
     from bert_tf.library.loading import load
     from bert_tf.library.machine import devices, memory_plan
     from bert_tf.library.model import Model
@@ -52,6 +52,7 @@ __all__ = [
     "encode_frame",
     "encoder",
     "evaluate",
+    "evaluate_frame",
     "fetch_data",
     "fine_tune",
     "load",
@@ -125,6 +126,7 @@ _MODULES = {
     "encode_frame": "library.frames",
     "encoder": "library.encoder",
     "evaluate": "library.evaluation",
+    "evaluate_frame": "library.frames",
     "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
     "load": "library.loading",

@@ -34,6 +34,7 @@ from bert_tf.tasks import tables
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
+_BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(tables.JSONL))
 
 
@@ -76,6 +77,7 @@ class _Chunk(NamedTuple):
     """Examples that are computed together, of a file that cannot be cut."""
 
     path: str
+    number: int
     examples: list[Any]
 
 
@@ -250,8 +252,8 @@ def _chunks(path: str, reads: Reads) -> Iterator[Any]:
     """Yields the examples of a file that cannot be cut."""
     left_out: list[DataError] = []
     report = left_out.append if reads.skip_bad_rows else tables.refuse
-    for examples in reads.chunks(Whole(path, storage.open_file), report=report):
-        yield _Chunk(path, examples)
+    for number, examples in enumerate(reads.chunks(Whole(path, storage.open_file), report=report)):
+        yield _Chunk(path, number, examples)
         yield from map(_said, left_out)
         left_out.clear()
     yield from map(_said, left_out)
@@ -275,6 +277,7 @@ class _Compute(apache_beam.DoFn):
     def __init__(self, reads: Reads, make: Callable[[], Computes], shared: Shared, branch: _Branch) -> None:
         self._reads, self._make, self._shared = reads, make, shared
         self._form, self._names = branch.transfer.form.form, branch.names
+        self._files = {stored.path: number for number, stored in enumerate(branch.files)}
 
     def setup(self) -> None:
         """Loads the model, or finds it loaded: a process has one, however many bundles it computes at a time."""
@@ -289,10 +292,16 @@ class _Compute(apache_beam.DoFn):
         left_out: list[DataError] = []
         chunks = [piece.examples] if isinstance(piece, _Chunk) else self._rows(piece, left_out)
         computes = self._loaded.computes
-        for examples, features in ahead((named, computes.read(named)) for named in self._named(piece.path, chunks)):
+        read = ahead((named, computes.read(named)) for named in self._named(piece.path, chunks))
+        for number, (examples, features) in enumerate(read, self._number(piece)):
             with self._loaded.turn:
-                yield computes.lines(1, examples, features, self._form)
+                yield computes.lines(number, examples, features, self._form)
         yield from map(_said, left_out)
+
+    def _number(self, piece: Any) -> int:
+        """Returns the number of the first part of a piece, by which parts have the order of their rows; 0 is of a header."""
+        in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
+        return (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
 
     def _rows(self, of: Slice, left_out: list[DataError]) -> Iterator[list[Any]]:
         report = left_out.append if self._reads.skip_bad_rows else tables.refuse

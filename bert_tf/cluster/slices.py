@@ -17,6 +17,8 @@ from bert_tf.tasks import tables
 PIECE = 1 << 20  # bytes; some thousand rows, which take a core minutes
 EXTENT = 64 * PIECE  # bytes that are counted at a time
 
+MOST_PARTS = 1 << 20  # that a slice may have: one each byte
+
 _SHORT = 1 << 16  # bytes that a skipped line is read by
 
 Open = Callable[[str], BinaryIO]

@@ -10,12 +10,14 @@ import pyarrow
 
 from bert_tf.batch.computer import Computer, InferenceOptions
 from bert_tf.batch.trained import Trained
+from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.base import TEST, Family
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.text_encoder import TextEncoder
 
+_SPLIT = "frame"  # what messages call the rows
 PROBLEM = "problem"  # field that says why a row has no prediction
 
 _TEXT, _NUMBER, _PLACE = pyarrow.string(), pyarrow.float64(), pyarrow.int32()
@@ -105,6 +107,35 @@ class Predictions:
         self._computer.close()
 
 
+class Parts:
+    """A model that is loaded, whose predictions are gathered for metrics; to be closed."""
+
+    type = pyarrow.binary()
+
+    def __init__(self, gatherer: Gatherer, family: Family) -> None:
+        """Takes what predicts.
+
+        Args:
+          gatherer: predicts labelled examples.
+          family: what the model has learned.
+        """
+        self._gatherer, self._family = gatherer, family
+
+    def values(self, rows: Rows) -> list[bytes | None]:
+        """Returns what `gathering.parts_of` reads, as the value of the first row; the others have none.
+
+        Raises:
+          DataError: a row cannot be used.
+        """
+        examples = self._family.from_rows(rows, _SPLIT, labelled=True)
+        part = self._gatherer.lines(0, examples, self._gatherer.read(examples), GatheredForm())
+        return [part, *[None] * (len(rows) - 1)]
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._gatherer.close()
+
+
 class TextVectors:
     """An encoder that is loaded; to be closed."""
 
@@ -144,7 +175,7 @@ def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> li
         if len(rows) == 1:
             problem = str(error).split(": ", 2)[-1]  # without its place in the batch
             if not skip:
-                raise DataError(f"{problem}; the row is {dict(rows[0])!r:.200}", "frame") from None
+                raise DataError(f"{problem}; the row is {dict(rows[0])!r:.200}", _SPLIT) from None
             return [{PROBLEM: problem}]
     half = len(rows) // 2
     return [*_each(rows[:half], compute, skip=skip), *_each(rows[half:], compute, skip=skip)]

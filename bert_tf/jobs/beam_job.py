@@ -77,6 +77,13 @@ def fetched(job: T) -> T:
     return _with_model(job, copies.checkpoint, copies.file)
 
 
+def fetched_checkpoint(name: str) -> str:
+    """Returns the local name of a checkpoint, see `fetched`."""
+    from bert_tf.cluster import fetched as copies  # imports Beam
+
+    return copies.checkpoint(name)
+
+
 def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[str], str]) -> T:
     made: Any = job
     files: dict[str, Any] = {name: of_file(path) for name in _FILES if (path := getattr(made.model, name)) is not None}

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import io
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import checkpoints, inputs, trained
 from bert_tf.batch.job import Columns, Given
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs import batch_machine, encode
 from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.vectors.options import VectorOptions
 from bert_tf.vectors.text_encoder import TextEncoder
 
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from bert_tf.cluster.spark import Column
-    from bert_tf.cluster.values import Predictions, TextVectors
+    from bert_tf.cluster.values import Parts, Predictions, TextVectors
 
 _NOT_READ = ("id", "label")  # of a frame whose columns are not named
 _NEEDS = "Spark needs its packages here and on the executors: pip install 'bert_tf[spark]'"
@@ -72,6 +74,32 @@ def predict(frame: DataFrame, checkpoint: str, job: FrameJob) -> DataFrame:
     return spark.with_column(frame, column)
 
 
+def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
+    """Returns what a model reaches on labelled rows; labels and predictions of all rows are gathered here.
+
+    Args:
+      frame: rows, with a column `label`.
+      checkpoint: what predicts.
+      job: how.
+
+    Raises:
+      BertError: something that the user can fix.
+    """
+    refuse_missing()
+    from bert_tf.cluster import gathering, spark, values
+
+    model = _trained(checkpoint, job.model)
+    family = _family(model)
+    place, job = _sent(model, frame.sparkSession, job)
+    column = _column(frame, job, values.Parts.type, functools.partial(_parts, place, job), unread=("id",))
+    made = spark.with_column(frame, column).select(job.output).dropna().collect()
+    parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
+    found = gathering.evaluation(parts, family)
+    if found is None:
+        raise DataError("nothing to evaluate by", "frame")
+    return found
+
+
 def encode_texts(
     frame: DataFrame, checkpoint: str | None, job: FrameJob, options: VectorOptions, *, environment: Mapping[str, str]
 ) -> DataFrame:
@@ -112,10 +140,12 @@ def refuse_missing() -> None:
         raise FlagError(f"{_NEEDS} ({error})") from error
 
 
-def _column(frame: DataFrame, job: FrameJob, kind: Any, make: Callable[[], Any]) -> Column:
+def _column(
+    frame: DataFrame, job: FrameJob, kind: Any, make: Callable[[], Any], *, unread: Sequence[str] = _NOT_READ
+) -> Column:
     from bert_tf.cluster.spark import Column
 
-    named = job.columns or {name: name for name in frame.columns if name not in _NOT_READ}
+    named = job.columns or {name: name for name in frame.columns if name not in unread}
     if "text_a" in named and "text_b" not in named:  # rows in memory call one text so
         named = {"text" if name == "text_a" else name: column for name, column in named.items()}
     return Column(job.output, kind, make, named)
@@ -171,6 +201,19 @@ def _predictions(place: str, job: FrameJob) -> Predictions:
     model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
     inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
     return Predictions(model, _family(model), inference, skip_bad_rows=job.skip_bad_rows)
+
+
+def _parts(place: str, job: FrameJob) -> Parts:
+    """Returns what predicts labelled rows in a process of an executor."""
+    from bert_tf.cluster import shipped, spark
+    from bert_tf.cluster.gathering import Gatherer
+    from bert_tf.cluster.values import Parts
+
+    environment = job.begin()
+    model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
+    family = _family(model)
+    inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
+    return Parts(Gatherer(model, family, inference), family)
 
 
 def _vectors(place: str, job: FrameJob, options: VectorOptions) -> TextVectors:

@@ -14,6 +14,7 @@ from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.jobs.encode_config import BATCH_SIZE
 from bert_tf.jobs.frames import FrameJob
 from bert_tf.library.keywords import takes
+from bert_tf.library.result import Result
 from bert_tf.settings import Setting, named
 from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _SKIP = Setting("skip_bad_rows", bool, False, "rows that cannot be used get no value; else the first stops the job")
 SETTINGS = (BATCH_SIZE, _SKIP, *MODEL, *machine_settings.SETTINGS)
 
+_ROWS, _PART = "frame", "bert_tf_part"
 _OF_MODEL = frozenset(row.name for row in MODEL)
 
 
@@ -52,6 +54,26 @@ def predict_frame(
       BertError: something that the caller can fix.
     """
     return job.predict(frame, os.fspath(checkpoint), _job(output, columns, settings))
+
+
+@takes(SETTINGS)
+def evaluate_frame(
+    frame: DataFrame, checkpoint: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None, **settings: Any
+) -> Result:
+    """Measures a model by the labelled rows of a data frame of Spark; metrics are those of all rows, not means over parts.
+
+    Labels and predictions come to the process that calls, not the texts of sentences. The result lists no predictions.
+
+    Args:
+      frame: rows.
+      checkpoint: see `predict_frame`.
+      columns: see `predict_frame`; `label` is the column of the label.
+      **settings: those of `load`.
+
+    Raises:
+      BertError: something that the caller can fix.
+    """
+    return Result(_ROWS, job.evaluate(frame, os.fspath(checkpoint), _job(_PART, columns, settings)), [])
 
 
 @takes(SETTINGS)

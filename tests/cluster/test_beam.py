@@ -12,7 +12,7 @@ import pytest
 
 from bert_tf.batch import inputs
 from bert_tf.cluster import beam, beam_options, slices
-from bert_tf.commands import encode, predict
+from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import FlagError
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
@@ -196,6 +196,31 @@ def test_vectors_without_ids_are_refused(run, tmp_path, capsys):
     flags = [f"--checkpoint={run}", f"--input={tmp_path / 'in.txt'}", f"--output={tmp_path / 'v.npy'}"]
     assert encode.main(["encode", *flags, "--beam", "--", *RUNNER]) == 2
     assert "shards are in no order, and npy has no ids" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_metrics_and_intervals_are_those_of_a_local_job(project, memory, stored_run, run, tmp_path):
+    dev = (project.data_dir / "dev.tsv").read_text().splitlines(keepends=True)
+    whole, cut = [dev[0], *dev[1:] * 20], len(dev[1:]) * 7
+    (tmp_path / "dev.tsv").write_text("".join(whole))
+    memory.put("memory://dev/1.tsv", "".join(whole[: cut + 1]).encode())
+    memory.put("memory://dev/2.tsv", "".join([dev[0], *whole[cut + 1 :]]).encode())
+    local = measured(tmp_path / "local", run, tmp_path / "dev.tsv")
+    found = measured(tmp_path / "beam", stored_run, "memory://dev/*.tsv", "--beam", "--", *RUNNER)
+    for name in ("step", "metrics", "intervals_95", "examples", "collapsed"):
+        assert found[name] == local[name]
+    assert found["loss"] == pytest.approx(local["loss"], rel=1e-6)
+    assert not [name for name in memory.names() if "parts" in name]
+    assert sorted(path.name for path in (tmp_path / "beam").iterdir()) == ["results.json", "results.tsv"]
+
+
+def measured(folder, checkpoint, file, *flags):
+    """Returns the row of an evaluation."""
+    job = folder.with_suffix(".yaml")
+    job.write_text(f"checkpoints: {checkpoint}\ntasks: {{name: MRPC, file: '{file}'}}\noutput_dir: {folder}\n")
+    assert evaluate.main(["evaluate", f"--job={job}", *flags]) == 0
+    (row,) = json.loads((folder / "results.json").read_text())["rows"]
+    return row
 
 
 def vectors_of(path):

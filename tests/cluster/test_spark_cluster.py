@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
 import time
 
+import numpy as np
 import psutil
 import pyarrow.parquet
 import pytest
+from pyspark.errors import PythonException
 
 import bert_tf
-from tests.cluster.spark_job import ROOT, session
+from bert_tf.cluster.spark import Column, with_column
+from tests.cluster.spark_job import Counting, session
 
 pytestmark = pytest.mark.slow
 
-ROWS = 400
-PARTS = 40
+ROWS = 200
+PARTS = 24
 
 
 def sentences(row):
@@ -25,11 +29,20 @@ def sentences(row):
 
 
 @pytest.fixture(scope="module")
-def spark(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("executors")
-    found = session(**{"spark.executorEnv.TMPDIR": str(folder), "spark.executorEnv.BERT_TF_TEST_LOADS": str(folder)})
-    yield found
-    found.stop()
+def home(tmp_path_factory):
+    return tmp_path_factory.mktemp("spark")
+
+
+@pytest.fixture(scope="module")
+def spark(home, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_HOME"):
+            patch.setenv(name, "")  # as it was, afterwards
+        found = session(home, **{"spark.executorEnv.TMPDIR": str(tmp_path_factory.mktemp("executors"))})
+        yield found
+        gateway = found.sparkContext._gateway
+        found.stop()
+        gateway.proc.kill()
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +102,34 @@ def test_rows_are_those_of_one_process(spark, table, run, expected, tmp_path):
     check(tmp_path / "out", expected)
 
 
+def test_each_process_loads_once_however_many_tasks_it_has(spark, tmp_path):
+    column = Column("by", Counting.type, functools.partial(Counting, str(tmp_path)), {"id": "id"})
+    frame = with_column(spark.range(64, numPartitions=16), column)
+    by = {row.by for _ in range(2) for row in frame.collect()}
+    assert len(list(tmp_path.iterdir())) == len(by)
+
+
+def test_a_bad_row_has_a_problem_in_the_place_of_a_prediction(spark, run):
+    frame = spark.createDataFrame([("rain .", "soup ."), ("rain .", None)], ["text_a", "text_b"])
+    good, bad = (row.prediction for row in bert_tf.predict_frame(frame, run, skip_bad_rows=True).collect())
+    assert (good.label in "01", good.problem) == (True, None)
+    assert (bad.label, bad.problem) == (None, "a text is None")
+
+
+def test_a_bad_row_stops_the_job_with_the_row(spark, run):
+    frame = spark.createDataFrame([("rain .", None)], "text_a string, text_b string")
+    with pytest.raises(PythonException, match=r"a text is None; the row is {'text_a': 'rain .', 'text_b': None}"):
+        bert_tf.predict_frame(frame, run).collect()
+
+
+def test_vectors_are_those_of_one_process(spark, table, run):
+    frame = spark.read.parquet(table).select("n", "first").repartition(3)
+    found = bert_tf.encode_frame(frame, run, columns={"text_a": "first"}, normalize=True).orderBy("n").collect()
+    with bert_tf.encoder(run) as encoder:
+        expected = encoder.encode([sentences(row)[0] for row in range(ROWS)], normalize=True)
+    np.testing.assert_allclose([row.vector for row in found], expected, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", ["CoarseGrainedExecutorBackend", "pyspark.daemon"])
 def test_a_killed_process_loses_no_row_and_doubles_none(spark, table, run, expected, tmp_path, name):
     killed = []
@@ -99,20 +140,3 @@ def test_a_killed_process_loses_no_row_and_doubles_none(spark, table, run, expec
     assert killed
     assert not psutil.pid_exists(killed[0]) or psutil.Process(killed[0]).status() == psutil.STATUS_ZOMBIE
     check(tmp_path / "out", expected)
-
-
-def test_each_process_loads_the_model_once(spark, table, run):
-    from tests.cluster import loads
-
-    frame = spark.read.parquet(table).repartition(PARTS)
-    by = bert_tf.predict_frame(frame, run, columns={"text_a": "first", "text_b": "second"}, output="p")
-    by.count()
-    by.collect()
-    counts = loads.counted(spark)
-    assert set(counts.values()) == {1}
-
-
-def test_an_executor_without_the_package_says_so_in_one_line(table, run):
-    other = session("local[1]", **{"spark.executorEnv.PYTHONPATH": "/nowhere"})
-    assert other
-    assert ROOT
