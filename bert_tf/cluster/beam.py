@@ -99,6 +99,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
     """
     logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # of errors it shows the traceback, several times
     options = beam_options.read(arguments)
+    beam_options.refuse_unreachable(options)
     FileSystems.set_options(options)
     branches = [_branch(one, reads) for one in transfers]
     for branch in branches:
@@ -161,7 +162,7 @@ def _pipeline(options: PipelineOptions) -> Iterator[apache_beam.Pipeline]:
     except ValueError as error:
         raise FlagError(f"--beam: {error}") from error
     if not beam_options.computes_here(options):
-        logging.getLogger("apache_beam").setLevel(logging.WARNING)  # not all that goes wrong elsewhere comes back as an error
+        logging.getLogger("apache_beam").setLevel(logging.ERROR)  # not all that goes wrong elsewhere comes back as an error
     with _readable_errors(beam_options.runner(options)), made as pipeline:
         yield pipeline
 
@@ -177,9 +178,20 @@ def _readable_errors(runner: str) -> Iterator[None]:
         found = _OWN_ERROR.search(str(error))
         if found is not None:
             raise BertError(found[1]) from error
-        if isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OF_NETWORKS:
+        if any(map(_is_of_network, _chain(error))):
             raise BertError(f"--beam: {runner}: cannot be reached, or it refuses: {storage.reason(error)}") from error
         raise
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """Yields an error, and those that it came of."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_of_network(error: BaseException) -> bool:
+    return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OF_NETWORKS
 
 
 _OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # whose errors say that somebody does not answer

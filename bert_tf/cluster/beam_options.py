@@ -5,12 +5,17 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import re
+import socket
 from collections.abc import Sequence
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
 
 from bert_tf.errors import FlagError
 
+_OF_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
+_SERVER = re.compile(r"(?:\w+://)?(?P<host>[^\[\]/:,]+):(?P<port>\d{1,5})/?")
+_PATIENCE_S = 10.0
 _HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
 
 
@@ -36,6 +41,22 @@ def read(arguments: Sequence[str]) -> PipelineOptions:
     if unknown and computes_here(options):  # elsewhere the server of the runner may know more
         raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
     return options
+
+
+def refuse_unreachable(options: PipelineOptions) -> None:
+    """Stops before a server that does not answer, on which Beam would wait for minutes.
+
+    Raises:
+      FlagError: an option names such a server.
+    """
+    for name, value in options.get_all_options().items():
+        found = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
+        if found is None:
+            continue
+        try:
+            socket.create_connection((found["host"], int(found["port"])), timeout=_PATIENCE_S).close()
+        except OSError as error:
+            raise FlagError(f"--beam: --{name}={value}: nobody answers: {error.strerror or error}") from error
 
 
 def runner(options: PipelineOptions) -> str:

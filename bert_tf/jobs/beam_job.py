@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
@@ -36,10 +37,14 @@ def refuse_missing() -> None:
     Raises:
       FlagError: it is not.
     """
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells which of its parts are not installed
     try:
         import apache_beam  # noqa: F401
     except ImportError as error:
         raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
+    finally:
+        logging.disable(before)
 
 
 def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:

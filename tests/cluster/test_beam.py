@@ -13,7 +13,7 @@ import pytest
 from bert_tf.batch import inputs
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.commands import encode, evaluate, predict
-from bert_tf.errors import FlagError
+from bert_tf.errors import BertError, FlagError
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
 HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
@@ -163,6 +163,23 @@ def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
 def test_a_runner_that_does_not_exist_is_one_line():
     with pytest.raises(FlagError, match="^--beam: Unexpected pipeline runner: NoSuchRunner"):
         beam.transfer([], None, None, ["--runner=NoSuchRunner"])
+
+
+@pytest.mark.parametrize(
+    "server", ["--job_endpoint=127.0.0.1:1", "--flink_master=http://127.0.0.1:1", "--spark_master_url=spark://127.0.0.1:1"]
+)
+def test_a_cluster_that_does_not_answer_is_one_line(run, tmp_path, capsys, server):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(1))
+    runner = ["--runner=PortableRunner", server]
+    assert run_command(runner=runner, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 2
+    errors = [line for line in capsys.readouterr().err.splitlines() if "error" in line]
+    assert errors == [f"error: --beam: {server}: nobody answers: Connection refused"]
+
+
+def test_what_a_library_says_of_the_network_is_one_line():
+    with pytest.raises(BertError, match="^--beam: FlinkRunner: cannot be reached, or it refuses: no jar$"):  # noqa: SIM117
+        with beam._readable_errors("FlinkRunner"):
+            raise RuntimeError("no jar\nat any place") from ConnectionError("refused")
 
 
 def test_a_server_may_know_options_that_beam_does_not():
