@@ -98,7 +98,7 @@ def json_value(text: str) -> Any:
     try:
         value = json.loads(text, object_pairs_hook=_object)
     except json.JSONDecodeError as error:
-        raise NotJsonError(f"not JSON: {error.msg} at character {error.colno}", error.lineno) from error
+        raise NotJsonError(f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}", error.lineno) from error
     except _RepeatedKeyError as error:
         raise DocumentError(f"the key {error.args[0]!r:.80} appears twice", _line_of_repeated_key(text)) from error
     except RecursionError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+from typing import Any, NamedTuple
 
 # Kinds that the package knows; others may be registered. Of a sentence or pair: one of several classes, a number, any of
 # several classes. An answer in a text, a tag for each word, one of several continuations, vectors of texts that are alike.
@@ -32,3 +32,39 @@ class HeadSpec:
     num_labels: int
     kind: str = CLASSIFICATION
     options: tuple[tuple[str, Any], ...] = ()
+
+
+class Sizes(NamedTuple):
+    """How many numbers a head holds, as how often it holds tensors of each size.
+
+    Attributes:
+      tokens: a hidden state of each token.
+      positions: the same of each position, padding included.
+      rows: the same of each row.
+      numbers: one number of each position.
+      token_numbers: one number of each token.
+    """
+
+    tokens: float = 0.0
+    positions: float = 0.0
+    rows: float = 0.0
+    numbers: float = 0.0
+    token_numbers: float = 0.0
+
+
+class HeadMemory(NamedTuple):
+    """What a head and its loss hold in training, beside what the encoder has made.
+
+    Attributes:
+      kept: from the forward pass to the backward pass.
+      forward: beside that, while the head is computed.
+      backward: beside that, while its gradient is.
+    """
+
+    kept: Sizes = Sizes()
+    forward: Sizes = Sizes()
+    backward: Sizes = Sizes()
+
+
+_ONE_ROW = Sizes(rows=1)
+OF_POOLED = HeadMemory(Sizes(rows=3), _ONE_ROW, _ONE_ROW)  # what is dropped of pooled vectors, and how

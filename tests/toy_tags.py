@@ -15,7 +15,7 @@ from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.fields import TOKEN, Field
-from bert_tf.head_spec import HeadSpec
+from bert_tf.head_spec import HeadMemory, HeadSpec
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks import families, tables
 from bert_tf.tasks import registry as tasks
@@ -61,6 +61,7 @@ class TagFamily:
     metrics = ("tag_accuracy",)
     targets = (Field("tag_ids", TOKEN, padding=NO_TAG),)
     file_patterns = ("predictions*.jsonl",)
+    rules = ()
     trains_on_windows, trains_together = True, False
     usual_settings: ClassVar[Mapping[str, Any]] = {}
     sample_settings: ClassVar[Mapping[str, Any]] = {}
@@ -154,6 +155,7 @@ class TagHead:
     targets = ("tag_ids",)
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    memory = HeadMemory()
     fewest_examples = 1
     loss_options = frozenset()
 

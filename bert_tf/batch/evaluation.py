@@ -24,6 +24,7 @@ from bert_tf.features.columns import Features
 from bert_tf.inputs.cache import examples_digest
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Example, Family, Task
+from bert_tf.tasks.rules import rules_of, with_rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,13 +35,13 @@ class Dataset:
       task: what the labels are.
       split: its name, or the file.
       examples: in the order of the file.
-      given: settings of the task that go before those of a model's training, as how tags are decoded.
+      rules: in the place of those of a model's training, as how tags are decoded; see `tasks.rules`.
     """
 
     task: Task
     split: str
     examples: Sequence[Example]
-    given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def digest(self) -> str:
@@ -49,7 +50,7 @@ class Dataset:
 
     def family(self, model: Trained) -> Family:
         """Returns what is learned, with the settings of a model."""
-        return self.task.family.as_trained({**model.record, **self.given})
+        return with_rules(self.task.family.as_trained(model.record), self.rules)
 
 
 def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
@@ -155,8 +156,9 @@ def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], i
     decided = {"eval_batch_size": inference.batch_size, "precision": inference.precision}
     for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
         for dataset in datasets:
-            given = {"given": dict(dataset.given)} if dataset.given else {}
-            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, "data_sha256": dataset.digest, **given})
+            rules = rules_of(dataset.family(model))
+            given = {"data_sha256": dataset.digest, **({"rules": rules} if rules else {})}
+            yield _Due(checkpoint, model, dataset, {**model.settings, **decided, **given})
 
 
 def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:

@@ -11,13 +11,14 @@ from typing import Any
 
 from bert_tf.batch import own_data
 from bert_tf.batch.ahead import gathered
-from bert_tf.batch.job import Columns
+from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.tasks import families, registry, tables
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.rules import with_rules
 
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
@@ -140,7 +141,9 @@ class _LeftOut:
             _LOG.warning("%s: rows left out, since they cannot be used: %d", self._source, self._count)
 
 
-def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_bad_rows: bool) -> Inputs:
+def inputs(
+    trained: Trained, columns: Columns, *, task_name: str | None, skip_bad_rows: bool, rules: Rules | None = None
+) -> Inputs:
     """Returns how to read files for a model.
 
     Args:
@@ -148,10 +151,11 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
       columns: given.
       task_name: what it was trained on, where there is no record.
       skip_bad_rows: see `Inputs`.
+      rules: given.
 
     Raises:
       CheckpointError: nothing says what the labels are, or there are more or fewer of them.
-      FlagError: the task is unknown, or another one than the record's.
+      FlagError: the task is unknown, or another one than the record's; or a rule is of another family.
     """
     trained_on = trained.record.get("task_name")
     if task_name is not None and trained_on not in (None, canonical_name(task_name)):
@@ -159,7 +163,7 @@ def inputs(trained: Trained, columns: Columns, *, task_name: str | None, skip_ba
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
-    family = families.of_record({**record, **columns.given()})
+    family = with_rules(families.of_record(record), rules.given() if rules else {})
     trained.refuse(family)
     name = record["task_name"]
     published = None if name == CUSTOM else registry.of_record(record)

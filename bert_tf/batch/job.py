@@ -14,6 +14,8 @@ from bert_tf import documents, files
 from bert_tf.documents import LARGEST_SETTING, DocumentError
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.features.long_text import CUTS
+from bert_tf.settings import Setting, checked, settings_of
+from bert_tf.tasks.settings import GROUPS
 from bert_tf.tasks.tables import FORMATS
 
 if TYPE_CHECKING:
@@ -34,7 +36,6 @@ class Columns:
     has_header: bool | None = None
     word_column: int | None = None
     raw_text: bool | None = None
-    constrained_decoding: bool | None = None
 
     def given(self) -> dict[str, Any]:
         """Returns what is said, by name."""
@@ -48,6 +49,21 @@ class LabelledColumns(Columns):
     label_column: str | None = None
     label_separator: str | None = None
     tag_column: int | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Rules:
+    """How answers are read off what a model computes, see `tasks.rules`; what is not given is as it was trained."""
+
+    n_best_size: int | None = None
+    max_answer_length: int | None = None
+    null_score_diff_threshold: float | None = None
+    constrained_decoding: bool | None = None
+    highest_score: float | None = None
+
+    def given(self) -> dict[str, Any]:
+        """Returns what is said, by name."""
+        return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,6 +93,7 @@ class EvaluateJob:
     """Checkpoints by tasks; for the names of checkpoints see `checkpoints.named`."""
 
     model: Given
+    rules: Rules
     checkpoints: tuple[str, ...]
     tasks: tuple[TaskEntry, ...]
     output_dir: str
@@ -99,12 +116,17 @@ class PredictJob:
 
     model: Given
     columns: Columns
+    rules: Rules
     checkpoint: str
     files: tuple[FilePair, ...]
     task_name: str | None = None
     output_format: str | None = None
     predict_batch_size: int | None = None
     skip_bad_rows: bool = False
+
+
+_OF_RULES = frozenset(field.name for field in dataclasses.fields(Rules))
+RULES = tuple(row._replace(default=None) for row in settings_of(*GROUPS.values()) if row.name in _OF_RULES)
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -207,6 +229,18 @@ def _place(value: Any) -> int:
     return value
 
 
+def _of_setting(row: Setting) -> Read:
+    least = "" if row.lowest is None else f" from {row.lowest:g} on"
+
+    def read_value(value: Any) -> Any:
+        try:
+            return checked(row, value)
+        except FlagError as error:
+            raise ValueError(f"{_EXPECTED[row.kind]}{least}") from error
+
+    return read_value
+
+
 def _one_of(*names: str) -> Read:
     def read_name(value: Any) -> str:
         if value not in names:
@@ -236,16 +270,18 @@ def _file(value: Any) -> FilePair:
     return make(FilePair, value)
 
 
-_PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Given)}
+_EXPECTED = {bool: "true or false", int: "a whole number", float: "a number"}
+_PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Rules, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
-    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot", "raw_text", "constrained_decoding"), _switch),
+    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot", "raw_text"), _switch),
     **dict.fromkeys(("word_column", "tag_column"), _place),
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),
     **dict.fromkeys(("name", "data_dir", "split", "file", "input", "output", "task_name"), _text),
     **dict.fromkeys(("file_format", "output_format"), _one_of(*FORMATS)),
     "long_text": _one_of(*CUTS),
+    **{row.name: _of_setting(row) for row in RULES},
     "checkpoints": _several(_text),
     "tasks": _several(_task),
     "files": _several(_file),

@@ -101,7 +101,7 @@ def predict(
     form = form or output_form.of(pair.output, pair.output_format)
     if _passes_through(pair):
         log.info("%s to %s: pipes are read and written as they come, and nothing is kept", pair.input, pair.output)
-        with _opened(pair.output, form.assemble) as file:
+        with opened(pair.output, form.assemble) as file:
             _stream(pair, inputs, _Parts(predictor, form), _Plain(file), None)
         return
     digest, lines = _survey(pair.input)
@@ -150,7 +150,13 @@ def _readable_errors(path: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
+def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
+    """Opens an output for all its parts, of which it is made when the block ends.
+
+    Args:
+      output: a path, or `-` for the standard output.
+      assemble: see `ResumableFile`.
+    """
     if output == PIPE:
         yield sys.stdout.buffer
         return

@@ -25,6 +25,7 @@ MODEL = (
 )
 _OF_COLUMNS = frozenset(field.name for field in dataclasses.fields(jobs.Columns))
 COLUMNS = tuple(row for row in settings_of(*GROUPS.values()) if row.name in _OF_COLUMNS)
+RULES = tuple(row._replace(help=f"{row.help}; else as trained") for row in jobs.RULES)
 JOB = Setting("job", str, None, "YAML or JSON file of a job; flags override what it says")
 MACHINE = machine_settings.SETTINGS
 

@@ -15,9 +15,10 @@ from bert_tf import atomic
 from bert_tf.batch import inputs, stream, trained
 from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
+from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine, beam_job, sources
+from bert_tf.jobs import batch_machine, beam_job, encode_files, sources
 from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode_config import EncodeConfig
 from bert_tf.jobs.settings import ModelSettings
@@ -34,7 +35,7 @@ _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a
 
 
 def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> tuple[str, ...]:
-    """Writes the vectors of the texts of a file.
+    """Writes the vectors of the texts of a file, or of each of several.
 
     Args:
       config: what to encode, and how.
@@ -42,25 +43,27 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam |
       beam: runs the job as a pipeline of Apache Beam.
 
     Returns:
-      The file of vectors; of a pipeline the shards.
+      The files of vectors; of a pipeline the shards.
 
     Raises:
       BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
-    config = _completed(config)
-    found = _form(config)
     if beam is not None:
-        return _run_on_beam(config, beam, environment)
-    _refuse_same(config.files)
-    _refuse_contradictions(config)
+        return _run_on_beam(_completed(config), beam, environment)
+    each = [_completed(dataclasses.replace(config, files=pair)) for pair in encode_files.pairs(config.files)]
+    for one in each:
+        _refuse_same(one.files)
+        _refuse_contradictions(one)
+    config, files = each[0], [one.files for one in each]
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
         model = find_encoder(config.checkpoint, config.model, environment=environment)
-        form = _made(found, config, model)
+        form = _made(_form(config), config, model)
         with contextlib.closing(_encoder(config, model, environment)) as encoder:
-            stream.predict(config.files, _inputs(config), encoder, _deciding(config, model), form=form)
+            for pair in files:
+                stream.predict(pair, _inputs(config), encoder, _deciding(config, model), form=form)
             _say_what_was_cut(encoder, model)
-    return (config.files.output,)
+    return tuple(pair.output for pair in files)
 
 
 def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -69,17 +72,24 @@ def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str])
     from bert_tf.cluster.beam import Transfer
     from bert_tf.cluster.shards import ShardForm
 
-    (files,) = beam_job.absolute_files([config.files])
-    config = beam_job.absolute_model(dataclasses.replace(config, files=files))
+    files = beam_job.absolute_files(_pairs_on_beam(config.files))
+    config = beam_job.absolute_model(dataclasses.replace(config, files=files[0]))
     _refuse_contradictions(config)
     if _form(config).kind == NPY:
-        raise FlagError(f"{files.output}: shards are in no order, and {NPY} has no ids; name it .npz, .parquet or .jsonl")
+        raise FlagError(
+            f"{config.files.output}: shards are in no order, and {NPY} has no ids; name it .npz, .parquet or .jsonl"
+        )
     there = beam_job.fetched(config)
-    model = find_encoder(there.checkpoint, there.model, environment=environment)
-    form = ShardForm(_made(_form(config), config, model))
+    form = ShardForm(_made(_form(config), config, find_encoder(there.checkpoint, there.model, environment=environment)))
     by_workers = dataclasses.replace(config, machine=beam_job.dividing_cores(config.machine, by))
-    transfer = Transfer(files.input, files.output, form)
-    return tuple(beam.transfer([transfer], _inputs(config), functools.partial(_worker, by_workers, by.begin), by.arguments))
+    transfers = [Transfer(pair.input, pair.output, form) for pair in files]
+    return tuple(beam.transfer(transfers, _inputs(config), functools.partial(_worker, by_workers, by.begin), by.arguments))
+
+
+def _pairs_on_beam(files: FilePair) -> list[FilePair]:
+    """Returns the files one by one where each has an output of its own; else a pattern becomes one output."""
+    into_folder = files.output.endswith("/") and not any(map(paths.has_scheme, (files.input, files.output)))
+    return encode_files.pairs(files) if into_folder else [files]
 
 
 def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
@@ -138,8 +148,6 @@ def _form(config: EncodeConfig) -> VectorForm:
 
 
 def _refuse_same(files: FilePair) -> None:
-    if files.output.endswith(os.sep) or os.path.isdir(files.output):
-        raise FlagError(f"{files.output}: is a folder; name a file to write")
     if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
         raise FlagError(f"{files.input}: is the input and the output")
     kind = forms.of(files.output, files.output_format).kind

@@ -20,8 +20,18 @@ _OF_TEXTS = frozenset(field.name for field in dataclasses.fields(CustomSettings)
 _INPUT_FORMATS = (tables.LINES, *tables.FORMATS)
 _DTYPE = Setting("dtype", str, FLOAT32, f"of the numbers of .npy, .npz and .parquet: {', '.join(DTYPES)}", None, DTYPES)
 _ENDS = (
-    Setting("input", str, None, "file with a text a line (a pair: text ||| text), or .tsv, .csv, .jsonl; - is a pipe"),
-    Setting("output", str, None, "file of vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; - is a pipe of JSON lines"),
+    Setting(
+        "input",
+        str,
+        None,
+        "a text a line (a pair: text ||| text), or .tsv, .csv, .jsonl; a pattern for several files; - is a pipe",
+    ),
+    Setting(
+        "output",
+        str,
+        None,
+        "vectors: .npy, .npz, .parquet, .jsonl or .jsonl.gz; a folder for a file each; - is a pipe of JSON lines",
+    ),
 )
 # Which model encodes texts, and how.
 CHECKPOINT = Setting("checkpoint", str, None, "checkpoint, run or Hugging Face folder; else $BERT_BASE_DIR, the default")

@@ -31,6 +31,7 @@ from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.rules import with_rules
 from bert_tf.tasks.similarity.family import SimilarityFamily
 from bert_tf.tasks.similarity.zero_shot import zero_shot
 
@@ -133,17 +134,19 @@ def _datasets(entry: TaskEntry, named: Sequence[Named], job: EvaluateJob, enviro
     """
     base = _scored(entry) if job.zero_shot else _task(entry, named)
     task = zero_shot(base) if job.zero_shot else base
+    rules = job.rules.given()
+    with_rules(task.family, rules)
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]
         examples = list(task.stream(entry.file, split))
-        yield _labelled(Dataset(task, entry.file, examples, entry.columns.given()), entry.file)
+        yield _labelled(Dataset(task, entry.file, examples, rules), entry.file)
         return
     data = find_data(base, entry.data_dir, environment=environment)
     log.info("%s: data from %s (%s)", task.name, data.folder, data.origin)
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     for split in [entry.split] if entry.split else task.splits(data.folder, DEV):
-        yield _labelled(Dataset(task, split, task.examples(data.folder, split)), task.file(data.folder, split))
+        yield _labelled(Dataset(task, split, task.examples(data.folder, split), rules), task.file(data.folder, split))
 
 
 def _labelled(dataset: Dataset, path: object) -> Dataset:

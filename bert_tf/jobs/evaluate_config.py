@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.batch.job import EvaluateJob
 from bert_tf.errors import FlagError
-from bert_tf.jobs.batch_settings import JOB, MACHINE, MODEL, divided, make_job
+from bert_tf.jobs.batch_settings import JOB, MACHINE, MODEL, RULES, divided, make_job
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import Setting, named
 
@@ -26,6 +26,7 @@ SETTINGS = (
         "zero_shot", bool, False, "without training: cosines of mean vectors against the scores of pairs, of --task_name=STS-B"
     ),
     Setting("eval_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
+    *RULES,
     *MODEL,
     *MACHINE,
 )

@@ -22,6 +22,7 @@ from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.runtime.precision import computed
 from bert_tf.tasks import tables
 from bert_tf.tasks.base import DEV, Family, Task
+from bert_tf.tasks.rules import with_rules
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,7 @@ class _Measured:
       task: of the files.
       entry: names them.
       model: what goes before that which the folder of the checkpoint says.
+      rules: of answers, in the place of those of the training.
       batch_size: rows at a time; None for as many as suit their lengths.
     """
 
@@ -68,6 +70,7 @@ class _Measured:
     task: Task
     entry: TaskEntry
     model: Given
+    rules: Mapping[str, Any]
     batch_size: int | None
 
     @property
@@ -84,7 +87,7 @@ class _Measured:
         """Returns the model, on the disk of this machine, and what it has learned."""
         there = beam_job.fetched(self)
         model = trained.load(there.checkpoint, there.model)
-        family = self.task.family.as_trained({**model.record, **self.entry.columns.given()})
+        family = with_rules(self.task.family.as_trained(model.record), self.rules)
         model.refuse(family)
         return model, family
 
@@ -100,7 +103,8 @@ def row(job: EvaluateJob, checkpoint: str, task: Task, entry: TaskEntry, machine
       machine: of each worker.
       by: how Beam runs it.
     """
-    measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, job.eval_batch_size))
+    rules = job.rules.given()
+    measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, rules, job.eval_batch_size))
     try:
         return _row(measured, job.output_dir, beam_job.dividing_cores(machine, by), by)
     except BertError as error:

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.batch import checkpoints, inputs, trained
-from bert_tf.batch.job import Columns, Given
+from bert_tf.batch.job import Columns, Given, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs import batch_machine, encode
 from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.vectors.options import VectorOptions
 from bert_tf.vectors.text_encoder import TextEncoder
@@ -38,6 +39,7 @@ class FrameJob:
       output: its name.
       columns: what the frame calls what the model reads: text_a, text_b, question; of others the frame has the same names.
       model: what goes before that which its folder says.
+      rules: of answers, in the place of those of the training.
       machine: on what to compute.
       batch_size: rows at a time; None for as many as suit their lengths.
       skip_bad_rows: whether rows that cannot be used get no value, instead of stopping the job.
@@ -47,6 +49,7 @@ class FrameJob:
     output: str
     columns: Mapping[str, str]
     model: Given
+    rules: Rules
     machine: MachineSettings
     batch_size: int | None
     skip_bad_rows: bool
@@ -68,7 +71,7 @@ def predict(frame: DataFrame, checkpoint: str, job: FrameJob) -> DataFrame:
     from bert_tf.cluster import spark, values
 
     model = _trained(checkpoint, job.model)
-    family = _family(model)
+    family = _family(model, job.rules)
     place, job = _sent(model, frame.sparkSession, job)
     column = _column(frame, job, values.type_of(family.kind), functools.partial(_predictions, place, job))
     return spark.with_column(frame, column)
@@ -89,7 +92,7 @@ def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
     from bert_tf.cluster import gathering, spark, values
 
     model = _trained(checkpoint, job.model)
-    family = _family(model)
+    family = _family(model, job.rules)
     place, job = _sent(model, frame.sparkSession, job)
     column = _column(frame, job, values.Parts.type, functools.partial(_parts, place, job), unread=("id",))
     made = spark.with_column(frame, column).select(job.output).dropna().collect()
@@ -171,8 +174,8 @@ def _trained(checkpoint: str, given: Given) -> Trained:
     return trained.load(named[0].prefix, given)
 
 
-def _family(model: Trained) -> Any:
-    return inputs.inputs(model, Columns(), task_name=None, skip_bad_rows=False).family
+def _family(model: Trained, rules: Rules) -> Family:
+    return inputs.inputs(model, Columns(), task_name=None, skip_bad_rows=False, rules=rules).family
 
 
 def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, FrameJob]:
@@ -200,7 +203,7 @@ def _predictions(place: str, job: FrameJob) -> Predictions:
     environment = job.begin()
     model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
     inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
-    return Predictions(model, _family(model), inference, skip_bad_rows=job.skip_bad_rows)
+    return Predictions(model, _family(model, job.rules), inference, skip_bad_rows=job.skip_bad_rows)
 
 
 def _parts(place: str, job: FrameJob) -> Parts:
@@ -211,7 +214,7 @@ def _parts(place: str, job: FrameJob) -> Parts:
 
     environment = job.begin()
     model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
-    family = _family(model)
+    family = _family(model, job.rules)
     inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
     return Parts(Gatherer(model, family, inference), family)
 

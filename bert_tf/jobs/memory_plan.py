@@ -20,6 +20,7 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.settings import Setting, named
+from bert_tf.tasks.base import Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.text_table import table
 
@@ -198,20 +199,18 @@ def configured(**values: Any) -> Request:
         evaluates=chosen["eval_every_n_steps"] > 0,
         growth=chosen["gpu_memory_growth"],
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
-        **{**_exact(chosen, given), **_of_head(chosen, config)},
+        **_exact(chosen, given),
     )
+    if chosen["task_name"] is not None:
+        options = _with_head_of(get_task(chosen["task_name"]), options, config)
     return Request(config, tokens, batch_size, chosen["gpu_memory_mb"] * MEBIBYTE, options)
 
 
-def _of_head(chosen: Mapping[str, Any], config: BertConfig) -> dict[str, Any]:
-    """Returns the options that the head of a task decides on."""
-    if chosen["task_name"] is None:
-        return {}
-    from bert_tf.modeling.heads import registry as heads  # imports TensorFlow
+def _with_head_of(task: Task, options: ComputeOptions, config: BertConfig) -> ComputeOptions:
+    from bert_tf.jobs.head_memory import with_head  # these import TensorFlow
+    from bert_tf.modeling.heads import registry as heads
 
-    head = heads.of(get_task(chosen["task_name"]).family.head)
-    cls_only = {"last_layer_cls_only": False} if head.reads_tokens else {}
-    return {"head": tuple(head.variables(config).values()), **cls_only}
+    return with_head(options, heads.of(task.family.head), config)
 
 
 def _exact(chosen: Mapping[str, Any], given: Container[str]) -> dict[str, Any]:

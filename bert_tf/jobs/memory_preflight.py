@@ -11,11 +11,12 @@ from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
 from bert_tf.features.columns import Features
 from bert_tf.jobs import speed
+from bert_tf.jobs.head_memory import with_head
 from bert_tf.jobs.job import Job
 from bert_tf.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast import fitting, search
-from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions
+from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.forecast.effort import Step
 from bert_tf.profiling.forecast.fitting import MEBIBYTE
 from bert_tf.profiling.forecast.search import Combination
@@ -102,25 +103,25 @@ def _characters(example: Example) -> int:
 
 
 def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
-    train, chosen, head = job.settings.train, job.settings.speed, heads.of(job.task.family.head)
-    return ComputeOptions(
+    train, chosen = job.settings.train, job.settings.speed
+    options = ComputeOptions(
         micro_batches=train.gradient_accumulation_steps,
         recompute=train.recompute,
         precision=chosen.precision,
-        frozen=train.frozen if head.reads_pooled else train.frozen | {POOLER},
+        frozen=train.frozen,
         host_embeddings=hosted,
         pack_tokens=chosen.pack_tokens,
         padding=lengths.padding,
         spread=lengths.spread,
-        last_layer_cls_only=chosen.last_layer_cls_only and not head.reads_tokens,
+        last_layer_cls_only=chosen.last_layer_cls_only,
         custom_gradients=chosen.custom_gradients,
         fused_adam=chosen.fused_adam,
-        defer_embeddings=chosen.defer_embeddings and not head.reads_word_table,
+        defer_embeddings=chosen.defer_embeddings,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
         growth=job.machine.session_config.gpu_options.allow_growth,
-        head=tuple(head.variables(job.config).values()),
     )
+    return with_head(options, heads.of(job.task.family.head), job.config)
 
 
 def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:

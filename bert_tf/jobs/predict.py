@@ -25,6 +25,7 @@ from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.rules import rules_of
 
 
 def predict(
@@ -132,7 +133,7 @@ def _family(task_name: str | None) -> Family | None:
 
 
 def _inputs(job: PredictJob, model: Trained) -> Inputs:
-    return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows)
+    return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows, rules=job.rules)
 
 
 def _predictor(
@@ -148,6 +149,7 @@ def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: 
         **model.settings,
         "task_name": reads.published.name if reads.published else None,
         **reads.family.record(),
+        **rules_of(reads.family),
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.batch.job import PredictJob
 from bert_tf.errors import FlagError
-from bert_tf.jobs.batch_settings import COLUMNS, JOB, MACHINE, MODEL, divided, make_job
+from bert_tf.jobs.batch_settings import COLUMNS, JOB, MACHINE, MODEL, RULES, divided, make_job
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.settings import Setting, named
 from bert_tf.tasks.tables import FORMATS
@@ -24,6 +24,7 @@ SETTINGS = (
     Setting("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
     Setting("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,
+    *RULES,
     *MODEL,
     *MACHINE,
 )

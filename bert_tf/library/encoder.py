@@ -156,7 +156,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 @takes(SETTINGS)
 def encode_file(*, beam: bool | Sequence[str] = False, **settings: Any) -> Path | tuple[Written, ...]:
-    """Writes the vectors of the texts of a file; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
+    """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
 
@@ -165,11 +165,13 @@ def encode_file(*, beam: bool | Sequence[str] = False, **settings: Any) -> Path 
       **settings: those of the command, by the names of its flags.
 
     Returns:
-      The file of vectors; of Beam the shards, as texts where they lie on another file system.
+      The file of vectors, or the folder of those of several inputs; of Beam the shards, as texts where they lie on another file
+      system.
 
     Raises:
       BertError: something that the caller can fix.
     """
     runner = runner_of(beam)
-    files = written(job.encode(configured(**settings), environment=os.environ, beam=runner))
-    return Path(files[0]) if runner is None else files
+    config = configured(**settings)
+    files = written(job.encode(config, environment=os.environ, beam=runner))
+    return Path(config.files.output) if runner is None else files

@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import Given, Rules
 from bert_tf.head_spec import MEAN
 from bert_tf.jobs import frames as job
 from bert_tf.jobs import machine_settings
-from bert_tf.jobs.batch_settings import MODEL
+from bert_tf.jobs.batch_settings import MODEL, RULES
 from bert_tf.jobs.encode_config import BATCH_SIZE
 from bert_tf.jobs.frames import FrameJob
 from bert_tf.library.keywords import takes
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _SKIP = Setting("skip_bad_rows", bool, False, "rows that cannot be used get no value; else the first stops the job")
-SETTINGS = (BATCH_SIZE, _SKIP, *MODEL, *machine_settings.SETTINGS)
+_OF_ALL = (BATCH_SIZE, *MODEL, *machine_settings.SETTINGS)
 
 _ROWS, _PART = "frame", "bert_tf_part"
-_OF_MODEL = frozenset(row.name for row in MODEL)
+_OF_MODEL, _RULES = (frozenset(row.name for row in rows) for rows in (MODEL, RULES))
 
 
-@takes(SETTINGS)
+@takes((_SKIP, *RULES, *_OF_ALL))
 def predict_frame(
     frame: DataFrame,
     checkpoint: str | os.PathLike[str],
@@ -56,7 +56,7 @@ def predict_frame(
     return job.predict(frame, os.fspath(checkpoint), _job(output, columns, settings))
 
 
-@takes(SETTINGS)
+@takes((*RULES, *_OF_ALL))
 def evaluate_frame(
     frame: DataFrame, checkpoint: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None, **settings: Any
 ) -> Result:
@@ -76,7 +76,7 @@ def evaluate_frame(
     return Result(_ROWS, job.evaluate(frame, os.fspath(checkpoint), _job(_PART, columns, settings)), [])
 
 
-@takes(SETTINGS)
+@takes((_SKIP, *_OF_ALL))
 def encode_frame(
     frame: DataFrame,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -109,11 +109,12 @@ def encode_frame(
 
 
 def _job(output: str, columns: Mapping[str, str] | None, settings: Mapping[str, Any]) -> FrameJob:
-    given = named(SETTINGS, settings)
+    given = named((_SKIP, *RULES, *_OF_ALL), settings)
     batch_size, skip = given.pop(BATCH_SIZE.name, None), given.pop(_SKIP.name, False)
     model = Given(**{name: given.pop(name) for name in _OF_MODEL & given.keys()})
+    rules = Rules(**{name: given.pop(name) for name in _RULES & given.keys()})
     machine = machine_settings.configured(**given)
-    return FrameJob(output, dict(columns or {}), model, machine, batch_size, skip, _begin)
+    return FrameJob(output, dict(columns or {}), model, rules, machine, batch_size, skip, _begin)
 
 
 def _begin() -> Mapping[str, str]:

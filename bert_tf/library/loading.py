@@ -12,7 +12,7 @@ from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine, machine_settings, sources
-from bert_tf.jobs.batch_settings import MODEL
+from bert_tf.jobs.batch_settings import MODEL, RULES
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.settings import Setting, named
@@ -21,12 +21,14 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.registry import canonical_name, get_task
+from bert_tf.tasks.rules import with_rules
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
+_RULES = frozenset(row.name for row in RULES)
 _BATCH_SIZE = Setting("batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1)
 
 
-@takes((*MODEL, *machine_settings.SETTINGS))
+@takes((*MODEL, *RULES, *machine_settings.SETTINGS))
 def load(
     path: str | os.PathLike[str],
     *,
@@ -42,16 +44,17 @@ def load(
       task: what it has learned, where no record of a run says it.
       data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
       batch_size: rows at a time on each device; None for as many as suit their lengths.
-      **settings: `max_seq_length` and others of the model, `precision`, and those of devices, by the names of the flags of
-        `python -m bert_tf predict`.
+      **settings: `max_seq_length` and others of the model, `n_best_size` and other rules of answers, `precision`, and those of
+        devices, by the names of the flags of `python -m bert_tf predict`.
 
     Raises:
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
       FlagError: a setting is unknown or has an unusable value.
     """
-    given = named((*MODEL, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
+    given = named((*MODEL, *RULES, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
     batch_size = given.pop(_BATCH_SIZE.name, None)
     of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
+    rules = {name: given.pop(name) for name in _RULES & given.keys()}
     prefix = sources.checkpoint_of(path, environment=os.environ)
     said = _said(task, run_folder.trained(prefix.parent))
     found = trained.load(str(prefix), Given(**of_model), family=None if said is None else said.family)
@@ -59,7 +62,8 @@ def load(
     found.refuse(learned.family)
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
-    return Model(found, learned, inference, find_data=_finder(folder))
+    family = with_rules(learned.family, rules)
+    return Model(found, learned, inference, family=family, find_data=_finder(folder))
 
 
 def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:

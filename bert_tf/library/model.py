@@ -15,7 +15,7 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.encoder import Encoder, Floats
 from bert_tf.library.result import Result
-from bert_tf.tasks.base import DEV, PURPOSES, TEST, Task
+from bert_tf.tasks.base import DEV, PURPOSES, TEST, Family, Task
 
 _ROWS = "rows"
 
@@ -29,16 +29,20 @@ class Model:
             model.predict([("He left.", "He went away.")])[0].label
     """
 
-    def __init__(self, trained: Trained, task: Task, inference: InferenceOptions, *, find_data: Callable[[Task], str]) -> None:
+    def __init__(
+        self, trained: Trained, task: Task, inference: InferenceOptions, *, family: Family, find_data: Callable[[Task], str]
+    ) -> None:
         """Reads nothing yet; `load` and `fine_tune` make models.
 
         Args:
           trained: weights, and what belongs to them.
           task: what was learned.
           inference: where and how to compute.
+          family: that of the task, with the rules to use.
           find_data: returns the folder of the task's files, when a split is asked for.
         """
         self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
+        self._family = family
         self._turn = threading.Lock()
         self._computer: Computer | None = None
         self._encoder = Encoder(trained, inference)
@@ -52,7 +56,7 @@ class Model:
     @property
     def labels(self) -> tuple[str, ...]:
         """Names of the labels, in the order of the classes; empty where there are none, as for a number."""
-        return self._task.family.labels
+        return self._family.labels
 
     def predict(self, rows: Iterable[Any]) -> Sequence[Any]:
         """Predicts rows in memory.
@@ -67,7 +71,7 @@ class Model:
           DataError: a row is of another form.
           ClosedError: the model was closed.
         """
-        family = self._task.family
+        family = self._family
         examples = family.from_rows(rows, TEST, labelled=False)
         return family.listed(self._predictions(examples), examples) if examples else []
 
@@ -90,7 +94,7 @@ class Model:
           DataError: there is no such split, or a row is of another form.
           ClosedError: the model was closed.
         """
-        family = self._task.family
+        family = self._family
         name = data if isinstance(data, str) else _ROWS
         examples = self._split(data) if isinstance(data, str) else family.from_rows(data, _ROWS, labelled=True)
         if not examples:
@@ -134,7 +138,7 @@ class Model:
 
     @property
     def _learned(self) -> str:
-        return ", ".join(self.labels) or self._task.family.kind
+        return ", ".join(self.labels) or self._family.kind
 
     def _split(self, name: str) -> Sequence[Any]:
         """Returns the examples of a split, or of the one split that a purpose has."""
@@ -145,7 +149,7 @@ class Model:
         return task.examples(folder, splits[0])
 
     def _predictions(self, examples: Sequence[Any]) -> Any:
-        family = self._task.family
+        family = self._family
         features = family.features(examples, self._trained.tokenizer, self._trained.limits)
         with self._turn:
             return family.predictions(self._loaded().outputs(features), features, examples)

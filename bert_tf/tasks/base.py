@@ -79,11 +79,13 @@ class Family(Protocol):
     """A kind of thing to be learned. E examples become N rows of features, N >= E; the head computes outputs of rows.
 
     Attributes:
+      rules: names of settings, attributes of the family, that decide on predictions alone; see `tasks.rules`.
       file_patterns: the names of `files` with any suffix, as patterns of `glob`; they are deleted with the run.
       usual_settings: of training, by name, in the place of defaults; where none are given.
       sample_settings: the same where the default checkpoint is trained on the bundled sample.
     """
 
+    rules: ClassVar[tuple[str, ...]]
     file_patterns: ClassVar[tuple[str, ...]]
     usual_settings: ClassVar[Mapping[str, Any]]
     sample_settings: ClassVar[Mapping[str, Any]]

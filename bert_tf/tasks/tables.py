@@ -35,6 +35,7 @@ T = TypeVar("T")
 
 _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_COMPRESSED = b"\x1f\x8b"  # how files of gzip begin
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
 LONGEST_LINE = 1 << 26  # bytes
 _MOST_BLANK = 1_000_000
@@ -246,11 +247,16 @@ def opened(source: Source) -> Iterator[BinaryIO]:
       source: a path, or `-`.
 
     Raises:
-      DataError: it cannot be opened, or, within the block, read.
+      DataError: it cannot be opened, is empty or compressed under another name, or cannot be read within the block.
     """
     try:
         with _opened(source) as file:
-            if cast(io.BufferedReader, file).peek(len(_BOM)).startswith(_BOM):
+            begin = cast(io.BufferedReader, file).peek(len(_BOM))
+            if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
+                raise DataError("the file is empty", source)
+            if begin.startswith(_COMPRESSED):
+                raise DataError("the file is compressed; add .gz to its name", source)
+            if begin.startswith(_BOM):
                 file.read(len(_BOM))
             yield file
     except (OSError, EOFError, zlib.error) as error:
@@ -360,6 +366,8 @@ def _decoded(path: str, number: int, data: bytes) -> Line | DataError:
         found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
         if number == 1 and data.startswith(_UTF16_BOMS):
             found = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        if number == 1 and data.startswith(_COMPRESSED):
+            found = "the file is compressed; add .gz to its name"
         return DataError(f"not UTF-8: {found}", path, number)
 
 

@@ -15,9 +15,11 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.inputs.pipeline import TO_LONGEST
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.run_layout import RECORD
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
+from bert_tf.tasks import families
 from tests.tiny import TinyProject, random_weights
 
 LENGTH = 24
@@ -52,10 +54,10 @@ def write_run(
     values = {**json.loads(project.bert_config_file.read_text()), "num_hidden_layers": layers}
     config = BertConfig.from_dict(values)
     (folder / "bert_config.json").write_text(config.to_json())
-    labels = len(record["labels"]) or 1
+    shapes = heads.of(families.of_record({**MRPC, **record}).head).variables(config)
     for step in steps:
-        head = np.random.default_rng(step).normal(0, 2, (labels, config.hidden_size)).astype(np.float32)
-        entries = {"output_weights": head, "output_bias": np.zeros(labels, np.float32), "global_step": np.int64(step)}
+        drawn = {name: np.random.default_rng(step).normal(0, 2, shape) * (len(shape) > 1) for name, shape in shapes.items()}
+        entries = {"global_step": np.int64(step), **{name: values.astype(np.float32) for name, values in drawn.items()}}
         write_checkpoint(folder / f"model.ckpt-{step}", {**random_weights(config, seed=step), **entries})
         (folder / "checkpoint").write_text(f'model_checkpoint_path: "model.ckpt-{step}"\n')
     trained = {**record, "max_seq_length": LENGTH, "do_lower_case": True}

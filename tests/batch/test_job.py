@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bert_tf.batch import job
-from bert_tf.batch.job import EvaluateJob, FilePair, Given, LabelledColumns, PredictJob, TaskEntry
+from bert_tf.batch.job import EvaluateJob, FilePair, Given, LabelledColumns, PredictJob, Rules, TaskEntry
 from bert_tf.errors import FlagError
 
 EVALUATE = {"checkpoints": "out/mrpc", "tasks": "MRPC", "output_dir": "out/eval"}
@@ -16,7 +16,7 @@ PREDICT = {"checkpoint": "out/mrpc", "files": {"input": "a.tsv", "output": "b.ts
 
 def test_one_value_stands_for_a_list_of_one():
     made = job.make(EvaluateJob, EVALUATE)
-    assert made == EvaluateJob(Given(), ("out/mrpc",), (TaskEntry(LabelledColumns(), "MRPC"),), "out/eval")
+    assert made == EvaluateJob(Given(), Rules(), ("out/mrpc",), (TaskEntry(LabelledColumns(), "MRPC"),), "out/eval")
 
 
 def test_lists_and_entries():
@@ -34,9 +34,16 @@ def test_a_job_of_prediction():
     assert made.skip_bad_rows
 
 
+def test_rules_of_answers_stand_beside_the_other_keys():
+    made = job.make(PredictJob, {**PREDICT, "n_best_size": 3, "null_score_diff_threshold": -1, "constrained_decoding": False})
+    assert made.rules.given() == {"n_best_size": 3, "null_score_diff_threshold": -1.0, "constrained_decoding": False}
+
+
 @pytest.mark.parametrize(
     ("kind", "values", "message"),
     [
+        (EvaluateJob, {**EVALUATE, "n_best_size": 0}, "n_best_size: 0 is not a whole number from 1 on"),
+        (PredictJob, {**PREDICT, "null_score_diff_threshold": "a"}, "null_score_diff_threshold: 'a' is not a number"),
         (EvaluateJob, {**EVALUATE, "checkpoint": "x"}, "unknown key 'checkpoint'; did you mean checkpoints?"),
         (
             EvaluateJob,

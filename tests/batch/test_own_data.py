@@ -23,9 +23,8 @@ def test_words_are_read_in_the_column_of_the_training(tmp_path):
 def test_what_is_given_goes_before_the_training(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("1 a\n2 b\n")
-    task = own_data.task(TAGS, Columns(word_column=1, raw_text=True, constrained_decoding=False), test_file=str(path))
+    task = own_data.task(TAGS, Columns(word_column=1, raw_text=True), test_file=str(path))
     assert [example.words for example in task.stream(path, "test")] == [("1", "a"), ("2", "b")]
-    assert not task.family.constrained_decoding
 
 
 @pytest.mark.parametrize(

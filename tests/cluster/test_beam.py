@@ -14,8 +14,11 @@ from bert_tf.batch import inputs
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import BertError, FlagError
+from tests.batch.runs import write_run
+from tests.integration import families
 
 RUNNER = ["--runner=BundleBasedDirectRunner"]  # what DirectRunner comes to where Beam's own Prism is not there
+IN_BYTES = ["--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]
 HEADER = "index\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
 
 
@@ -57,6 +60,42 @@ def test_rows_are_those_of_a_local_job_to_the_last_digit(run, tmp_path):
     assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "by_beam.tsv") == 0
     assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "local.tsv") == 0
     assert lines_of(shards(tmp_path, "by_beam-*-of-*.tsv")) == (tmp_path / "local.tsv").read_text().splitlines()
+
+
+def asked(random, count):
+    """Contexts of up to 60 words, of which a window holds 19."""
+    return [families.question(random, f"q{n}", int(words)) for n, words in enumerate(random.integers(1, 60, count))]
+
+
+def tagged(random, count):
+    return [{"tokens": families.tagged(random, length)[0]} for length in random.integers(1, 60, count)]
+
+
+FAMILIES = {
+    "span": ({"doc_stride": 8}, asked),
+    "tags": ({"labels": ["O", "B-X", "I-X"]}, tagged),
+    "choice": ({}, families.choices),
+    "similarity": ({"highest_score": 5.0}, families.pairs),
+    "contrastive": ({"temperature": 0.05}, families.pairs),
+}
+
+
+@pytest.mark.parametrize("kind", FAMILIES)
+def test_each_family_is_predicted_as_by_a_local_job(kind, project, tmp_path, monkeypatch):
+    """The runner hands slices of seven rows on as bytes; windows and options of one example are in one of them."""
+    monkeypatch.setattr(slices, "PIECE", 512)
+    monkeypatch.setattr(inputs, "CHUNK", 7)
+    record, rows_of = FAMILIES[kind]
+    record = {"task_name": "custom", "problem": kind, "kind": kind, "labels": [], **record}
+    run = write_run(tmp_path / "run", project, [20], record=record)
+    lines = [json.dumps(row) + "\n" for row in rows_of(np.random.default_rng(3), 20)]
+    (tmp_path / "rows.jsonl").write_text("".join(lines))
+    given = {"checkpoint": run, "input": tmp_path / "rows.jsonl"}
+    assert run_command(runner=IN_BYTES, **given, output=tmp_path / "beam.jsonl") == 0
+    assert run_command(runner=None, **given, output=tmp_path / "local.jsonl") == 0
+    found = [line for path in shards(tmp_path, "beam-*.jsonl") for line in path.read_text().splitlines()]
+    assert sorted(found) == sorted((tmp_path / "local.jsonl").read_text().splitlines())
+    assert len(found) == 20
 
 
 def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):

@@ -13,7 +13,7 @@ from pyspark import cloudpickle
 
 import bert_tf
 from bert_tf.batch import trained
-from bert_tf.batch.job import Given
+from bert_tf.batch.job import Given, Rules
 from bert_tf.cluster import once, shipped, spark, values
 from bert_tf.cluster.spark import Column
 from bert_tf.errors import DataError, FlagError
@@ -55,7 +55,7 @@ def _arrived(packed, tmp_path, monkeypatch):
 
 
 def job(**changed):
-    usual = {"output": "p", "columns": {}, "model": Given(), "machine": configured(), "batch_size": None}
+    usual = {"output": "p", "columns": {}, "model": Given(), "rules": Rules(), "machine": configured(), "batch_size": None}
     return FrameJob(**{**usual, "skip_bad_rows": False, "begin": _begin, **changed})
 
 

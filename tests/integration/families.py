@@ -25,12 +25,54 @@ Flags = Callable[..., list[str]]  # from the folder of a run, and further flags
 def tagged_texts() -> dict[str, list[tuple[list[str], list[str]]]]:
     """Returns words and tags of each split: 2 to 30 words, of which a row of 24 tokens holds 22."""
     random = np.random.default_rng(2)
-    return {split: [_tagged(random, length) for length in random.integers(2, 31, size)] for split, size in SIZES.items()}
+    return {split: [tagged(random, length) for length in random.integers(2, 31, size)] for split, size in SIZES.items()}
 
 
-def _tagged(random, length):
+def tagged(random, length):
+    """Returns words and their tags."""
     words = random.choice(WORDS, length).tolist()
     return words, [TAG_OF.get(word, "other") for word in words]
+
+
+def question(random, name, words):
+    """Returns a question whose context has one word of the first half, which is the answer."""
+    before = random.choice(NEUTRAL, int(random.integers(words + 1))).tolist()
+    answer = str(random.choice(HALVES[0]))
+    context = " ".join([*before, answer, *random.choice(NEUTRAL, words - len(before))])
+    start = len(" ".join([*before, answer])) - len(answer)
+    return {"id": name, "question": "one ?", "context": context, "answer": answer, "start": start}
+
+
+def sentence(random, half, most=6):
+    """Returns a word of a half, and up to so many others."""
+    return " ".join([str(random.choice(HALVES[half])), *random.choice(NEUTRAL, int(random.integers(1, most)))])
+
+
+def choices(random, count):
+    """Yields questions with as many options as they like, of which one is of the same half as the context."""
+    for number in range(count):
+        half, options = int(random.integers(2)), int(random.integers(2, 5))
+        label = int(random.integers(options))
+        texts = [sentence(random, half if option == label else 1 - half) for option in range(options)]
+        yield {
+            "id": f"c{number}",
+            "context": sentence(random, half, 9),
+            "question": "the _ .",
+            "options": texts,
+            "label": label,
+        }
+
+
+def pairs(random, count):
+    """Yields pairs of texts, of which each second is of one half."""
+    for number in range(count):
+        half, alike = int(random.integers(2)), number % 2
+        yield {
+            "id": f"s{number}",
+            "text_a": sentence(random, half, 9),
+            "text_b": sentence(random, half if alike else 1 - half),
+            "label": alike,
+        }
 
 
 def run(arguments: list[str], before: Callable[[], Any] | None = None) -> Any:

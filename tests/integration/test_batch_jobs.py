@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from bert_tf.__main__ import main
 from bert_tf.commands import classifier, evaluate, predict
-from bert_tf.commands.batch_flags import VERBOSITY
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY
 from bert_tf.jobs.batch_settings import JOB, MACHINE
 from tests.integration.commands import PROJECT
 
@@ -122,6 +122,6 @@ def test_what_the_classifier_measured_is_measured_again(finished, project):
 
 def test_every_key_is_on_the_page():
     text = DOCS.read_text(encoding="utf-8")
-    others = {row.name for row in (*MACHINE, JOB, VERBOSITY, predict.BEAM)}  # flags alone
+    others = {row.name for row in (*MACHINE, JOB, VERBOSITY, BEAM)}  # flags alone
     rows = {row.name for row in (*evaluate.FLAGS, *predict.FLAGS)} - others
     assert [name for name in sorted(rows) if f"`{name}`" not in text] == []

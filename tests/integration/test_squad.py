@@ -13,22 +13,16 @@ import pytest
 
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import FlagError
 from tests.integration import commands, families
-from tests.tiny import HALVES
 
 STEPS = 60
 
 
 def paragraph(random, name, words):
-    """Returns a context with one word of the first half, which a question asks for."""
-    before = random.choice(families.NEUTRAL, int(random.integers(words + 1))).tolist()
-    answer = str(random.choice(HALVES[0]))
-    context = " ".join([*before, answer, *random.choice(families.NEUTRAL, words - len(before))])
-    start = len(" ".join([*before, answer])) - len(answer)
-    return {
-        "context": context,
-        "qas": [{"id": name, "question": "one ?", "answers": [{"text": answer, "answer_start": start}]}],
-    }
+    row = families.question(random, name, words)
+    answers = [{"text": row["answer"], "answer_start": row["start"]}]
+    return {"context": row["context"], "qas": [{"id": name, "question": row["question"], "answers": answers}]}
 
 
 @pytest.fixture(scope="module")
@@ -167,3 +161,21 @@ def test_a_bad_file_is_one_line(tmp_path, flags):
     problem = "the value in column 'start' is not a whole number from 0 on: 'two'"
     assert commands.errors(done) == [f"error: {tmp_path}/train.csv:2: {problem}"]
     assert not (tmp_path / "out").exists()
+
+
+def test_rules_of_answers_are_choosable_wherever_the_model_is_used(tmp_path, trained, data):
+    asked = [{"question": qa["question"], "context": context} for context, qa in questions(data)]
+    one, none = {"n_best_size": 1}, {"max_answer_length": 1, "n_best_size": 3}
+    with bert_tf.load(trained[0], **one) as model:
+        assert {len(answer.n_best) for answer in model.predict(asked)} == {1}
+    outputs = [tmp_path / "usual.jsonl", tmp_path / "other.jsonl"]
+    for output, rules in zip(outputs, ({}, none)):
+        bert_tf.predict_files(checkpoint=trained[0], input=data / "dev-v1.1.json", output=output, **rules)
+    usual, other = ([json.loads(line)["probability"] for line in path.read_text().splitlines()] for path in outputs)
+    assert usual != other
+    with pytest.raises(FlagError, match="--constrained_decoding: a model of span does not take it; it takes --n_best_size"):
+        bert_tf.predict_files(
+            checkpoint=trained[0], input=data / "dev-v1.1.json", output=tmp_path / "x", constrained_decoding=True
+        )
+    table = bert_tf.evaluate(trained[0], task_name="SQuAD", data_dir=data, output_dir=tmp_path / "table", **none)
+    assert table.rows[0].settings["rules"] == {**none, "null_score_diff_threshold": 0.0}

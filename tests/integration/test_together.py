@@ -11,7 +11,6 @@ import pytest
 import bert_tf
 from bert_tf.modeling.heads import choice
 from tests.integration import families
-from tests.tiny import HALVES
 
 STEPS = 120
 
@@ -24,39 +23,9 @@ class Case(NamedTuple):
     metric: str
 
 
-def sentence(random, half, most=6):
-    return " ".join([str(random.choice(HALVES[half])), *random.choice(families.NEUTRAL, int(random.integers(1, most)))])
-
-
-def questions(random, count):
-    """As many options as they like, of which one is of the same half as the context."""
-    for number in range(count):
-        half, options = int(random.integers(2)), int(random.integers(2, 5))
-        label = int(random.integers(options))
-        texts = [sentence(random, half if option == label else 1 - half) for option in range(options)]
-        yield {
-            "id": f"c{number}",
-            "context": sentence(random, half, 9),
-            "question": "the _ .",
-            "options": texts,
-            "label": label,
-        }
-
-
-def pairs(random, count):
-    for number in range(count):
-        half, alike = int(random.integers(2)), number % 2
-        yield {
-            "id": f"s{number}",
-            "text_a": sentence(random, half, 9),
-            "text_b": sentence(random, half if alike else 1 - half),
-            "label": alike,
-        }
-
-
 CASES = {
-    "choice": Case("choice", questions, "accuracy"),
-    "similarity": Case("similarity", pairs, "spearman"),
+    "choice": Case("choice", families.choices, "accuracy"),
+    "similarity": Case("similarity", families.pairs, "spearman"),
 }
 
 

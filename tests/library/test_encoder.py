@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import bert_tf
-from bert_tf.batch import trained
+from bert_tf.batch import inputs, trained
 from bert_tf.batch.job import Given
 from bert_tf.commands import encode, search
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
@@ -126,6 +126,22 @@ def test_the_commands_do_the_same(index, tmp_path, project, capsys):
     assert search.main(["search", f"--index={tmp_path / 'out.npz'}", "--query=soup", "--top=1", "--json"]) == 0
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert (hit["text"], hit["row"]) == ("soup", 2)
+
+
+@pytest.mark.parametrize("beam", [[], ["--beam", "--", "--runner=apache_beam.runners.portability.fn_api_runner.FnApiRunner"]])
+@pytest.mark.parametrize("form", ["npz", "jsonl"])
+def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, project, monkeypatch):
+    monkeypatch.setattr(inputs, "CHUNK", 3)
+    flags = [f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]
+    for name, texts in (("a", TEXTS), ("b", TEXTS[:2])):
+        (tmp_path / f"{name}.txt").write_text("".join(f"{text}\n" for text in texts))
+        one = [f"--input={tmp_path / name}.txt", f"--output={tmp_path / name}.{form}"]
+        assert encode.main(["encode", *one, *flags]) == 0
+    several = [f"--input={tmp_path}/*.txt", f"--output={tmp_path / 'all'}/", f"--output_format={form}"]
+    assert encode.main(["encode", *several, *flags, *beam]) == 0
+    shard = "-00000-of-00001" if beam else ""
+    for name in ("a", "b"):
+        assert (tmp_path / "all" / f"{name}{shard}.{form}").read_bytes() == (tmp_path / f"{name}.{form}").read_bytes()
 
 
 def test_texts_in_memory_are_looked_for(index):

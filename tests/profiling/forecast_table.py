@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS, HeadSpec
+from bert_tf.jobs.head_memory import with_head
+from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from tests.profiling import steps
@@ -20,12 +23,13 @@ class Cell(NamedTuple):
     tokens: int
     batch_size: int
     changes: Mapping[str, Any]
+    head: HeadSpec = steps.CLASSIFIER
 
     def compare(self, **sizes: Any) -> tuple[Forecast, int, int]:
         """Returns the forecast, the bytes of all variables, and the live peak of what the step itself allocates."""
         model = steps.config(self.hidden, self.layers, **sizes)
-        options = ComputeOptions(**{**self.changes, "on_gpu": False})
-        memory, state = steps.memory_of(model, self.tokens, self.batch_size, options)
+        options = with_head(ComputeOptions(**{**self.changes, "on_gpu": False}), heads.of(self.head), model)
+        memory, state = steps.memory_of(model, self.tokens, self.batch_size, options, self.head)
         return forecast(model, tokens=self.tokens, batch_size=self.batch_size, options=options), state, memory.peak
 
     @property
@@ -65,6 +69,22 @@ WIDER = (
     Cell(128, 4, 128, 16, {"frozen": frozenset({"embeddings"})}),
     Cell(128, 4, 128, 16, {"last_layer_cls_only": False}),
     Cell(128, 4, 128, 16, {"pack_tokens": False, "padding": 0.5}),
+)
+
+# In a layer so narrow the head and its loss are the most.
+NARROW = {"num_attention_heads": 1, "intermediate_size": 32, "vocab_size": 300}
+_MANY_TAGS = HeadSpec(1000, TAGS)
+HEADS = (
+    Cell(256, 1, 64, 16, {"padding": 0.5}, _MANY_TAGS),
+    Cell(256, 1, 64, 16, {"padding": 0.5}, HeadSpec(1, SIMILARITY)),
+)
+MORE_HEADS = (
+    *(Cell(256, 1, 64, 32, {"padding": padding}, _MANY_TAGS) for padding in (0.0, 0.8)),
+    Cell(256, 1, 64, 32, {"precision": "bfloat16"}, HeadSpec(9, TAGS)),
+    Cell(256, 4, 64, 32, {"recompute": True}, HeadSpec(1, SIMILARITY)),
+    Cell(256, 2, 128, 16, {}, HeadSpec(2, SPAN)),
+    Cell(256, 4, 64, 32, {}, HeadSpec(1, CHOICE)),
+    Cell(256, 2, 64, 32, {}, HeadSpec(1, CONTRASTIVE, (("temperature", 0.05),))),
 )
 
 

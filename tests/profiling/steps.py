@@ -13,7 +13,8 @@ from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
-from bert_tf.head_spec import HeadSpec
+from bert_tf.fields import TOKEN
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
@@ -21,9 +22,20 @@ from bert_tf.profiling.forecast.compute_options import ComputeOptions
 from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_step
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS
+from bert_tf.tasks import families
 from tests.labelled import labelled
 
 tf1 = tf.compat.v1
+
+CLASSIFIER = HeadSpec(2)
+RECORDS = {
+    SPAN: {"kind": SPAN},
+    TAGS: {"kind": TAGS, "labels": ["O", *(f"{place}-{kind}" for place in "BI" for kind in ("LOC", "MISC", "ORG", "PER"))]},
+    CHOICE: {"kind": CHOICE},
+    SIMILARITY: {"kind": SIMILARITY, "highest_score": 1.0},
+    CONTRASTIVE: {"kind": CONTRASTIVE, "temperature": 0.05},
+}
+_ROWS_TOGETHER = {SPAN: 1, TAGS: 1, CHOICE: 4, SIMILARITY: 2, CONTRASTIVE: 2}
 
 
 def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
@@ -41,13 +53,14 @@ def config(hidden: int, layers: int, **sizes: Any) -> BertConfig:
 
 
 def traced(
-    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, *, count: int = 1
+    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, *, count: int = 1, head: HeadSpec = CLASSIFIER
 ) -> tuple[list[Any], int]:
     """Trains for a step, then for others that are recorded; returns their `RunMetadata`, and the bytes of all variables.
 
     Of all sequences but the longest a share of `options.padding` is padding.
     """
-    with training(model, _features(model, tokens, batch_size, options.padding), batch_size, options) as (session, train_op):
+    features = _features(model, tokens, batch_size, options.padding, head)
+    with training(model, features, batch_size, options, head) as (session, train_op):
         session.run(train_op)
         recorded = [tf1.RunMetadata() for _ in range(count)]
         for metadata in recorded:
@@ -58,7 +71,7 @@ def traced(
 
 @contextlib.contextmanager
 def training(
-    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions
+    model: BertConfig, features: Features, batch_size: int, options: ComputeOptions, head: HeadSpec = CLASSIFIER
 ) -> Iterator[tuple[tf1.Session, tf.Operation]]:
     """Builds training from initial weights; gives the session, whose variables are there, and the operation of a step."""
     execution = Execution(
@@ -79,25 +92,37 @@ def training(
         adamw=AdamWConfig(fused=options.fused_adam),
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
-        pipeline = train_input_fn(features, Schedule(len(features.lengths), batch_size, 9), seed=1)
+        pipeline = train_input_fn(features, Schedule(features.units, batch_size // int(features.unit_rows[0]), 9), seed=1)
         batch = tf1.data.make_one_shot_iterator(pipeline()).get_next()
-        spec = make_model_fn(Model(model, HeadSpec(2), execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
+        spec = make_model_fn(Model(model, head, execution=execution, seed=1, optimization=optimization))(batch, TRAIN)
         session.run(tf1.global_variables_initializer())
         session.run(tf1.local_variables_initializer())
         yield session, spec.train_op
 
 
-def memory_of(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions) -> tuple[LiveMemory, int]:
+def memory_of(
+    model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec = CLASSIFIER
+) -> tuple[LiveMemory, int]:
     """Returns the memory of a step of training, and the bytes of all variables.
 
     Of three steps that with the lowest peak: a thread that the machine holds up keeps tensors that others are done with.
     """
-    recorded, state = traced(model, tokens, batch_size, options, count=3)
+    recorded, state = traced(model, tokens, batch_size, options, count=3, head=head)
     return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
 
 
-def _features(model: BertConfig, tokens: int, batch_size: int, padding: float) -> Features:
+def _features(model: BertConfig, tokens: int, batch_size: int, padding: float, head: HeadSpec) -> Features:
     lengths = np.full(batch_size, round(tokens * (1.0 - padding)), np.int32)
     lengths[0] = tokens
     ids = np.random.default_rng(0).integers(0, model.vocab_size, lengths.sum()).astype(np.int32)
-    return labelled(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))
+    if head == CLASSIFIER:
+        return labelled(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))
+    fields = [field for field in families.of_record(RECORDS[head.kind]).targets if field.in_batches]
+    targets = {field.name: np.arange(len(ids if field.axis == TOKEN else lengths)) % 2 for field in fields}
+    return Features(
+        *(ids, lengths, lengths // 2),
+        {field.name: targets[field.name].astype(field.dtype) for field in fields},
+        tuple(fields),
+        example_ids=(np.arange(batch_size) // _ROWS_TOGETHER[head.kind]).astype(np.int32),
+        together=_ROWS_TOGETHER[head.kind] > 1,
+    )

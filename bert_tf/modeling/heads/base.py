@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import Field
+from bert_tf.head_spec import HeadMemory
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 
@@ -71,6 +72,10 @@ class Head(Protocol):
     @property
     def fewest_examples(self) -> int:
         """How many examples of one batch the loss needs: 2 where it compares them with each other."""
+
+    @property
+    def memory(self) -> HeadMemory:
+        """What the forecast of memory counts of it."""
 
     @property
     def loss_options(self) -> frozenset[str]:

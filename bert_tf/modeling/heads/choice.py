@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import GROUPS, Field
+from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -36,6 +37,7 @@ class ChoiceHead:
     reads_pooled, reads_tokens = True, False
     reads_word_table = False
     fewest_examples = 1
+    memory = OF_POOLED
     loss_options = frozenset({"label_smoothing"})
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:

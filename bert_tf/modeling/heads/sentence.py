@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import Field
+from bert_tf.head_spec import OF_POOLED
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -35,6 +36,7 @@ class _SentenceHead:
     targets = (_LABELS,)
     reads_pooled, reads_tokens = True, False
     reads_word_table = False
+    memory = OF_POOLED
     fewest_examples = 1
     loss_options = frozenset({"class_weights", "label_smoothing"})
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import GROUPS, HIDDEN, INPUTS, Field
-from bert_tf.head_spec import MEAN
+from bert_tf.head_spec import MEAN, HeadMemory, Sizes
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
@@ -35,6 +35,7 @@ class _PairsHead:
     inputs = ()
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    memory = HeadMemory(Sizes(rows=4), Sizes(positions=2), Sizes(positions=2))
     fewest_examples = 1
     loss_options = frozenset[str]()
 

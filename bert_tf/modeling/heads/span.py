@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import TOKEN, Field
+from bert_tf.head_spec import HeadMemory, Sizes
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -37,6 +38,7 @@ class SpanHead:
     targets = (*_POSITIONS, _COUNTED)
     reads_pooled, reads_tokens = False, True
     reads_word_table = False
+    memory = HeadMemory(Sizes(numbers=6), Sizes(numbers=4), Sizes(tokens=1, numbers=4))
     fewest_examples = 1
     loss_options: ClassVar[frozenset[str]] = frozenset()
 

@@ -12,6 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import TOKEN, Field
+from bert_tf.head_spec import HeadMemory, Sizes
 from bert_tf.modeling import layers
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
@@ -36,6 +37,15 @@ class TagHead:
     reads_word_table = False
     fewest_examples = 1
     loss_options = frozenset({"class_weights", "label_smoothing"})
+
+    @property
+    def memory(self) -> HeadMemory:
+        """Dropped states with their mask, the logits, and their gradient, which is known with the loss."""
+        return HeadMemory(
+            Sizes(tokens=2, numbers=self.num_labels),
+            Sizes(token_numbers=2 * self.num_labels),
+            Sizes(tokens=1, token_numbers=self.num_labels),
+        )
 
     @property
     def outputs(self) -> tuple[Field, ...]:

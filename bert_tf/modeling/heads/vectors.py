@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import INPUTS, ROW, TOKEN, Field
-from bert_tf.head_spec import CLS, MEAN
+from bert_tf.head_spec import CLS, MEAN, HeadMemory
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
@@ -42,6 +42,7 @@ class VectorsHead:
     targets = ()
     reads_pooled = False
     reads_word_table = False
+    memory = HeadMemory()
     fewest_examples = 1
     loss_options = frozenset[str]()
 

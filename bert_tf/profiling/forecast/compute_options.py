@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Union
 
+from bert_tf.head_spec import OF_POOLED, HeadMemory
+
 Part = Union[str, int]  # as `optimization.parts` names them: EMBEDDINGS, POOLER, the number of a layer; None is the head
 EMBEDDINGS, POOLER = "embeddings", "pooler"
 
@@ -33,7 +35,8 @@ class ComputeOptions:
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
       on_gpu: a GPU is given operations in the order in which they can be computed, all variables' first operation of the update
         before the second of any; a thread of the CPU updates one variable after the other.
-      head: shapes of the head's variables; none for a classifier of two labels.
+      head: shapes of the head's variables; None for a classifier of two labels.
+      head_memory: what else the head holds.
       growth: the memory of a GPU is taken as it is needed, in pieces, not all at once.
     """
 
@@ -53,7 +56,8 @@ class ComputeOptions:
     evaluates: bool = False
     on_gpu: bool = True
     growth: bool = False
-    head: tuple[tuple[int, ...], ...] = ()
+    head: tuple[tuple[int, ...], ...] | None = None
+    head_memory: HeadMemory = OF_POOLED
 
     @property
     def defers(self) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.config import BertConfig
+from bert_tf.head_spec import Sizes
 from bert_tf.profiling.forecast import gaps
 from bert_tf.profiling.forecast.activations import FLOAT, Block, Shape, layer_blocks
 from bert_tf.profiling.forecast.compute_options import BYTES, EMBEDDINGS, POOLER, ComputeOptions, Part, classifier
@@ -148,7 +149,8 @@ class _Step:
         # As if words were drawn evenly from all: text repeats itself more.
         unique = config.vocab_size * -math.expm1(read * math.log1p(-1.0 / config.vocab_size)) if config.vocab_size > 1 else 1.0
         self._unique = math.ceil(unique)
-        held = _variables(config, options.head or classifier(2, config.hidden_size))
+        head = classifier(2, config.hidden_size) if options.head is None else options.head
+        held = _variables(config, head)
         self._held = {part: numbers for part, numbers in held.items() if not (options.host_embeddings and part == EMBEDDINGS)}
         self._has_words = not options.host_embeddings
         self._trained = {part: numbers for part, numbers in self._held.items() if part not in options.frozen}
@@ -242,10 +244,17 @@ class _Step:
                 continue
             stages.append(_Stage(f"{name}, attention", attention, gradient - upper))
             stages.append(_Stage(f"{name}, feed-forward", feed_forward, upper))
-        pooled = shape.examples * d * f
-        head = Block({"pooled": 3 * pooled}, pooled, pooled)
-        stages.append(_Stage("head", head, f * (self._gradient_of(POOLER) + self._gradient_of(None))))
+        made, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
+        stages.append(
+            _Stage("head", Block({"head": made}, forward, backward), f * (self._gradient_of(POOLER) + self._gradient_of(None)))
+        )
         return stages
+
+    def _numbers(self, sizes: Sizes) -> int:
+        shape, d = self._shape, self._config.hidden_size
+        positions = shape.examples * shape.tokens
+        hidden = sizes.tokens * shape.rows + sizes.positions * positions + sizes.rows * shape.examples
+        return round(d * hidden + sizes.numbers * positions + sizes.token_numbers * shape.rows)
 
     def _gradient_of(self, part: Part | None) -> int:
         return self._trained[part].total if part in self._trained else 0

@@ -36,6 +36,7 @@ class ChoiceFamily:
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
     targets: ClassVar[tuple[Field, ...]] = FIELDS
     file_patterns: ClassVar[tuple[str, ...]] = tuple(f"predictions*.{form}" for form in _FILES)
+    rules: ClassVar[tuple[str, ...]] = ()
     trains_on_windows, trains_together = False, True
     # As published for SWAG (Devlin et al., 2018).
     usual_settings: ClassVar[Mapping[str, Any]] = {"learning_rate": 2e-5, "train_batch_size": 16}

@@ -63,6 +63,7 @@ class SentenceFamily:
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
+    rules: ClassVar[tuple[str, ...]] = ()
     trains_together = False
     usual_settings: ClassVar[Mapping[str, Any]] = {}
     # Few examples want more epochs, and what keeps a model from learning them by heart, so that seeds differ less; chosen by

@@ -45,6 +45,7 @@ class SimilarityFamily:
     labels: ClassVar[tuple[str, ...]] = ()
     targets: ClassVar[tuple[Field, ...]] = FIELDS
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv",)
+    rules: ClassVar[tuple[str, ...]] = ()
     trains_on_windows, trains_together = False, True
     usual_settings: ClassVar[Mapping[str, Any]] = {}
     sample_settings: ClassVar[Mapping[str, Any]] = {"num_train_epochs": 4.0, "max_seq_length": 64}
@@ -150,6 +151,7 @@ class ContrastiveFamily(SimilarityFamily):
     scored: bool = False
 
     kind: ClassVar[str] = CONTRASTIVE
+    rules: ClassVar[tuple[str, ...]] = ("highest_score",)
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> ContrastiveFamily:

@@ -45,6 +45,7 @@ class SpanFamily:
     head: ClassVar[HeadSpec] = HeadSpec(2, SPAN)
     metrics: ClassVar[tuple[str, ...]] = evaluation.METRICS
     targets: ClassVar[tuple[Field, ...]] = spans.FIELDS
+    rules: ClassVar[tuple[str, ...]] = ("n_best_size", "max_answer_length", "null_score_diff_threshold")
     trains_on_windows, trains_together = True, False
     file_patterns: ClassVar[tuple[str, ...]] = tuple(
         f"{name}*.{suffix}" for name, suffix in (("predictions", "jsonl"), *((name, "json") for name in PUBLISHED_FILES))

@@ -40,6 +40,7 @@ class TagFamily:
     kind: ClassVar[str] = TAGS
     targets: ClassVar[tuple[Field, ...]] = tags.FIELDS
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.conll", "predictions*.jsonl")
+    rules: ClassVar[tuple[str, ...]] = ("constrained_decoding",)
     trains_on_windows, trains_together = True, False
     usual_settings: ClassVar[Mapping[str, Any]] = {}
     sample_settings: ClassVar[Mapping[str, Any]] = {

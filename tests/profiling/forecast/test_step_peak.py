@@ -12,7 +12,7 @@ from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
-from tests.profiling.forecast_table import GRID, WIDER, Cell
+from tests.profiling.forecast_table import GRID, HEADS, MORE_HEADS, NARROW, WIDER, Cell
 
 BASE = BertConfig(vocab_size=30522)
 
@@ -157,6 +157,17 @@ def check(cell, **sizes):
 @pytest.mark.parametrize("cell", GRID)
 def test_forecasts_the_live_peak_of_real_steps(cell):
     check(cell)
+
+
+@pytest.mark.parametrize("cell", HEADS)
+def test_forecasts_what_heads_hold_that_read_all_tokens(cell):
+    check(cell, **NARROW)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", MORE_HEADS)
+def test_forecasts_what_other_heads_hold(cell):
+    check(cell, **NARROW)
 
 
 @pytest.mark.slow

@@ -145,7 +145,7 @@ def test_bytes_that_are_not_utf8_are_one_line(tmp_path):
 
 
 def test_an_empty_or_missing_file_is_one_line(written, tmp_path):
-    assert refused(READER, written("")).startswith(f"{tmp_path}/train.json: not JSON: ")
+    assert refused(READER, written("")) == f"{tmp_path}/train.json: the file is empty"
     assert refused(READER, tmp_path / "none.json").startswith(f"{tmp_path}/none.json: cannot read the file: No such file")
 
 

@@ -1,0 +1,27 @@
+"""What the head of a task decides on in the forecast of memory."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from bert_tf.config import BertConfig
+from bert_tf.modeling.heads.base import Head
+from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions
+
+
+def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:
+    """Returns options of a step with a head.
+
+    Args:
+      options: what is asked for; not all of it is possible with each head.
+      head: on top of the encoder.
+      config: sizes of the encoder.
+    """
+    return dataclasses.replace(
+        options,
+        head=tuple(head.variables(config).values()),
+        head_memory=head.memory,
+        frozen=options.frozen if head.reads_pooled else options.frozen | {POOLER},
+        last_layer_cls_only=options.last_layer_cls_only and not head.reads_tokens,
+        defer_embeddings=options.defer_embeddings and not head.reads_word_table,
+    )

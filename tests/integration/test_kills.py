@@ -1,0 +1,192 @@
+"""A run or a job of any family that is killed at any moment, and started again, ends as one that was not."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import json
+import os
+import resource
+import signal
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.batch import inputs
+from bert_tf.jobs import predict
+from tests import processes
+from tests.integration import commands, families
+
+pytestmark = pytest.mark.slow  # two minutes; other tests kill families at one moment
+
+STEPS, EVERY, CHUNK = 10, 4, 4
+SIZES = {"train": 60, "dev": 20, "test": 19}
+
+
+def questions(random, count):
+    return [families.question(random, f"q{n}", int(words)) for n, words in enumerate(random.integers(1, 40, count))]
+
+
+def tagged(random, count):
+    texts = (families.tagged(random, length) for length in random.integers(2, 31, count))
+    return [{"tokens": words, "tags": tags} for words, tags in texts]
+
+
+def related(random, count):
+    return [{name: row[name] for name in ("id", "text_a", "text_b")} for row in families.pairs(random, count)]
+
+
+ROWS = {
+    "span": questions,
+    "tags": tagged,
+    "choice": families.choices,
+    "similarity": families.pairs,
+    "contrastive": related,
+}
+LABELS = ("answer", "start", "tags", "label")  # which rows to predict lack
+
+
+class Moment(NamedTuple):
+    """Which call of a function a process does not survive."""
+
+    module: str
+    name: str
+    call: int = 1
+
+
+MOMENTS = {
+    "between steps": Moment("bert_tf.estimator.hooks", "ProgressHook.after_run", EVERY + 2),
+    "before a checkpoint is listed": Moment(
+        "tensorflow.python.checkpoint.checkpoint_management", "update_checkpoint_state_internal", 2
+    ),
+    "after the last step": Moment("bert_tf.jobs.inference", "Inference.evaluate"),
+    "in the evaluation": Moment("bert_tf.estimator.forward", "Forward.outputs"),
+    "before predictions are written": Moment("bert_tf.jobs.results", "write_predictions"),
+}
+
+
+def die():
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def die_at(moment):
+    """Has this process killed at a moment."""
+    module = importlib.import_module(moment.module)
+    holder = functools.reduce(getattr, moment.name.split(".")[:-1], module)
+    name = moment.name.rpartition(".")[2]
+    function, calls = getattr(holder, name), []
+
+    def killing(*arguments, **settings):
+        calls.append(name)
+        return die() if len(calls) == moment.call else function(*arguments, **settings)
+
+    setattr(holder, name, killing)
+
+
+def die_in_a_file():
+    """Has the kernel kill this process in the middle of writing the weights of the second checkpoint."""
+    save = tf.compat.v1.train.Saver.save
+
+    def killing(self, session, path, global_step=None, **settings):
+        if global_step == 2 * EVERY:
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        return save(self, session, path, global_step, **settings)
+
+    tf.compat.v1.train.Saver.save = killing
+
+
+KILLS = {**{name: functools.partial(die_at, moment) for name, moment in MOMENTS.items()}, "in a checkpoint": die_in_a_file}
+
+
+@pytest.fixture(scope="module", params=ROWS)
+def problem(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def data(problem, tmp_path_factory):
+    folder, random = tmp_path_factory.mktemp(problem), np.random.default_rng(6)
+    for split, count in SIZES.items():
+        hidden = LABELS if split == "test" else ()
+        rows = [{name: value for name, value in row.items() if name not in hidden} for row in ROWS[problem](random, count)]
+        (folder / f"{split}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def flags(one_layer, problem, data):
+    """Flags of a run with dropout that does everything."""
+
+    def flags(folder):
+        files = {f"{split}_file": data / f"{split}.jsonl" for split in SIZES}
+        how = {"num_train_steps": STEPS, "save_checkpoints_steps": EVERY, "learning_rate": 0.003, "log_every_n_steps": 1}
+        own = {"task_name": "custom", "problem": problem, **files, **how}
+        given = one_layer.flags(folder, do_train=True, do_eval=True, do_predict=True, **own)
+        return [flag for flag in given if not flag.startswith("--data_dir=")]
+
+    return flags
+
+
+@pytest.fixture(scope="module")
+def trained(flags, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    families.run(flags(folder))
+    return folder
+
+
+def results(folder):
+    """Returns all that a run came to, as bytes: weights, metrics, files of predictions."""
+    files = [path for pattern in ("predictions*", "eval_results.*") for path in folder.glob(pattern)]
+    assert len(files) >= 3
+    weights = commands.weights(folder, STEPS)
+    return {**{path.name: path.read_bytes() for path in files}, **{name: weights[name].tobytes() for name in weights}}
+
+
+@pytest.mark.parametrize("kill", KILLS)
+def test_a_run_goes_on_to_the_same_end(kill, flags, trained, tmp_path):
+    killed = commands.run(flags(tmp_path / "out"), before=KILLS[kill])
+    assert -killed.returncode in (signal.SIGKILL, signal.SIGXFSZ), killed.stderr
+    assert not list(tmp_path.glob("out/predictions*"))
+    families.run(flags(tmp_path / "out"))
+    assert results(tmp_path / "out") == results(trained)
+    assert len(families.losses(tmp_path / "out")) == STEPS
+
+
+def in_small_chunks(moment=None):
+    inputs.CHUNK = predict.CHUNK = CHUNK
+    if moment is not None:
+        die_at(moment)
+
+
+def check_killed_job(tmp_path, command, output, computes):
+    """A job that is killed in its third chunk writes the bytes of one that is not, and computes the first two once."""
+    arguments = ["-m", "bert_tf", *map(str, command)]
+    whole, parts = (tmp_path / f"{name}{output}" for name in ("whole", "parts"))
+    families.batch(*command, f"--output={whole}", before=in_small_chunks)
+    die = functools.partial(in_small_chunks, computes._replace(call=3))
+    killed = processes.finish(processes.start([*arguments, f"--output={parts}"], before=die))
+    assert -killed.returncode == signal.SIGKILL, killed.stderr
+    assert not parts.exists()
+    again = processes.finish(processes.start([*arguments, f"--output={parts}"], before=in_small_chunks))
+    assert f"continuing after {2 * CHUNK} rows" in again.stderr
+    assert parts.read_bytes() == whole.read_bytes()
+
+
+def test_a_prediction_of_a_file_goes_on_to_the_same_bytes(trained, data, tmp_path):
+    computes = Moment("bert_tf.batch.computer", "Computer.outputs")
+    check_killed_job(tmp_path, ["predict", f"--checkpoint={trained}", f"--input={data}/test.jsonl"], ".jsonl", computes)
+
+
+@pytest.mark.parametrize("output", [".npy", ".jsonl"])
+def test_an_encoding_goes_on_to_the_same_bytes(output, one_layer, tmp_path):
+    random = np.random.default_rng(7)
+    texts = tmp_path / "texts.txt"
+    texts.write_text("".join(families.sentence(random, 0, 9) + "\n" for _ in range(SIZES["test"])))
+    files = {"vocab_file": one_layer.vocab_file, "bert_config_file": one_layer.bert_config_file, "max_seq_length": 24}
+    model = [f"--{name}={value}" for name, value in files.items()]
+    command = ["encode", f"--checkpoint={one_layer.init_checkpoint}", f"--input={texts}", *model]
+    check_killed_job(tmp_path, command, output, Moment("bert_tf.batch.computer", "Computer.outputs"))
