@@ -15,8 +15,8 @@ def has_scheme(path: str) -> bool:
 
 
 def absolute(path: str) -> str:
-    """Returns a path that workers understand as the command does."""
-    return path if has_scheme(path) else os.path.abspath(path)
+    """Returns a path that workers understand as the command does; a slash at its end stays."""
+    return path if has_scheme(path) else os.path.abspath(path) + "/" * path.endswith("/")
 
 
 def is_pattern(path: str) -> bool:
@@ -25,7 +25,12 @@ def is_pattern(path: str) -> bool:
 
 
 def joined(folder: str, name: str) -> str:
-    """Returns the path of a file in a folder."""
+    """Returns the path of a file in a folder.
+
+    Args:
+      folder: with a scheme or without.
+      name: of the file.
+    """
     return f"{folder.rstrip('/')}/{name}"
 
 

@@ -82,7 +82,13 @@ def refuse_existing(shards: Shards) -> None:
 
 
 def write(shards: Shards, form: ShardForm, *, may_be_none: bool = False) -> apache_beam.PTransform:
-    """Returns what writes parts, which are bytes, to shards; at least one, unless there may be none."""
+    """Returns what writes parts, which are bytes, to shards.
+
+    Args:
+      shards: their names.
+      form: what they hold.
+      may_be_none: whether there is no shard where there is no part; else there is an empty one.
+    """
     return apache_beam.io.Write(_Sink(shards, form, may_be_none))
 
 

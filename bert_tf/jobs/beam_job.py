@@ -97,8 +97,31 @@ def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[
     return found
 
 
+def gathering_place(output_dir: str, by: Beam) -> str:
+    """Returns a folder that workers can write to.
+
+    Args:
+      output_dir: of the job, on this machine.
+      by: how Beam runs the job.
+
+    Raises:
+      FlagError: there is none, since workers are elsewhere.
+    """
+    from bert_tf.cluster import beam_options  # imports Beam
+
+    options = beam_options.read(by.arguments)
+    place = options.get_all_options().get("temp_location")
+    if place is None and not beam_options.computes_here(options):
+        raise FlagError("--beam: add --temp_location=FOLDER after --, where workers put what is gathered")
+    return paths.absolute(place or output_dir)
+
+
 def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:
     """Returns the settings of a worker process: those of one machine share its cores, unless threads are given.
+
+    Args:
+      machine: as asked for.
+      by: how Beam runs the job.
 
     Raises:
       FlagError: Beam cannot use an argument.

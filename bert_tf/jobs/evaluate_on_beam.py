@@ -119,7 +119,7 @@ def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Bea
     from bert_tf.cluster.shards import ShardForm
 
     model, family = measured.loaded()
-    place = paths.joined(paths.absolute(output_dir), f"parts-{uuid.uuid4().hex}")
+    place = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
     start = time.perf_counter()
     try:
         written = beam.transfer(

@@ -14,6 +14,8 @@ from bert_tf.batch import inputs
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import BertError, FlagError
+from bert_tf.jobs import beam_job
+from bert_tf.jobs.beam_job import Beam
 from tests.batch.runs import write_run
 from tests.integration import families
 
@@ -155,6 +157,16 @@ def test_an_earlier_output_is_not_mixed_with_another(run, tmp_path, capsys):
     assert len(shards(tmp_path, "*")) == 2
 
 
+def test_a_folder_stands_for_its_files(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in").mkdir()
+    for name in ("1.tsv", "2.tsv"):
+        (tmp_path / "in" / name).write_text(HEADER + rows(3))
+    assert run_command(checkpoint=run, input="in/", output="out.tsv") == 0
+    ids = [line.split("\t")[0] for line in lines_of(shards(tmp_path, "out-*"))[1:]]
+    assert sorted(ids) == [f"{file}.tsv:test-{row}" for file in (1, 2) for row in (1, 2, 3)]
+
+
 def test_an_input_without_rows_is_a_shard_with_a_header(run, tmp_path):
     (tmp_path / "in.tsv").write_text(HEADER)
     assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
@@ -268,6 +280,13 @@ def test_metrics_and_intervals_are_those_of_a_local_job(project, memory, stored_
     assert found["loss"] == pytest.approx(local["loss"], rel=1e-6)
     assert not [name for name in memory.names() if "parts" in name]
     assert sorted(path.name for path in (tmp_path / "beam").iterdir()) == ["results.json", "results.tsv"]
+
+
+def test_workers_elsewhere_need_a_place_for_what_is_gathered():
+    elsewhere = Beam(["--runner=FlinkRunner"], dict)
+    with pytest.raises(FlagError, match="^--beam: add --temp_location=FOLDER after --"):
+        beam_job.gathering_place("out", elsewhere)
+    assert beam_job.gathering_place("out", elsewhere._replace(arguments=["--temp_location=gs://b/t"])) == "gs://b/t"
 
 
 def measured(folder, checkpoint, file, *flags):
