@@ -15,7 +15,7 @@ from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
 from bert_tf.cluster import paths
-from bert_tf.errors import BertError, DataError
+from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.jobs import batch_machine, beam_job
 from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.machine_settings import MachineSettings
@@ -102,11 +102,16 @@ def row(job: EvaluateJob, checkpoint: str, task: Task, entry: TaskEntry, machine
       entry: names a file or a pattern.
       machine: of each worker.
       by: how Beam runs it.
+
+    Raises:
+      FlagError: Beam cannot use an argument, or a server does not answer.
     """
     rules = job.rules.given()
     measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, rules, job.eval_batch_size))
     try:
         return _row(measured, job.output_dir, beam_job.dividing_cores(machine, by), by)
+    except FlagError:  # of the job, not of a checkpoint
+        raise
     except BertError as error:
         return Row(checkpoint, None, task.name, measured.file, error=" ".join(str(error).split()))
 

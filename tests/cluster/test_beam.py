@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import logging
 
@@ -11,6 +12,7 @@ import pyarrow.parquet
 import pytest
 
 from bert_tf.batch import inputs
+from bert_tf.batch.prediction import Predictor
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import BertError, FlagError
@@ -107,6 +109,44 @@ def test_files_that_cannot_be_cut_come_to_the_same(run, tmp_path):
     assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.csv.gz", output=tmp_path / "local.tsv") == 0
     found = b"".join(gzip.decompress(path.read_bytes()) for path in shards(tmp_path, "b-*.tsv.gz"))
     assert found == (tmp_path / "local.tsv").read_bytes()
+
+
+@pytest.mark.usefixtures("_small_pieces")
+def test_a_bundle_that_fails_in_the_middle_is_computed_again_and_its_rows_are_there_once(run, tmp_path, monkeypatch):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(300))
+    plain, calls = Predictor.lines, itertools.count()
+
+    def failing(self, *args):
+        if next(calls) in (3, 8):
+            raise RuntimeError("the worker is gone")
+        return plain(self, *args)
+
+    monkeypatch.setattr(Predictor, "lines", failing)
+    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
+    assert next(calls) > 300 // 16 + 2
+    ids = [line.split("\t")[0] for line in lines_of(shards(tmp_path, "out-*"))[1:]]
+    assert ids == [f"test-{row}" for row in range(1, 301)]
+    assert len(list(tmp_path.iterdir())) == 1 + len(shards(tmp_path, "out-*"))
+
+
+@pytest.mark.slow
+def test_processes_of_a_runner_write_what_one_process_writes(run, tmp_path):
+    """Slices of 1 MB of some 20,000 rows; what the operating system decides is which process computes which."""
+    (tmp_path / "in.tsv").write_text(HEADER + rows(60_000))
+    processes = ["--runner=DirectRunner", "--direct_num_workers=2", "--direct_running_mode=multi_processing"]
+    assert run_command(runner=processes, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
+    assert run_command(runner=None, checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "local.tsv") == 0
+    assert lines_of(shards(tmp_path, "out-*-of-*.tsv")) == (tmp_path / "local.tsv").read_text().splitlines()
+
+
+def test_a_file_system_that_does_not_answer_is_one_line(run, memory, capsys, monkeypatch):
+    def silent(*_):
+        raise TimeoutError("the bucket does not answer\nTraceback of 200 lines")
+
+    monkeypatch.setattr(memory.MemoryFiles, "_list", silent)
+    assert run_command(checkpoint=run, input="memory://in/*", output="memory://out") == 2
+    error = "memory://in/*: the file system does not answer: the bucket does not answer"
+    assert capsys.readouterr().err.splitlines()[-1] == f"error: {error}"
 
 
 @pytest.mark.usefixtures("_no_local_names")

@@ -122,6 +122,15 @@ def test_a_bad_row_stops_the_job_with_the_row(spark, run):
         bert_tf.predict_frame(frame, run).collect()
 
 
+def test_metrics_are_those_of_one_process(spark, table, run):
+    frame = spark.read.parquet(table).selectExpr("first", "second", "cast(n % 2 as string) as y").repartition(5)
+    found = bert_tf.evaluate_frame(frame, run, columns={"text_a": "first", "text_b": "second", "label": "y"})
+    with bert_tf.load(run) as model:
+        expected = model.evaluate([(*sentences(row), str(row % 2)) for row in range(ROWS)])
+    assert dict(found.metrics) == pytest.approx(dict(expected.metrics), rel=1e-6)
+    assert found.evaluation.examples == ROWS
+
+
 def test_vectors_are_those_of_one_process(spark, table, run):
     frame = spark.read.parquet(table).select("n", "first").repartition(3)
     found = bert_tf.encode_frame(frame, run, columns={"text_a": "first"}, normalize=True).orderBy("n").collect()
