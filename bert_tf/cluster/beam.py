@@ -161,14 +161,30 @@ def _pipeline(options: PipelineOptions) -> Iterator[apache_beam.Pipeline]:
         made = apache_beam.Pipeline(options=options)
     except ValueError as error:
         raise FlagError(f"--beam: {error}") from error
-    if not beam_options.computes_here(options):
-        logging.getLogger("apache_beam").setLevel(logging.ERROR)  # not all that goes wrong elsewhere comes back as an error
-    with _readable_errors(beam_options.runner(options)), made as pipeline:
+    with _said_in_one_line(), _readable_errors(options), made as pipeline:
         yield pipeline
 
 
 @contextlib.contextmanager
-def _readable_errors(runner: str) -> Iterator[None]:
+def _said_in_one_line() -> Iterator[None]:
+    """Shortens what a server says, which Beam hands to the log as it is: of a traceback the line that says what is wrong."""
+    logging.root.addFilter(_shorten)
+    try:
+        yield
+    finally:
+        logging.root.removeFilter(_shorten)
+
+
+def _shorten(record: logging.LogRecord) -> bool:
+    text = record.getMessage()
+    if "\n" in text.strip():
+        found = _OWN_ERROR.search(text)
+        record.msg, record.args = found[1] if found else text.strip().splitlines()[-1], ()
+    return True
+
+
+@contextlib.contextmanager
+def _readable_errors(options: PipelineOptions) -> Iterator[None]:
     """Beam hands on what a worker raises as a text in an error of its own; what cannot be reached is an error of a library."""
     try:
         yield
@@ -178,6 +194,9 @@ def _readable_errors(runner: str) -> Iterator[None]:
         found = _OWN_ERROR.search(str(error))
         if found is not None:
             raise BertError(found[1]) from error
+        runner = beam_options.runner(options)
+        if isinstance(error, ValueError) and not beam_options.computes_here(options):  # it looks at its options late
+            raise FlagError(f"--beam: {runner}: {storage.reason(error)}") from error
         if any(map(_is_of_network, _chain(error))):
             raise BertError(f"--beam: {runner}: cannot be reached, or it refuses: {storage.reason(error)}") from error
         raise

@@ -165,7 +165,7 @@ class _Lines(io.IOBase):
         if self._is_over:
             return b""
         line = self._file.readline(-1 if size is None else size)
-        self._at, self._number, self._was_blank = self._at + len(line), self._number + 1, not line.strip()
+        self._at, self._number, self._was_blank = self._at + len(line), self._number + 1, not _data(line)
         return line
 
     def has_text_below(self) -> bool:
@@ -173,12 +173,17 @@ class _Lines(io.IOBase):
         if not self._was_blank:
             return False
         rest = iter(lambda: self._file.readline(_SHORT), b"")
-        return any(line.strip() for line in rest)
+        return any(map(_data, rest))
 
     def close(self) -> None:
         """Closes the file."""
         self._file.close()
         super().close()
+
+
+def _data(line: bytes) -> bytes:
+    """Returns a line without its end, as `tables` has it: one of blanks holds something."""
+    return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def extents(size: int) -> Iterator[tuple[int, int]]:

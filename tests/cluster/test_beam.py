@@ -267,10 +267,25 @@ def test_a_cluster_that_does_not_answer_is_one_line(run, tmp_path, capsys, serve
     assert errors == [f"error: --beam: {server}: nobody answers: Connection refused"]
 
 
-def test_what_a_library_says_of_the_network_is_one_line():
-    with pytest.raises(BertError, match="^--beam: FlinkRunner: cannot be reached, or it refuses: no jar$"):  # noqa: SIM117
-        with beam._readable_errors("FlinkRunner"):
-            raise RuntimeError("no jar\nat any place") from ConnectionError("refused")
+@pytest.mark.parametrize(
+    ("error", "cause", "message"),
+    [
+        (RuntimeError("no jar\nat any place"), ConnectionError("refused"), "cannot be reached, or it refuses: no jar"),
+        (ValueError("Unknown environment type: X"), None, "Unknown environment type: X"),
+    ],
+)
+def test_what_libraries_say_of_a_cluster_is_one_line(error, cause, message):
+    options = beam_options.read(["--runner=FlinkRunner"])
+    with pytest.raises(BertError, match=f"^--beam: FlinkRunner: {message}$"):  # noqa: SIM117
+        with beam._readable_errors(options):
+            raise error from cause
+
+
+def test_of_a_traceback_that_a_server_hands_on_one_line_is_shown(caplog):
+    with beam._said_in_one_line():
+        logging.error("Traceback:\n  in f\nRuntimeError: bert_tf.errors.DataError: a.tsv:2: 4 cells [while running 'x']\n\n")
+        logging.error("Traceback:\n  in f\nKeyError: 'a'\n")
+    assert [record.getMessage() for record in caplog.records] == ["a.tsv:2: 4 cells", "KeyError: 'a'"]
 
 
 def test_a_server_may_know_options_that_beam_does_not():

@@ -50,7 +50,7 @@ LINE = {
 
 
 @pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=60)
+@settings(max_examples=100)
 @given(data=st.data(), block=st.integers(1, 4), ends=st.booleans(), windows=st.booleans())
 def test_slices_hold_all_rows_once_with_their_numbers(form, data, block, ends, windows):
     lines = data.draw(st.lists(LINE[form], min_size=1, max_size=25))
