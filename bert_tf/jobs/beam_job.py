@@ -12,7 +12,7 @@ from bert_tf.batch import stream
 from bert_tf.batch.job import FilePair
 from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.jobs.machine_settings import MachineSettings, with_threads
 
 _FILES = ("bert_config_file", "vocab_file")  # of `Given`
 
@@ -128,7 +128,4 @@ def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:
     """
     from bert_tf.cluster import beam_options  # imports Beam
 
-    if machine.devices.intra_op_threads is not None:
-        return machine
-    threads = beam_options.threads(by.arguments)
-    return machine._replace(devices=dataclasses.replace(machine.devices, intra_op_threads=threads))
+    return with_threads(machine, beam_options.threads(by.arguments))

@@ -15,7 +15,7 @@ from bert_tf.batch.job import Columns, Given, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs import batch_machine, encode
-from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.jobs.machine_settings import MachineSettings, with_threads
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.evaluation import Evaluation
 from bert_tf.vectors.options import VectorOptions
@@ -189,10 +189,7 @@ def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, Fr
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
     place = spark.send(session, shipped.pack(model, folder))
     read = Given(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
-    devices = job.machine.devices
-    threads = devices.intra_op_threads or spark.threads(session)
-    machine = job.machine._replace(devices=dataclasses.replace(devices, intra_op_threads=threads))
-    return place, dataclasses.replace(job, model=read, machine=machine)
+    return place, dataclasses.replace(job, model=read, machine=with_threads(job.machine, spark.threads(session)))
 
 
 def _predictions(place: str, job: FrameJob) -> Predictions:

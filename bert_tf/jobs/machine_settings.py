@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, NamedTuple
 
 from bert_tf.jobs.settings import SpeedSettings
@@ -40,3 +41,17 @@ def configured(**values: Any) -> MachineSettings:
     given = named(SETTINGS, values)
     precision = given.pop(PRECISION.name, PRECISION.default)
     return MachineSettings(DeviceSettings(**given), precision)
+
+
+def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:
+    """Returns settings of one of several processes on a machine; what is given stays.
+
+    Args:
+      machine: as asked for.
+      threads: that each process has; None where that is unknown.
+    """
+    given = machine.devices
+    devices = dataclasses.replace(
+        given, intra_op_threads=given.intra_op_threads or threads, inter_op_threads=given.inter_op_threads or threads
+    )
+    return machine._replace(devices=devices)

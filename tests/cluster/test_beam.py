@@ -16,7 +16,7 @@ from bert_tf.batch.prediction import Predictor
 from bert_tf.cluster import beam, beam_options, slices
 from bert_tf.commands import encode, evaluate, predict
 from bert_tf.errors import BertError, FlagError
-from bert_tf.jobs import beam_job
+from bert_tf.jobs import beam_job, machine_settings
 from bert_tf.jobs.beam_job import Beam
 from tests.batch.runs import write_run
 from tests.integration import families
@@ -249,6 +249,11 @@ def test_arguments_that_beam_cannot_use_are_one_line(arguments, message, capfd):
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
     assert capfd.readouterr().err == ""
+
+
+def test_threads_that_are_given_stay():
+    found = machine_settings.with_threads(machine_settings.configured(intra_op_threads=3), 2).devices
+    assert (found.intra_op_threads, found.inter_op_threads) == (3, 2)
 
 
 def test_a_runner_that_does_not_exist_is_one_line():
