@@ -29,7 +29,11 @@ if TYPE_CHECKING:
     from bert_tf.library.result import Result
     from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
-    from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
+    from bert_tf.tasks.choice.in_memory import ChoiceTask
+    from bert_tf.tasks.sentence.in_memory import SentenceTask
+    from bert_tf.tasks.similarity.in_memory import ContrastiveTask, SimilarityTask
+    from bert_tf.tasks.span.in_memory import SpanTask
+    from bert_tf.tasks.tags.in_memory import TagTask
 
 __all__ = [
     "BertError",
@@ -107,19 +111,19 @@ if _problem:
 
 _MODULES = {
     "BertError": "errors",
-    "ChoiceTask": "tasks.in_memory",
-    "ContrastiveTask": "tasks.in_memory",
+    "ChoiceTask": "tasks.choice.in_memory",
+    "ContrastiveTask": "tasks.similarity.in_memory",
     "Encoder": "library.encoder",
     "Model": "library.model",
     "Page": "library.page",
     "Reproduction": "library.reproducing",
     "Result": "library.result",
     "SeedRuns": "library.seed_runs",
-    "SentenceTask": "tasks.in_memory",
-    "SimilarityTask": "tasks.in_memory",
-    "SpanTask": "tasks.in_memory",
+    "SentenceTask": "tasks.sentence.in_memory",
+    "SimilarityTask": "tasks.similarity.in_memory",
+    "SpanTask": "tasks.span.in_memory",
     "Table": "library.evaluation",
-    "TagTask": "tasks.in_memory",
+    "TagTask": "tasks.tags.in_memory",
     "check_data": "library.data",
     "devices": "library.machine",
     "encode_file": "library.encoder",

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import tensorflow as tf
 
 from bert_tf import atomic, files
+from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, UnreadableError
 from bert_tf.log_form import log
@@ -116,6 +117,16 @@ def _set_aside(prefix: str) -> None:
         for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
             path.rename(path.with_name(path.name.replace(found.name, f"{found.name}{_ASIDE}", 1)))
     log.warning("%s: training goes on from an older checkpoint; kept as %s%s", prefix, found.name, _ASIDE)
+
+
+def delete_set_aside(prefix: str) -> None:
+    """Deletes what was set aside, once training has come as far again: to the checkpoint of a name."""
+    aside = Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*")
+    passed = [path for path in aside if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix)]
+    if passed:
+        optimizer_state.to_disk(prefix)
+    for path in sorted(passed, key=lambda path: path.suffix != ".index"):  # data without an index are no checkpoint
+        path.unlink(missing_ok=True)
 
 
 def is_listed(prefix: str) -> bool:

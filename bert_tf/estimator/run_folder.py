@@ -9,7 +9,7 @@ import itertools
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +58,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "bert_config": lambda value: isinstance(value, dict),
 }
 
+_TASK = ("task_name", "kind")
 _TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
 # What of a configuration neither shapes nor scales what trained weights compute.
 _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
@@ -195,7 +196,8 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
       overwrite: whether another run that the folder holds is deleted; the same run is continued all the same.
 
     Raises:
-      OutputError: the folder holds another run, and all differences are named; or it cannot be written.
+      OutputError: the folder holds another run, and all differences are named, of another task that alone; or it cannot be
+        written.
     """
     folder = atomic.make_folder(output_dir)
     try:
@@ -263,9 +265,17 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
     differences = _differences(earlier[DETERMINING], documents.json_value(documents.to_json(record[DETERMINING])))
     if differences:
         raise OutputError(
-            f"{folder}: holds another run ({'; '.join(differences)});"
+            f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};"
             " name another --output_dir, or add --overwrite_output_dir to delete it"
         )
+
+
+def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:
+    """Returns which other run there is: of another task, hardly any setting is the same."""
+    for name in _TASK:
+        if earlier.get(name) != now.get(name):
+            return f"a run of another {name.partition('_')[0]} ({earlier.get(name)}, not {now.get(name)})"
+    return f"another run ({'; '.join(differences)})"
 
 
 def _differences(earlier: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:

@@ -15,7 +15,7 @@ from typing import Any
 import tensorflow as tf
 
 from bert_tf.checkpoints import optimizer_state
-from bert_tf.checkpoints.saved import problem_of
+from bert_tf.checkpoints.saved import delete_set_aside, problem_of
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.log_form import log
 from bert_tf.optimization.deferred import DEFERRED
@@ -112,6 +112,7 @@ class RunSaver(tf1.train.Saver):
             raise
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
+        delete_set_aside(prefix)
         optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
         self.saving.add(optimizer_state.size(prefix), time.monotonic() - began)
         return prefix

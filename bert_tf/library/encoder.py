@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,9 +22,9 @@ from bert_tf.jobs import encode as job
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, Written, runner, written
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.keywords import takes
-from bert_tf.library.pipelines import Written, runner_of, written
 from bert_tf.settings import named
 from bert_tf.tasks.sentence.rows import read_rows
 from bert_tf.vectors.options import Layers, VectorOptions, layer_numbers
@@ -155,7 +155,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 
 @takes(SETTINGS)
-def encode_file(*, beam: bool | Sequence[str] = False, **settings: Any) -> Path | tuple[Written, ...]:
+def encode_file(*, beam: Arguments = False, **settings: Any) -> Path | tuple[Written, ...]:
     """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
@@ -171,7 +171,7 @@ def encode_file(*, beam: bool | Sequence[str] = False, **settings: Any) -> Path 
     Raises:
       BertError: something that the caller can fix.
     """
-    runner = runner_of(beam)
+    by = runner(beam)
     config = configured(**settings)
-    files = written(job.encode(config, environment=os.environ, beam=runner))
-    return Path(config.files.output) if runner is None else files
+    files = written(job.encode(config, environment=os.environ, beam=by))
+    return Path(config.files.output) if by is None else files

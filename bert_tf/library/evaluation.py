@@ -16,8 +16,8 @@ from bert_tf.errors import FlagError
 from bert_tf.jobs import evaluate as job
 from bert_tf.jobs.batch_settings import JOB
 from bert_tf.jobs.evaluate_config import SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, runner
 from bert_tf.library.keywords import takes
-from bert_tf.library.pipelines import runner_of
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name
 
@@ -64,7 +64,7 @@ def evaluate(
     *,
     task_name: Names | None = None,
     output_dir: str | os.PathLike[str] | None = None,
-    beam: bool | Sequence[str] = False,
+    beam: Arguments = False,
     **settings: Any,
 ) -> Table:
     """Evaluates many checkpoints in one process; does what `python -m bert_tf evaluate` does. Rows that are there stay.
@@ -85,7 +85,7 @@ def evaluate(
             f"task_name={CUSTOM!r} does not say which file: name it in a job file (job=...),"
             " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
         )
-    done = job.evaluate(*config, environment=os.environ, beam=runner_of(beam))
+    done = job.evaluate(*config, environment=os.environ, beam=runner(beam))
     return Table(done.rows, done.failed, done.table)
 
 

@@ -63,7 +63,7 @@ def load(
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
     family = with_rules(learned.family, rules)
-    return Model(found, learned, inference, family=family, find_data=_finder(folder))
+    return Model(found, learned, inference, find_data=_finder(folder), family=family)
 
 
 def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:

@@ -30,7 +30,13 @@ class Model:
     """
 
     def __init__(
-        self, trained: Trained, task: Task, inference: InferenceOptions, *, family: Family, find_data: Callable[[Task], str]
+        self,
+        trained: Trained,
+        task: Task,
+        inference: InferenceOptions,
+        *,
+        find_data: Callable[[Task], str],
+        family: Family | None = None,
     ) -> None:
         """Reads nothing yet; `load` and `fine_tune` make models.
 
@@ -38,11 +44,11 @@ class Model:
           trained: weights, and what belongs to them.
           task: what was learned.
           inference: where and how to compute.
-          family: that of the task, with the rules to use.
           find_data: returns the folder of the task's files, when a split is asked for.
+          family: what was learned, with the rules to use; None for that of the task.
         """
         self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
-        self._family = family
+        self._family = family or task.family
         self._turn = threading.Lock()
         self._computer: Computer | None = None
         self._encoder = Encoder(trained, inference)

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 from bert_tf.jobs import predict as job
 from bert_tf.jobs.predict_config import SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, Written, runner, written
 from bert_tf.library.keywords import takes
-from bert_tf.library.pipelines import Written, runner_of, written
 
 
 @takes(SETTINGS)
-def predict_files(*, beam: bool | Sequence[str] = False, **settings: Any) -> tuple[Written, ...]:
+def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written, ...]:
     """Predicts files of any size; does what `python -m bert_tf predict` does. For rows in memory there is `Model.predict`.
 
         bert_tf.predict_files(checkpoint="out/mrpc", input="rows.tsv", output="predictions.tsv")
@@ -28,6 +27,6 @@ def predict_files(*, beam: bool | Sequence[str] = False, **settings: Any) -> tup
     Raises:
       BertError: something that the caller can fix.
     """
-    runner = runner_of(beam)
+    by = runner(beam)
     config = configured(**settings)
-    return written(job.predict(*config, environment=os.environ, beam=runner))
+    return written(job.predict(*config, environment=os.environ, beam=by))

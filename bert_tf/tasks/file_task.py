@@ -94,6 +94,8 @@ class FileTask:
           BertError: the file is missing or cannot be read; names file and row.
         """
         path = self.file(data_dir, split)
+        if not path.exists() and not self._files[split]:
+            raise DataError(f"no file {' or '.join(self._patterns[split])} in the folder", data_dir)
         found = list(self._read(path, split, tables.refuse))
         if not found:
             raise DataError("no examples", path)

@@ -57,6 +57,20 @@ def test_what_does_not_determine_the_run_may_change(claimed):
     assert load_record(claimed)["command"] == "another"
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"task_name": "SQuAD", "kind": "span"}, "holds a run of another task (None, not SQuAD);"),
+        ({"kind": "tags"}, "holds a run of another kind (None, not tags);"),
+    ],
+)
+def test_of_another_task_nothing_else_is_named(claimed, more, said):
+    with pytest.raises(OutputError) as caught:
+        claim(claimed, other(seed=2, **more), overwrite=False)
+    assert said in str(caught.value)
+    assert "seed" not in str(caught.value)
+
+
 def test_every_difference_is_named(claimed):
     with pytest.raises(OutputError) as caught:
         claim(claimed, other(seed=2, learning_rate=3e-5), overwrite=False)

@@ -166,3 +166,13 @@ def test_what_saving_costs_is_counted(tmp_path):
     assert saving.checkpoints == 3
     assert saving.bytes == sum(path.stat().st_size for path in tmp_path.glob("model.ckpt-*"))
     assert saving.seconds >= saving.last > 0
+
+
+def test_what_was_set_aside_is_deleted_when_training_has_come_as_far_again(tmp_path):
+    for step in (3, 9):
+        write_checkpoint(tmp_path / f"model.ckpt-{step}-set-aside", {"half": 1})
+    train(tmp_path, until=2)
+    assert (tmp_path / "model.ckpt-3-set-aside.index").is_file()
+    train(tmp_path, until=4, start=2)
+    assert sorted(path.name for path in tmp_path.glob("*-set-aside.index")) == ["model.ckpt-9-set-aside.index"]
+    assert not list(tmp_path.glob("model.ckpt-3-set-aside*"))

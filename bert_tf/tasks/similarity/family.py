@@ -48,7 +48,12 @@ class SimilarityFamily:
     rules: ClassVar[tuple[str, ...]] = ()
     trains_on_windows, trains_together = False, True
     usual_settings: ClassVar[Mapping[str, Any]] = {}
-    sample_settings: ClassVar[Mapping[str, Any]] = {"num_train_epochs": 4.0, "max_seq_length": 64}
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "learning_rate": 2e-4,
+        "train_batch_size": 16,
+        "num_train_epochs": 8.0,
+        "max_seq_length": 64,
+    }
 
     @classmethod
     def from_record(cls, record: Mapping[str, Any]) -> SimilarityFamily:

@@ -1,4 +1,4 @@
-"""Apache Beam as an argument of a call."""
+"""Apache Beam, as an argument of calls."""
 
 from __future__ import annotations
 
@@ -11,17 +11,15 @@ from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.jobs.beam_job import Beam
 
-Written = Union[Path, str]  # a text where it lies on another file system
+Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False where it is not asked for
+Written = Union[Path, str]  # a file; a text where it lies on another file system
 
 
-def runner_of(beam: bool | Sequence[str]) -> Beam | None:
-    """Returns how Apache Beam runs a job; None without it.
-
-    Args:
-      beam: its arguments; True for none.
+def runner(beam: Arguments) -> Beam | None:
+    """Returns how Beam runs a job; None where it does not.
 
     Raises:
-      FlagError: they are one text.
+      FlagError: the arguments are one text.
     """
     if isinstance(beam, str):
         raise FlagError(f"--beam={beam!r}: expected a list of arguments")

@@ -1,0 +1,100 @@
+"""Sentences in memory as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf.errors import DataError, FlagError, unknown_name
+from bert_tf.head_spec import CLASSIFICATION, REGRESSION
+from bert_tf.tasks.base import TRAIN
+from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.label_column import sorted_names
+from bert_tf.tasks.sentence.example import KINDS, SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
+from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows
+from bert_tf.tasks.tables import RowError
+
+
+class SentenceTask(RowsTask):
+    """Sentences or pairs with labels, from rows in memory.
+
+    A row is a sequence, (text, label) or (text, second text, label); or a mapping, or a row of a pandas data frame: its keys
+    are `text` or `sentence`, or `text_a` and `text_b`, or `sentence1` and `sentence2`, and `label`; it may have an `id`. Rows
+    to be predicted have no label: a text, (text,) or (text, second text).
+
+        task = SentenceTask(train=[("Rain all day.", "weather"), ("Salt the soup.", "food")])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[Any] | None = None,
+        problem: str = CLASSIFICATION,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without labels.
+          labels: their names, the position is the class index; those of `train`, sorted, where they are not given.
+          problem: what the label is: classification (a name), regression (a number) or multi_label (a list of names).
+
+        Raises:
+          FlagError: the problem is unknown, or labels are not different names; a regression has none.
+          DataError: a row is not of the form above, a label unknown or of another kind; names split and row. Or labels are not
+            given, and `train` has none to tell apart.
+        """
+        if problem not in KINDS:
+            raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
+        names = label_names(labels, problem)
+        if names or problem == REGRESSION:
+            super().__init__(_family(names, problem), train, dev, test)
+        else:
+            examples = read_rows(() if train is None else train, TRAIN, kind=problem)
+            super().__init__(_family(_found(examples, problem), problem), dev=dev, test=test)
+            self._examples[TRAIN] = examples
+
+
+def _family(labels: tuple[str, ...], kind: str) -> SentenceFamily:
+    return SentenceFamily(labels, kind, usual_metrics(kind, labels))
+
+
+def _found(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
+    """Returns the names of the labels of training rows, sorted."""
+    labels = sorted_names({name for example in examples for name in names_of(example.label)})
+    if len(labels) < (2 if kind == CLASSIFICATION else 1):
+        found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
+        raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
+    return labels
+
+
+def label_names(labels: Iterable[Any] | None, kind: str) -> tuple[str, ...]:
+    """Returns the names of labels, which may be numbers as in rows; none where they are not given.
+
+    Args:
+      labels: of a task.
+      kind: what is learned.
+
+    Raises:
+      FlagError: they are not different names, or too few; a regression has none.
+    """
+    if labels is None:
+        return ()
+    try:
+        if isinstance(labels, (str, bytes)) or not isinstance(labels, Iterable):
+            raise ValueError("give a list of names")
+        names = tuple(map(name_of, labels))
+        if len(set(names)) < len(names):
+            raise ValueError("a name is repeated")
+    except (ValueError, RowError) as error:
+        raise FlagError(f"labels={labels!r:.80}: {error}") from error
+    if kind == REGRESSION and names:
+        raise FlagError(f"labels: with problem={REGRESSION} labels are numbers, none are listed")
+    if kind == CLASSIFICATION and len(names) == 1:
+        raise FlagError(f"labels={labels!r:.80}: give two at least")
+    return names

@@ -1,0 +1,44 @@
+"""Questions in memory as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf.settings import named, settings_of
+from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.settings import PATHS
+from bert_tf.tasks.span.family import SpanFamily
+from bert_tf.tasks.span.settings import SpanSettings
+
+
+class SpanTask(RowsTask):
+    """Questions with texts that hold their answers, from rows in memory.
+
+    A row is a mapping, or a row of a pandas data frame, with `question`, `context`, `answer`, and `start`, its first character,
+    where the answer occurs more than once; or a sequence of these. Rows to be predicted have no answer.
+
+        task = SpanTask(train=[{"question": "Who left?", "context": "Ann left early.", "answer": "Ann"}])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        **settings: Any,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict, without answers.
+          **settings: those of `SpanSettings`, as `doc_stride=64` or `version_2_with_negative=True`.
+
+        Raises:
+          FlagError: a setting is unknown or has an unusable value.
+          DataError: a row is not of the form above; names split and row.
+        """
+        known = [row for row in settings_of(SpanSettings) if row.name not in PATHS]
+        super().__init__(SpanFamily.from_settings(SpanSettings(**named(known, settings))), train, dev, test)

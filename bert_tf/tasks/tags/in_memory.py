@@ -1,0 +1,48 @@
+"""Words with tags in memory as a task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bert_tf.head_spec import TAGS
+from bert_tf.tasks.base import TRAIN
+from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.sentence.in_memory import label_names
+from bert_tf.tasks.sentence.rows import records
+from bert_tf.tasks.tags.family import TagFamily
+from bert_tf.tasks.tags.rows import found_labels
+
+
+class TagTask(RowsTask):
+    """Words with tags, from rows in memory: pairs of words and tags, or mappings with `tokens` and `tags`.
+
+    task = TagTask(train=[(["Ann", "left", "Rome"], ["B-PER", "O", "B-LOC"])])
+    """
+
+    def __init__(
+        self,
+        train: Iterable[Any] | None = None,
+        dev: Iterable[Any] | None = None,
+        test: Iterable[Any] | None = None,
+        *,
+        labels: Iterable[str] | None = None,
+        constrained_decoding: bool = False,
+    ) -> None:
+        """Reads all rows once; iterators are at their end then.
+
+        Args:
+          train: rows to train on.
+          dev: rows to evaluate on.
+          test: rows to predict: words, or texts.
+          labels: the tags that there are, of entities in IOB2; those of `train` where they are not given.
+          constrained_decoding: whether tags of a sentence are legal together.
+
+        Raises:
+          FlagError: tags are given that are not different names.
+          DataError: a row is not of the form above, or has an unknown tag; names split and row. Or no tags are given, and
+            `train` has none to tell apart.
+        """
+        rows = list(() if train is None else records(train, TRAIN))
+        given = label_names(labels, TAGS) or found_labels(rows, TRAIN)
+        super().__init__(TagFamily(given, constrained_decoding), None if train is None else rows, dev, test)
