@@ -34,6 +34,7 @@ from bert_tf.tasks import tables
 _LEFT_OUT, _WHOLE = "left out", "whole"
 _SHOWN = 5  # rows that could not be used
 _OWN_ERROR = re.compile(rf"{BertError.__module__}\.\w+: (.*?)(?: \[while running|$)", re.MULTILINE)
+_OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # whose errors say that somebody does not answer
 _BITS_OF_PLACES = 80  # in a file
 _JSON_LINES = ShardForm(OutputForm(tables.JSONL))
 
@@ -116,7 +117,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
         undo.pop_all()
     for branch in branches:
         _say_what_was_left_out(branch)
-    return [one.path for branch in branches for one in storage.matching(branch.shards.pattern)]
+    return [path for branch in branches for path in branch.shards.found()]
 
 
 class _Names(NamedTuple):
@@ -213,9 +214,6 @@ def _is_of_network(error: BaseException) -> bool:
     return isinstance(error, OSError) or type(error).__module__.partition(".")[0] in _OF_NETWORKS
 
 
-_OF_NETWORKS = ("grpc", "requests", "urllib3", "google", "httplib2")  # whose errors say that somebody does not answer
-
-
 def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Reads, compute: _Compute) -> None:
     """Adds the steps of a transfer.
 
@@ -291,7 +289,8 @@ def _chunks(path: str, reads: Reads) -> Iterator[Any]:
 
 
 def _said(problem: DataError) -> Any:
-    return TaggedOutput(_LEFT_OUT, documents.to_json({"problem": str(problem)}, ensure_ascii=False).encode() + b"\n")
+    line = documents.to_json({"problem": str(problem)}, ensure_ascii=False) + "\n"
+    return TaggedOutput(_LEFT_OUT, line.encode(errors="backslashreplace"))  # names of files may hold any byte
 
 
 @dataclasses.dataclass
@@ -326,7 +325,8 @@ class _Compute(apache_beam.DoFn):
         read = ahead((named, computes.read(named)) for named in self._named(piece.path, chunks))
         for number, (examples, features) in enumerate(read, self._number(piece)):
             with self._loaded.turn:
-                yield computes.lines(number, examples, features, self._form)
+                part = computes.lines(number, examples, features, self._form)
+            yield part
         yield from map(_said, left_out)
 
     def _number(self, piece: Any) -> int:
@@ -347,8 +347,8 @@ class _Compute(apache_beam.DoFn):
 def _say_what_was_left_out(branch: _Branch) -> None:
     """Counts rows, and says which are the first of the files that hold them."""
     count = 0
-    for stored in storage.matching(branch.shards.left_out.pattern):
-        with storage.readable_errors(stored.path), storage.open_file(stored.path) as file:
+    for path in branch.shards.left_out.found():
+        with storage.readable_errors(path), storage.open_file(path) as file:
             for line in file:
                 count += 1
                 if count <= _SHOWN:

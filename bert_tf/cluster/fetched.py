@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
 import shutil
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from bert_tf import atomic, lock, run_layout
+from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
-from bert_tf.cluster import paths, storage
+from bert_tf.cluster import machine_copy, paths, storage
 from bert_tf.cluster.storage import Stored
 from bert_tf.errors import CheckpointError
 from bert_tf.log_form import log
@@ -67,20 +65,16 @@ def _found(name: str) -> str:
 
 
 def _copied(stored: Iterable[Stored]) -> Path:
-    """Returns a folder with copies of files; another process, or an earlier one, may have made it."""
+    """Returns a folder with copies of files."""
     found = list(stored)
-    home = Path(tempfile.gettempdir(), f"bert_tf-{os.getuid()}")
-    home.mkdir(mode=0o700, exist_ok=True)
     contents = repr([(*one, storage.checksum(one.path)) for one in found])
-    folder = home / hashlib.sha256(contents.encode()).hexdigest()[:32]
-    with lock.claiming(folder, wait=True):
-        if not folder.is_dir():
-            log.info("%s: copying to %s", found[0].path, folder)
-            with atomic.replacing(folder) as temporary:
-                temporary.mkdir()
-                for one in found:
-                    _copy(one.path, temporary / paths.divided(one.path)[1])
-    return folder
+
+    def copy(folder: Path) -> None:
+        log.info("%s: copying to this machine", found[0].path)
+        for one in found:
+            _copy(one.path, folder / paths.divided(one.path)[1])
+
+    return machine_copy.made_once(hashlib.sha256(contents.encode()).hexdigest()[:32], copy)
 
 
 def _copy(source: str, target: Path) -> None:

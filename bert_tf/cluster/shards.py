@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import re
 import shutil
 import tempfile
 from collections.abc import Callable
@@ -20,7 +21,7 @@ from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.batch.resumable import Assemble
 from bert_tf.cluster import paths, storage
-from bert_tf.errors import OutputError
+from bert_tf.errors import BertError, OutputError
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 
@@ -39,7 +40,16 @@ class Shards(NamedTuple):
     @property
     def left_out(self) -> Shards:
         """Of the rows that could not be used."""
-        return Shards(f"{self.prefix}.left-out", ".jsonl")
+        return Shards(f"{self.prefix}{self.suffix}.left-out", ".jsonl")
+
+    def found(self) -> list[str]:
+        """Returns the shards that are there.
+
+        Raises:
+          BertError: the file system does not answer.
+        """
+        name = re.compile(rf"{re.escape(self.prefix)}-\d{{5,}}-of-\d{{5,}}{re.escape(self.suffix)}")  # not p-x-00000-... of p
+        return [one.path for one in storage.matching(self.pattern) if name.fullmatch(one.path)]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,9 +86,9 @@ def refuse_existing(shards: Shards) -> None:
     Raises:
       OutputError: there are shards of this name.
     """
-    found = storage.matching(shards.pattern)
+    found = shards.found()
     if found:
-        raise OutputError(f"{found[0].path}: an earlier job has written {shards.pattern}; delete it, or name another output")
+        raise OutputError(f"{found[0]}: an earlier job has written {shards.pattern}; delete it, or name another output")
 
 
 def write(shards: Shards, form: ShardForm, *, may_be_none: bool = False) -> apache_beam.PTransform:
@@ -96,7 +106,8 @@ def delete_unfinished(shards: Shards) -> None:
     """Deletes what a job that failed has left under temporary names."""
     folder, name = paths.divided(shards.prefix)
     unfinished = f"beam-temp-{name}-{_HEX * 32}"
-    storage.delete(paths.joined(folder, f"{unfinished}/*"))
+    with contextlib.suppress(BertError):
+        storage.delete([one.path for one in storage.matching(paths.joined(folder, f"{unfinished}/*"))])
     if not paths.has_scheme(shards.prefix):  # others have no folders
         for rest in Path(folder).glob(unfinished):
             with contextlib.suppress(OSError):
@@ -112,16 +123,23 @@ class _Sink(FileBasedSink):
             compression_type=CompressionTypes.UNCOMPRESSED,  # parts are compressed already
             skip_if_empty=may_be_none,
         )
-        self._form = form
+        self._form, self._prefix = form, shards.prefix
+
+    def initialize_write(self) -> Any:
+        with storage.writing(self._prefix):
+            return super().initialize_write()
 
     def open(self, temp_path: str) -> _Shard:
-        return _Shard(lambda: super(_Sink, self).open(temp_path), self._form)
+        with storage.writing(self._prefix):
+            return _Shard(lambda: super(_Sink, self).open(temp_path), self._form)
 
     def write_encoded_record(self, file_handle: _Shard, encoded_value: bytes) -> None:
-        file_handle.write(encoded_value)
+        with storage.writing(self._prefix):
+            file_handle.write(encoded_value)
 
     def close(self, file_handle: _Shard) -> None:
-        file_handle.close()
+        with storage.writing(self._prefix):
+            file_handle.close()
 
 
 class _Shard:

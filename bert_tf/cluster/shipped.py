@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import os
+import functools
 import shutil
 import tarfile
 import tempfile
 from pathlib import Path
 
-from bert_tf import atomic, files, lock, run_layout
+from bert_tf import atomic, files, run_layout
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.cluster import machine_copy
 from bert_tf.errors import CheckpointError
 
 NAME = "model.ckpt"  # of the checkpoint in the file
@@ -62,15 +63,7 @@ def unpacked(path: str) -> str:
     Raises:
       CheckpointError: the file is damaged.
     """
-    home = Path(tempfile.gettempdir(), f"bert_tf-{os.getuid()}")
-    home.mkdir(mode=0o700, exist_ok=True)
-    folder = home / Path(path).stem
-    with lock.claiming(folder, wait=True):
-        if not folder.is_dir():
-            with atomic.replacing(folder) as temporary:
-                temporary.mkdir()
-                _unpack(path, temporary)
-    return str(folder / NAME)
+    return str(machine_copy.made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
 
 
 def _unpack(path: str, folder: Path) -> None:

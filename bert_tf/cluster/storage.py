@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from apache_beam.io.filesystem import BeamIOError, CompressionTypes
@@ -12,7 +12,7 @@ from apache_beam.io.filesystems import FileSystems
 
 from bert_tf import files
 from bert_tf.cluster import paths
-from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.errors import BertError, DataError, FlagError, OutputError
 
 _SHOWN = 200  # characters of a message from elsewhere
 
@@ -47,19 +47,11 @@ def open_file(path: str) -> BinaryIO:
     """Returns the bytes of a file as they are stored; any part may be read.
 
     Raises:
-      OSError: it cannot be opened.
+      BertError: it cannot be opened.
     """
-    file: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    with readable_errors(path):
+        file: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     return cast(BinaryIO, file if hasattr(file, "peek") else io.BufferedReader(file))
-
-
-def create(path: str) -> BinaryIO:
-    """Returns a new file to be written, which is there once it is closed.
-
-    Raises:
-      OSError: it cannot be made.
-    """
-    return FileSystems.create(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def checksum(path: str) -> str:
@@ -69,12 +61,11 @@ def checksum(path: str) -> str:
     return ""
 
 
-def delete(pattern: str) -> None:
+def delete(paths_of_files: Sequence[str]) -> None:
     """Deletes files, as far as that is possible."""
-    with contextlib.suppress(Exception):
-        found = [one.path for one in matching(pattern)]
-        if found:
-            FileSystems.delete(found)
+    if paths_of_files:
+        with contextlib.suppress(Exception):
+            FileSystems.delete(list(paths_of_files))
 
 
 @contextlib.contextmanager
@@ -93,7 +84,18 @@ def readable_errors(path: str) -> Iterator[None]:
             " or import what registers it"
         ) from error
     except Exception as error:  # each file system has errors of its own
-        raise DataError(f"the file system does not answer: {reason(error)}", path) from error
+        foreseen = isinstance(error, OSError) and files.is_foreseen(error)
+        problem = "cannot read the file" if foreseen else "the file system does not answer"
+        raise DataError(f"{problem}: {reason(error)}", path) from error
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Turns what a file system says of a file that is written within the block into one line."""
+    try:
+        yield
+    except Exception as error:
+        raise OutputError(f"{path}: cannot write: {reason(error)}") from error
 
 
 _EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}

@@ -135,7 +135,7 @@ def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Bea
         )
         found = gathering.evaluation(_parts(written), family)
     finally:
-        storage.delete(shards.of(place).pattern)
+        storage.delete(shards.of(place).found())
     if found is None:
         raise DataError("no examples below the header line", measured.file)
     seconds = time.perf_counter() - start

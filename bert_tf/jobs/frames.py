@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import atexit
 import dataclasses
 import functools
 import io
+import shutil
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -187,6 +189,7 @@ def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, Fr
     from bert_tf.cluster import shipped, spark
 
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)  # executors that begin later fetch it too
     place = spark.send(session, shipped.pack(model, folder))
     read = Given(max_seq_length=model.max_seq_length, do_lower_case=model.lower_case, long_text=model.long_text)
     return place, dataclasses.replace(job, model=read, machine=with_threads(job.machine, spark.threads(session)))

@@ -165,7 +165,7 @@ def test_a_model_is_copied_once_for_all_processes(stored_run, tmp_path, caplog):
     caplog.set_level(logging.INFO)
     (tmp_path / "in.tsv").write_text(HEADER + rows(2))
     assert run_command(checkpoint=stored_run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
-    assert caplog.text.count("copying to") == 1
+    assert caplog.text.count("copying to this machine") == 1
 
 
 @pytest.mark.usefixtures("_small_pieces")
@@ -175,7 +175,7 @@ def test_rows_that_cannot_be_used_are_counted_and_named(run, tmp_path, caplog):
     flags = {"checkpoint": run, "input": tmp_path / "in.tsv", "output": tmp_path / "out.tsv"}
     assert run_command("--skip_bad_rows", **flags) == 0
     assert len(lines_of(shards(tmp_path, "out-*.tsv"))) == 1 + 200
-    (left_out,) = shards(tmp_path, "out.left-out-*.jsonl")
+    (left_out,) = shards(tmp_path, "out.tsv.left-out-*.jsonl")
     problems = sorted(json.loads(line)["problem"] for line in left_out.read_text().splitlines())
     assert [problem.partition(": ")[0] for problem in problems] == [f"{tmp_path}/in.tsv:203", f"{tmp_path}/in.tsv:22"]
     assert "rows left out, since they cannot be used: 2" in caplog.text
@@ -187,6 +187,21 @@ def test_a_bad_row_is_one_line_and_leaves_nothing(run, tmp_path, capsys):
     message = f"{tmp_path}/bad.tsv:2: 4 cells where 5 are expected; cells are divided by tabs"
     assert capsys.readouterr().err.splitlines()[-1] == f"error: {message}"
     assert [path.name for path in tmp_path.iterdir()] == ["bad.tsv"]
+
+
+def test_an_output_that_cannot_be_written_is_one_line(run, tmp_path, capsys):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
+    output = tmp_path / "in.tsv" / "out.tsv"
+    assert run_command(runner=IN_BYTES, checkpoint=run, input=tmp_path / "in.tsv", output=output) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.startswith(f"error: {tmp_path}/in.tsv/out: cannot write: ")
+    assert "Not a directory" in said
+
+
+def test_the_shards_of_another_output_are_not_its_own(run, tmp_path):
+    (tmp_path / "in.tsv").write_text(HEADER + rows(2))
+    (tmp_path / "out-of-date-00000-of-00001.tsv").touch()
+    assert run_command(checkpoint=run, input=tmp_path / "in.tsv", output=tmp_path / "out.tsv") == 0
 
 
 def test_an_earlier_output_is_not_mixed_with_another(run, tmp_path, capsys):
