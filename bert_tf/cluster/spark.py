@@ -11,6 +11,7 @@ import hashlib
 import os
 import pickle
 import platform
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -22,10 +23,13 @@ import tensorflow as tf
 import bert_tf
 from bert_tf.batch.inputs import CHUNK
 from bert_tf.cluster.once import once
-from bert_tf.errors import FlagError
+from bert_tf.errors import BertError, FlagError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+# What executors raise, in the text that Spark makes of it.
+_OWN_ERROR = re.compile(rf"^(?:{BertError.__module__}\.\w+|RuntimeError): (.*)$", re.MULTILINE)
 
 Batches = Iterator[pyarrow.RecordBatch]
 Row = Mapping[str, Any]
@@ -82,6 +86,23 @@ def with_column(frame: DataFrame, column: Column) -> DataFrame:
         raise FlagError(f"no column {missing[0]!r} in the frame; there are {', '.join(frame.columns)}")
     schema = StructType([*frame.schema.fields, StructField(column.name, from_arrow_type(column.type))])
     return frame.mapInArrow(_checked(_versions(), pickle.dumps(column)), schema)
+
+
+def collected(frame: DataFrame) -> list[Any]:
+    """Returns the rows of a frame.
+
+    Raises:
+      BertError: an executor cannot compute them.
+    """
+    from pyspark.errors import PythonException
+
+    try:
+        return cast("list[Any]", frame.collect())
+    except PythonException as error:
+        found = _OWN_ERROR.search(str(error))
+        if found is None:
+            raise
+        raise BertError(found[1]) from error
 
 
 def threads(session: SparkSession) -> int:

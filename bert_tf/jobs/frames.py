@@ -97,7 +97,7 @@ def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
     family = _family(model, job.rules)
     place, job = _sent(model, frame.sparkSession, job)
     column = _column(frame, job, values.Parts.type, functools.partial(_parts, place, job), unread=("id",))
-    made = spark.with_column(frame, column).select(job.output).dropna().collect()
+    made = spark.collected(spark.with_column(frame, column).select(job.output).dropna())
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
     found = gathering.evaluation(parts, family)
     if found is None:

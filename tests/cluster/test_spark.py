@@ -10,13 +10,14 @@ import sys
 import pyarrow
 import pytest
 from pyspark import cloudpickle
+from pyspark.errors import PythonException
 
 import bert_tf
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given, Rules
 from bert_tf.cluster import once, shipped, spark, values
 from bert_tf.cluster.spark import Column
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.jobs import frames
 from bert_tf.jobs.frames import FrameJob
@@ -151,6 +152,16 @@ def test_an_executor_that_is_set_up_otherwise_says_so_in_one_line(tmp_path, expe
     last = done.stderr.splitlines()[-1]
     assert last.startswith("RuntimeError: executor ")
     assert message in last
+
+
+@pytest.mark.parametrize("raised", ["bert_tf.errors.DataError: frame: row 1", "RuntimeError: frame: row 1"])
+def test_what_an_executor_says_is_one_line(raised):
+    class Failing:
+        def collect(self):
+            raise PythonException(f"\n  An exception was thrown\nTraceback:\n  in f\n{raised}\n")
+
+    with pytest.raises(BertError, match="^frame: row 1$"):
+        spark.collected(Failing())
 
 
 class Frame:

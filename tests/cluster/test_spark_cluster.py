@@ -16,6 +16,7 @@ from pyspark.errors import PythonException
 
 import bert_tf
 from bert_tf.cluster.spark import Column, with_column
+from bert_tf.errors import BertError
 from tests.cluster.spark_job import Counting, session
 
 pytestmark = pytest.mark.slow
@@ -129,6 +130,12 @@ def test_metrics_are_those_of_one_process(spark, table, run):
         expected = model.evaluate([(*sentences(row), str(row % 2)) for row in range(ROWS)])
     assert dict(found.metrics) == pytest.approx(dict(expected.metrics), rel=1e-6)
     assert found.evaluation.examples == ROWS
+
+
+def test_a_label_that_the_model_does_not_know_is_one_line(spark, table, run):
+    frame = spark.read.parquet(table).limit(3)
+    with pytest.raises(BertError, match=r"^frame: row 0: unknown label 'x' \(known: 0, 1\)$"):
+        bert_tf.evaluate_frame(frame, run, columns={"text_a": "first", "text_b": "second", "label": "label"})
 
 
 def test_vectors_are_those_of_one_process(spark, table, run):
