@@ -26,7 +26,7 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
-    ("vectors",),
+    ("vectors", "export"),
     ("jobs",),
     ("commands", "library"),
     ("__main__",),
