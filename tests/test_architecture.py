@@ -26,6 +26,8 @@ LAYERS = (
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),
     ("reproduction", "batch", "report"),
+    ("conversion",),
+    ("engines",),
     ("vectors", "export"),
     ("jobs",),
     ("commands", "library"),

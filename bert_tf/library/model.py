@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs.export_config import OPTIONS, target
@@ -45,7 +45,7 @@ class Model:
         """
         self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
         self._turn = threading.Lock()
-        self._computer: Computer | None = None
+        self._computer: Engine | None = None
         self._encoder = Encoder(trained, inference)
         self._closed = False
 
@@ -172,11 +172,11 @@ class Model:
         with self._turn:
             return family.predictions(self._loaded().outputs(features), features, examples)
 
-    def _loaded(self) -> Computer:
+    def _loaded(self) -> Engine:
         if self._closed:
             raise ClosedError(f"{self!r} was closed; load it again")
         if self._computer is None:
-            self._computer = Computer(self._inference)
+            self._computer = self._inference.engine()
         with contextlib.ExitStack() as undo:
             undo.callback(self._forget)
             self._computer.load(self._trained)
