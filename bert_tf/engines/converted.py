@@ -10,7 +10,7 @@ import hashlib
 import importlib.metadata
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bert_tf import atomic, documents, files
@@ -53,8 +53,11 @@ class ConvertedModels:
             return self._float32(trained)
         from bert_tf.conversion import onnx_int8
 
-        versions = _versions("onnx", "onnxruntime")
-        return self._made(trained, _INT8_ONNX, versions, lambda path: onnx_int8.quantize(self._float32(trained), path))
+        def make(path: Path) -> None:
+            with _written(trained, path) as source:
+                onnx_int8.quantize(source, path)
+
+        return self._made(trained, _INT8_ONNX, _versions("onnx", "onnxruntime"), make)
 
     def openvino(self, trained: Trained, precision: str) -> Path:
         """Returns the file of a model that OpenVINO reads.
@@ -77,16 +80,13 @@ class ConvertedModels:
 
         def make(path: Path) -> None:
             log.info("%s: int8 from the ranges of texts of its training; kept for the next time", trained.prefix)
-            openvino_model.quantize(self._float32(trained), path, calibration)
+            with _written(trained, path) as source:
+                openvino_model.quantize(source, path, calibration)
 
         return self._made(trained, _INT8_OPENVINO, deciding, make)
 
     def _float32(self, trained: Trained) -> Path:
-        import onnx
-
-        from bert_tf.conversion import onnx_model
-
-        return self._made(trained, _ONNX, _versions("onnx"), lambda path: onnx.save(onnx_model.build(trained), os.fspath(path)))
+        return self._made(trained, _ONNX, _versions("onnx"), lambda path: _write(trained, path))
 
     def _made(self, trained: Trained, name: str, deciding: dict[str, str], make: Callable[[Path], None]) -> Path:
         """Returns a file in a folder of its own, made where it is not there or damaged."""
@@ -110,6 +110,23 @@ class ConvertedModels:
             folders = [path for path in self._folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
             for old in sorted(folders, key=lambda path: path.stat().st_mtime_ns)[:-_KEPT]:
                 shutil.rmtree(old, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def _written(trained: Trained, beside: Path) -> Iterator[Path]:
+    """Yields a file of ONNX in float32, for the block."""
+    path = beside.with_name(_ONNX)
+    _write(trained, path)
+    yield path
+    path.unlink()
+
+
+def _write(trained: Trained, path: Path) -> None:
+    import onnx
+
+    from bert_tf.conversion import onnx_model
+
+    onnx.save(onnx_model.build(trained), os.fspath(path))
 
 
 def _versions(*packages: str) -> dict[str, str]:
