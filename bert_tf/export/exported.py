@@ -15,10 +15,12 @@ class ExportOptions:
     Attributes:
       gate_data: folder or file of labelled examples that reduced precision is measured by; None for the task's own dev split.
       max_loss_of_metric: points of the first metric that reduced precision may cost.
+      pairs: whether sentences come in pairs; None for as the task says.
     """
 
     gate_data: str | None = None
     max_loss_of_metric: float = 0.5
+    pairs: bool | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -41,3 +43,10 @@ class Exported:
     def family(self) -> Family:
         """What was learned."""
         return self.task.family
+
+    @property
+    def reads_pairs(self) -> bool:
+        """Whether examples are pairs of texts: as is said, else as the task or the columns of the training say."""
+        if self.options.pairs is not None:
+            return self.options.pairs
+        return (getattr(self.task, "text_b", None) or self.trained.record.get("text_b")) is not None

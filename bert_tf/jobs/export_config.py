@@ -16,6 +16,7 @@ OVERWRITE = Setting("overwrite", bool, False, "replace whatever the folder holds
 # Of a model that a program has already; the others say which it is.
 OPTIONS = (
     OVERWRITE,
+    Setting("pairs", bool, None, "sentences come in pairs, text_a and text_b; else as the task, or --text_b in training, says"),
     Setting("gate_data", str, None, "labelled examples that reduced precision is measured by; else the task's dev split"),
     Setting("max_loss_of_metric", float, 0.5, "points of the first metric that reduced precision may cost", 0.0),
 )

@@ -25,6 +25,7 @@ from bert_tf.tokenization.tables import (
     REMOVED,
     SUFFIX,
     WIDTH,
+    Paged,
     Tables,
 )
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS
@@ -86,7 +87,7 @@ class GraphTokenizer:
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")  # [B, (characters)]
         point, text = decoded.flat_values, tf.cast(decoded.value_rowids(), tf.int32)  # [N]
         place = tf.range(tf.size(point)) - tf.gather(tf.cast(decoded.row_splits, tf.int32), text)
-        of_class = tf.gather(tables.class_of.reshape(-1), tf.gather(tables.page_of, point // PAGE) * PAGE + point % PAGE)
+        of_class = look_up(tables.class_of, point)
         kind = tf.gather(tables.kind, of_class)
         is_blank = tf.equal(kind, BLANK)
         kept = tf.where(~is_blank & tf.not_equal(kind, DELETED))[:, 0]  # [K]
@@ -149,6 +150,11 @@ class GraphTokenizer:
             return tf.RaggedTensor.from_value_rowids(column, text, nrows=tf.cast(texts, tf.int64), validate=False)
 
         return RaggedPieces(by_text(found.values), by_text(starts), by_text(ends))
+
+
+def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
+    """Returns the numbers of code points, in their shape."""
+    return tf.gather(table.values.reshape(-1), tf.gather(table.page_of, points // PAGE) * PAGE + points % PAGE)
 
 
 def _begins(chunk: tf.Tensor, alone: tf.Tensor) -> tf.Tensor:

@@ -13,7 +13,7 @@ import functools
 import itertools
 import sys
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -39,6 +39,28 @@ _FINAL_SIGMA = ord("ς")
 _WITHOUT_PROPERTIES = ("Cn", "Co", "Cs")  # not assigned, private, halves of pairs
 
 
+class Paged(NamedTuple):
+    """A small number for each code point; pages that are alike are kept once.
+
+    Attributes:
+      page_of: number of the page of each `PAGE` code points.
+      values: [P, PAGE].
+    """
+
+    page_of: IntArray
+    values: IntArray
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> Paged:
+        """Returns the numbers of all code points, which are given in their order."""
+        pages, page_of = np.unique(np.fromiter(values, np.int32).reshape(-1, PAGE), axis=0, return_inverse=True)
+        return cls(page_of.reshape(-1).astype(np.int32), pages)
+
+    def __call__(self, point: int) -> int:
+        """Returns the number of a code point."""
+        return int(self.values[self.page_of[point // PAGE], point % PAGE])
+
+
 class _Letter(NamedTuple):
     """See `Tables`."""
 
@@ -59,8 +81,7 @@ class Tables(NamedTuple):
     """The rules for a vocabulary.
 
     Attributes:
-      page_of: number of the page of each `PAGE` code points.
-      class_of: [P, PAGE] class of each code point.
+      class_of: class of each code point.
       final_sigma: class of what a capital sigma becomes at the end of a word; None where letters are not lowered.
       kind: [C] `BLANK`, `DELETED`, `IDEOGRAPH` or `OTHER`.
       role: [C] `NEITHER`, `CASED` or `IGNORED`.
@@ -73,8 +94,7 @@ class Tables(NamedTuple):
       unknown: [UNK] in letters.
     """
 
-    page_of: IntArray
-    class_of: IntArray
+    class_of: Paged
     final_sigma: int | None
     kind: IntArray
     role: IntArray
@@ -87,6 +107,11 @@ class Tables(NamedTuple):
     unknown: str
 
 
+def characters() -> Iterator[str]:
+    """Yields the characters of all code points, in their order."""
+    return map(chr, range(sys.maxunicode + 1))
+
+
 def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
     """Returns the rules that `WordPieceTokenizer` goes by.
 
@@ -96,16 +121,13 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
     """
     letter_of = _letters(vocabulary)
     known: dict[_Class, int] = {}
-    points = (_class(chr(point), letter_of, lower_case) for point in range(sys.maxunicode + 1))
-    class_of = np.fromiter((known.setdefault(one, len(known)) for one in points), np.int32)
-    pages, page_of = np.unique(class_of.reshape(-1, PAGE), axis=0, return_inverse=True)
+    class_of = Paged.of(known.setdefault(_class(c, letter_of, lower_case), len(known)) for c in characters())
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
     pieces = tuple(_spelled(piece, letter_of) for piece in vocabulary.tokens)
     return Tables(
-        page_of=page_of.reshape(-1).astype(np.int32),
-        class_of=pages,
-        final_sigma=int(class_of[_FINAL_SIGMA]) if lower_case else None,
+        class_of=class_of,
+        final_sigma=class_of(_FINAL_SIGMA) if lower_case else None,
         kind=np.array([one.kind for one in known], np.int32),
         role=np.array([one.role for one in known], np.int32),
         first=np.cumsum(counts, dtype=np.int32) - counts,

@@ -13,7 +13,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.saved_model import signatures
-from bert_tf.export.saved_model.signatures import Signature
+from bert_tf.export.saved_model.signature import Signature
 
 tf1 = tf.compat.v1
 

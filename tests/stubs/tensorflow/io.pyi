@@ -1,5 +1,4 @@
 from collections.abc import Mapping
-from typing import Any
 
 from tensorflow import RaggedTensor, Tensor
 from tensorflow._values import DTypeLike

@@ -1,5 +1,5 @@
 from tensorflow import RaggedTensor, Tensor
-from tensorflow._values import DTypeLike, TensorLike
+from tensorflow._values import TensorLike
 
 def join(inputs: list[Tensor], separator: str = "") -> Tensor: ...
 def length(input: TensorLike, unit: str = "BYTE") -> Tensor: ...
