@@ -3,9 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bert_tf.batch.trained import Trained
 from bert_tf.tasks.base import Family, Task
+
+FLOAT32 = "float32"
+
+Labelled = Mapping[str, Sequence[Any]]  # examples by the name of their split or file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,11 +19,13 @@ class ExportOptions:
     """How to export.
 
     Attributes:
+      precision: of what is written; one of the format's.
       gate_data: folder or file of labelled examples that reduced precision is measured by; None for the task's own dev split.
-      max_loss_of_metric: points of the first metric that reduced precision may cost.
+      max_loss_of_metric: points of a metric that reduced precision may cost.
       pairs: whether sentences come in pairs; None for as the task says.
     """
 
+    precision: str = FLOAT32
     gate_data: str | None = None
     max_loss_of_metric: float = 0.5
     pairs: bool | None = None
@@ -32,12 +40,14 @@ class Exported:
       task: what was learned.
       step: of the checkpoint; 0 where it has none.
       options: how.
+      labelled: reads the examples that reduced precision is measured by.
     """
 
     trained: Trained
     task: Task
     step: int
     options: ExportOptions
+    labelled: Callable[[], Labelled] = dict
 
     @property
     def family(self) -> Family:
