@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -84,27 +85,41 @@ OF_OPTIONS = {
 TWO, ASKED, CHOSEN = ("text_a", "text_b"), ("question", "context"), ("context", "question", "options")
 
 
-def of_labels(*labels: str, kind: str = "classification", **more: Any) -> dict[str, Any]:
-    return {**CUSTOM, "kind": kind, "labels": list(labels), **more}
-
+LABELS = {**CUSTOM, "kind": "multi_label", "labels": ["x", "y", "z"], "long_text": "windows"}
+CONTRASTIVE = {**CUSTOM, "kind": "contrastive", "labels": [], "temperature": 0.05, "long_text": "windows"}
 
 CASES = {
     "pairs": Case(MRPC, PAIRS, TWO, PROBABILITIES),
-    "texts": Case(of_labels("x", "y", "z"), TEXTS, ("text_a",), PROBABILITIES),
-    "number": Case(STS_B, PAIRS, TWO, {"scores": lambda one: one.label}),
-    "several labels": Case(of_labels("x", "y", "z", kind="multi_label"), PAIRS, TWO, OF_LABELS, {"pairs": True}),
-    "windows": Case({**MRPC, "long_text": "windows"}, PAIRS, TWO, PROBABILITIES),
-    "head and tail": Case(of_labels("x", "y", long_text="head_tail"), TEXTS, ("text_a",), PROBABILITIES),
+    "texts": Case({**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}, TEXTS, ("text_a",), PROBABILITIES),
+    "number": Case({**STS_B, "long_text": "head_tail"}, PAIRS, TWO, {"scores": lambda one: one.label}),
+    "several labels": Case(LABELS, PAIRS, TWO, OF_LABELS, {"pairs": True}),
     "answers": Case(SPAN, QUESTIONS, ASKED, OF_ANSWERS),
     "answers or none": Case(OR_NONE, QUESTIONS, ASKED, {**OF_ANSWERS, "null_odds": lambda one: one.null_odds}),
-    "tags": Case(of_labels(*TAGS, kind="tags"), TEXTS, ("text",), OF_TAGS),
-    "options": Case(SWAG, CHOICES, CHOSEN, OF_OPTIONS),
-    "options in windows": Case({**SWAG, "long_text": "windows"}, CHOICES, CHOSEN, OF_OPTIONS),
+    "tags": Case({**CUSTOM, "kind": "tags", "labels": TAGS}, TEXTS, ("text",), OF_TAGS),
+    "options": Case({**SWAG, "long_text": "windows"}, CHOICES, CHOSEN, OF_OPTIONS),
     "similarity": Case(VECTORS, PAIRS, TWO, OF_PAIRS),
-    "contrastive": Case(
-        of_labels(kind="contrastive", temperature=0.05, long_text="windows"), PAIRS, TWO, {"cosine": lambda one: one.cosine}
-    ),
+    "contrastive": Case(CONTRASTIVE, PAIRS, TWO, {"cosine": lambda one: one.cosine}),
 }
+
+
+def random_rows(name: str, count: int, seed: int) -> list[Any]:
+    """Returns rows of the form of a case, of any length: shorter than a row of the model, and several windows long."""
+    rng = random.Random(seed)
+    words = [*(token.removeprefix("##") for token in TOKENS if not token.startswith("[")), "unknown", "storm,bread", "\u00e9"]
+
+    def text(least: int = 1, most: int = 70) -> str:
+        return " ".join(rng.choices(words, k=rng.randint(least, rng.choice([2, 12, most]))))
+
+    makers: dict[tuple[str, ...], Callable[[], Any]] = {
+        TWO: lambda: (text(), text()),
+        ASKED: lambda: {"question": text(1, 30), "context": text()},
+        CHOSEN: lambda: {
+            "context": text(),
+            "question": rng.choice([text(), f"{text()} _ {text()}", f"_ {text()} _"]),
+            "options": [text(1, 40) for _ in range(3)],
+        },
+    }
+    return [makers.get(CASES[name].inputs, text)() for _ in range(count)]
 
 
 def write_run(folder: Path, record: Mapping[str, Any]) -> Path:
@@ -123,7 +138,8 @@ def write_run(folder: Path, record: Mapping[str, Any]) -> Path:
     return folder
 
 
-def values(case: Case) -> dict[str, list[Any]]:
-    """Returns the rows of a case as inputs of the raw signature."""
-    rows = [list(row.values()) if isinstance(row, dict) else [row] if isinstance(row, str) else list(row) for row in case.rows]
+def values(case: Case, given: Sequence[Any] | None = None) -> dict[str, list[Any]]:
+    """Returns rows, those of a case where none are given, as inputs of the raw signature."""
+    all_rows = case.rows if given is None else given
+    rows = [list(row.values()) if isinstance(row, dict) else [row] if isinstance(row, str) else list(row) for row in all_rows]
     return {name: [row[place] for row in rows] for place, name in enumerate(case.inputs)}

@@ -13,7 +13,7 @@ import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import bert_tf
-from tests.export.runs import CASES, LENGTH, values, write_run
+from tests.export.runs import CASES, LENGTH, random_rows, values, write_run
 
 tf1 = tf.compat.v1
 
@@ -66,7 +66,7 @@ def plain(value):
 
 
 def test_a_process_without_the_package_hears_the_same(exported, said, tmp_path):
-    calls = {str(exported[name]): {"serving_default": values(CASES[name])} for name in ("pairs", "answers", "tags", "options")}
+    calls = {str(exported[name]): {"serving_default": values(CASES[name])} for name in ("pairs", "answers", "tags")}
     done = subprocess.run(
         [sys.executable, "-I", CLIENT],
         input=json.dumps(calls),
@@ -98,12 +98,22 @@ def assert_alike(found, wanted):
 
 @pytest.mark.parametrize("name", CASES)
 def test_raw_texts_have_the_predictions_of_the_package(said, models, name):
-    predictions, said = models[name].predict(CASES[name].rows), said[name]
-    for key, of_prediction in CASES[name].wanted.items():
+    assert_predicted(said[name], models[name].predict(CASES[name].rows), CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_texts_of_any_length_have_the_predictions_of_the_package(exported, models, name):
+    rows = random_rows(name, 60, seed=4)
+    found = outputs(exported[name], "serving_default", values(CASES[name], rows))
+    assert_predicted(found, models[name].predict(rows), CASES[name])
+
+
+def assert_predicted(found, predictions, case):
+    for key, of_prediction in case.wanted.items():
         for number, one in enumerate(predictions):
             wanted = of_prediction(one)
             if wanted is not None:  # odds where there is no candidate
-                assert_alike(said[key][number], wanted)
+                assert_alike(found[key][number], wanted)
 
 
 def test_characters_of_words_are_those_of_their_text(said, models):
