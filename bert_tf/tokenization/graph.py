@@ -8,7 +8,6 @@ Shapes: B texts; N characters, K of them that are in words, M letters, W words a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -94,8 +93,8 @@ class GraphTokenizer:
         characters = _Characters(text + tf.cumsum(tf.cast(is_blank, tf.int32)), text, place).part(kept)
         of_class = tf.gather(of_class, kept)
         if tables.final_sigma is not None:
-            is_sigma, plain = tf.equal(tf.gather(point, kept), CAPITAL_SIGMA), of_class
-            of_class = _where_any(is_sigma, lambda: self._with_final_sigmas(is_sigma, plain, characters.chunk), plain)
+            is_sigma = tf.equal(tf.gather(point, kept), CAPITAL_SIGMA)
+            of_class = self._with_final_sigmas(is_sigma, of_class, characters.chunk)
         return of_class, characters
 
     def _with_final_sigmas(self, is_sigma: tf.Tensor, of_class: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
@@ -121,9 +120,7 @@ class GraphTokenizer:
         origin = tf.repeat(tf.range(tf.size(count)), count)
         first = tf.gather(tables.first, of_class) - tf.cumsum(count, exclusive=True)
         number = tf.range(tf.size(origin)) + tf.gather(first, origin)
-        order = tf.gather(tables.order, number)
-        unsorted = number
-        number = _where_any(order > 0, lambda: _sorted(unsorted, order, tf.gather(chunk, origin)), unsorted)
+        number = _sorted(number, tf.gather(tables.order, number), tf.gather(chunk, origin))
         letter = tf.gather(tables.letter, number)
         kept = tf.where(tf.not_equal(letter, REMOVED))[:, 0]
         return tf.gather(letter, kept), tf.gather(tables.alone, tf.gather(number, kept)), tf.gather(origin, kept)
@@ -171,10 +168,7 @@ def _sorted(number: tf.Tensor, order: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
       order: [M] of each; 0 of what is no mark.
       chunk: [M] rises where a blank is between two.
     """
-    key = tf.cumsum(tf.cast(_begins(chunk, tf.equal(order, 0)), tf.int64)) * _ORDERS + tf.cast(order, tf.int64)
-    return tf.gather(number, tf.argsort(key, stable=True))
-
-
-def _where_any(condition: tf.Tensor, compute: Callable[[], tf.Tensor], otherwise: tf.Tensor) -> tf.Tensor:
-    """Returns what is computed where a rare condition holds anywhere; else the same as before."""
-    return tf.cond(tf.reduce_any(condition), compute, lambda: otherwise)
+    run = tf.cumsum(tf.cast(_begins(chunk, tf.equal(order, 0)), tf.int64))
+    marks = tf.where(order > 0)  # few
+    key = tf.gather_nd(run, marks) * _ORDERS + tf.cast(tf.gather_nd(order, marks), tf.int64)
+    return tf.tensor_scatter_nd_update(number, marks, tf.gather(tf.gather_nd(number, marks), tf.argsort(key, stable=True)))

@@ -119,12 +119,17 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
       vocabulary: its pieces.
       lower_case: whether letters are lowered and lose their accents.
     """
-    letter_of = _letters(vocabulary)
+    return _tables(vocabulary.tokens, lower_case)
+
+
+@functools.lru_cache(maxsize=2)
+def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
+    letter_of = _letters(tokens)
     known: dict[_Class, int] = {}
     class_of = Paged.of(known.setdefault(_class(c, letter_of, lower_case), len(known)) for c in characters())
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
-    pieces = tuple(_spelled(piece, letter_of) for piece in vocabulary.tokens)
+    pieces = tuple(_spelled(piece, letter_of) for piece in tokens)
     return Tables(
         class_of=class_of,
         final_sigma=class_of(_FINAL_SIGMA) if lower_case else None,
@@ -136,13 +141,13 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
         alone=np.array([one.alone for one in letters]),
         order=np.array([one.order for one in letters], np.int32),
         pieces=pieces,
-        unknown=pieces[vocabulary.id(UNK)],
+        unknown=pieces[tokens.index(UNK)],
     )
 
 
-def _letters(vocabulary: Vocabulary) -> dict[str, int]:
+def _letters(tokens: Iterable[str]) -> dict[str, int]:
     """Returns the letter of each character of the vocabulary: code points that may be in UTF-8, all of `WIDTH` bytes."""
-    characters = sorted(set(itertools.chain.from_iterable(vocabulary.tokens)))
+    characters = sorted(set(itertools.chain.from_iterable(tokens)))
     usable = (point for point in itertools.count(UNKNOWN + 1) if point & 0xFFFE != 0xFFFE)
     return dict(zip(characters, usable))
 
