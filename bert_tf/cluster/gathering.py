@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.features.columns import Features
 from bert_tf.tasks.base import Family
@@ -60,7 +60,7 @@ class Gatherer:
           inference: how to compute.
         """
         self._model, self._family = model, family
-        self._computer = Computer(inference)
+        self._computer = inference.engine()
         self.step = self._computer.load(model)
 
     def read(self, examples: Sequence[Any]) -> Features:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.cluster.gathering import GatheredForm, Gatherer
 from bert_tf.errors import DataError, FlagError
@@ -79,7 +79,7 @@ class Predictions:
         """
         self.type = type_of(family.kind)
         self._model, self._family, self._skip = model, family, skip_bad_rows
-        self._computer = Computer(inference)
+        self._computer = inference.engine()
         self._computer.load(model)
 
     def values(self, rows: Rows) -> list[dict[str, Any]]:

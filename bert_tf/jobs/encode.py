@@ -13,6 +13,7 @@ from typing import Any
 
 from bert_tf import atomic
 from bert_tf.batch import inputs, stream, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
 from bert_tf.cluster import paths
@@ -23,7 +24,6 @@ from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode_config import EncodeConfig
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
-from bert_tf.runtime.precision import computed
 from bert_tf.vectors import forms
 from bert_tf.vectors.files import AnyForm, ArrayForm, JsonForm, PublishedForm
 from bert_tf.vectors.forms import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
@@ -59,9 +59,10 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam |
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
         model = find_encoder(config.checkpoint, config.model, environment=environment)
         form = _made(_form(config), config, model)
-        with contextlib.closing(_encoder(config, model, environment)) as encoder:
+        inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+        with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
             for pair in files:
-                stream.predict(pair, _inputs(config), encoder, _deciding(config, model), form=form)
+                stream.predict(pair, _inputs(config), encoder, _deciding(config, inference, model), form=form)
             _say_what_was_cut(encoder, model)
     return tuple(pair.output for pair in files)
 
@@ -96,12 +97,10 @@ def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> Tex
     """Returns the encoder of a process that Beam has started."""
     environment = begin()
     config = beam_job.fetched(config)
-    return _encoder(config, find_encoder(config.checkpoint, config.model, environment=environment), environment)
-
-
-def _encoder(config: EncodeConfig, model: Trained, environment: Mapping[str, str]) -> TextEncoder:
-    inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
-    return TextEncoder(model, inference, config.options)
+    model = find_encoder(config.checkpoint, config.model, environment=environment)
+    return TextEncoder(
+        model, batch_machine.inference(config.machine, config.batch_size, environment=environment), config.options
+    )
 
 
 def _inputs(config: EncodeConfig) -> TextInputs:
@@ -185,14 +184,14 @@ def _chunk(options: VectorOptions) -> int:
     return _CHUNK_OF_TOKENS if options.tokens else inputs.CHUNK
 
 
-def _deciding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+def _deciding(config: EncodeConfig, inference: InferenceOptions, model: Trained) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of the output."""
     return {
         **_encoding(config, model),
         "columns": dataclasses.asdict(config.columns),
         "skip_bad_rows": config.skip_bad_rows,
         "batch_size": config.batch_size,
-        "precision": computed(config.machine.precision),
+        "precision": inference.precision,
         "chunk": _chunk(config.options),
     }
 

@@ -15,6 +15,7 @@ from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
 from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
 from bert_tf.cluster import paths
+from bert_tf.engines.names import TENSORFLOW
 from bert_tf.errors import BertError, DataError, FlagError
 from bert_tf.jobs import batch_machine, beam_job
 from bert_tf.jobs.beam_job import Beam
@@ -151,8 +152,14 @@ def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Bea
         examples=found.examples,
         examples_per_second=found.examples / seconds,
         collapsed=found.collapsed,
-        settings={**model.settings, "eval_batch_size": measured.batch_size, "precision": computed(machine.precision)},
+        settings={**model.settings, "eval_batch_size": measured.batch_size, **_computing(machine)},
     )
+
+
+def _computing(machine: MachineSettings) -> dict[str, Any]:
+    if machine.engine == TENSORFLOW:
+        return {"precision": computed(machine.precision)}
+    return {"precision": machine.precision, "engine": machine.engine}
 
 
 def _parts(written: Sequence[str]) -> Iterator[Any]:
