@@ -111,13 +111,12 @@ def threads(session: SparkSession) -> int:
 
 
 def _versions() -> dict[str, str]:
-    return {
-        "Python": ".".join(platform.python_version_tuple()[:2]),
-        "bert_tf": bert_tf.__version__,
-        "tensorflow": tf.__version__,
-        "numpy": np.__version__,
-        "pyarrow": pyarrow.__version__,
+    """Returns major and minor versions of all that computes, or reads what is sent."""
+    full = {
+        "Python": platform.python_version(),
+        **{module.__name__: module.__version__ for module in (bert_tf, tf, np, pyarrow)},
     }
+    return {name: ".".join(version.split(".")[:2]) for name, version in full.items()}
 
 
 def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches], Batches]:
@@ -140,7 +139,7 @@ def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches],
             except ImportError as error:
                 reason = f"{str(error).splitlines()[0]}; install the packages that are where the job starts"
                 raise RuntimeError(where + reason) from None
-            if version != expected[package]:
+            if not f"{version}.".startswith(f"{expected[package]}."):
                 raise RuntimeError(f"{where}{package} {version}, and {expected[package]} where the job starts")
         return importlib.import_module("bert_tf.cluster.spark").compute(pickled, batches)
 

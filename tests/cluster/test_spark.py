@@ -164,6 +164,10 @@ def test_what_an_executor_says_is_one_line(raised):
         spark.collected(Failing())
 
 
+def test_patches_of_a_version_are_the_same_version():
+    assert {version.count(".") for version in spark._versions().values()} == {1}
+
+
 class Frame:
     """What is asked of a frame before anything is computed."""
 
