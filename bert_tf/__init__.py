@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
     from bert_tf.library.fine_tuning import fine_tune
+    from bert_tf.library.frames import encode_frame, evaluate_frame, predict_frame
     from bert_tf.library.loading import load
     from bert_tf.library.machine import devices, memory_plan
     from bert_tf.library.model import Model
@@ -63,8 +64,10 @@ __all__ = [
     "devices",
     "diff_checkpoints",
     "encode_file",
+    "encode_frame",
     "encoder",
     "evaluate",
+    "evaluate_frame",
     "fetch_data",
     "fine_tune",
     "inspect_checkpoint",
@@ -74,6 +77,7 @@ __all__ = [
     "memory_plan",
     "memory_report",
     "predict_files",
+    "predict_frame",
     "profile",
     "rename_checkpoint",
     "reproduce",
@@ -140,8 +144,10 @@ _MODULES = {
     "devices": "library.machine",
     "diff_checkpoints": "library.checkpoints",
     "encode_file": "library.encoder",
+    "encode_frame": "library.frames",
     "encoder": "library.encoder",
     "evaluate": "library.evaluation",
+    "evaluate_frame": "library.frames",
     "fetch_data": "library.data",
     "fine_tune": "library.fine_tuning",
     "inspect_checkpoint": "library.checkpoints",
@@ -151,6 +157,7 @@ _MODULES = {
     "memory_plan": "library.machine",
     "memory_report": "library.records",
     "predict_files": "library.prediction",
+    "predict_frame": "library.frames",
     "profile": "library.records",
     "rename_checkpoint": "library.checkpoints",
     "reproduce": "library.reproducing",

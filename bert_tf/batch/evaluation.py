@@ -13,7 +13,7 @@ from typing import Any
 from bert_tf import documents
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.division import divided
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
@@ -118,18 +118,18 @@ def evaluate(
         except BertError as error:
             unusable.append((checkpoint, error))
     before = {row.key: row for row in table.rows}
-    done = [_put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
+    done = [put(table, _failed(checkpoint, dataset, error)) for checkpoint, error in unusable for dataset in datasets]
     left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]
     features = _Features()
     ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
-    with contextlib.closing(Computer(inference)) as computes, contextlib.closing(ours):
+    with contextlib.closing(inference.engine()) as computes, contextlib.closing(ours):
         for due in ours:
             found = table.stored(due.key)
             if found is not None and _is_settled(due, found, before):
                 log.info("%s: another job has done it", due)
                 done.append(found)
             else:
-                done.append(_put(table, _row(due, computes, features)))
+                done.append(put(table, _row(due, computes, features)))
     return [row for row in done if row.error]
 
 
@@ -195,7 +195,7 @@ class _Features:
         return self._built[key]
 
 
-def _row(due: _Due, computes: Computer, features: _Features) -> Row:
+def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
     family = dataset.family(model)
     try:
@@ -230,7 +230,16 @@ def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
     return Row(checkpoint.prefix, checkpoint.step, dataset.task.name, dataset.split, error=problem, settings=settings)
 
 
-def _put(table: ResultsTable, row: Row) -> Row:
+def put(table: ResultsTable, row: Row) -> Row:
+    """Adds a row to the table and says what is in it; returns the row.
+
+    Args:
+      table: gets it, unless it would replace numbers that are still true by an error.
+      row: that was measured.
+
+    Raises:
+      OutputError: the table cannot be written.
+    """
     kept = "" if table.put(row) else "; its earlier row stays"
     if row.error:
         log.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)

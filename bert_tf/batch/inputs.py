@@ -49,12 +49,25 @@ class Inputs:
     columns: Columns
     skip_bad_rows: bool
 
-    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
+    @property
+    def chunk_size(self) -> int:
+        """How many examples are computed together."""
+        return CHUNK
+
+    @property
+    def numbers(self) -> str | None:
+        """Pattern of ids that are numbers of lines; None where a column holds ids."""
+        return None if self.columns.id_column else rf"{TEST}\w*-\d+(-\d+)?"
+
+    def chunks(
+        self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
+    ) -> Iterator[list[Any]]:
         """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
 
         Args:
-          source: a path, or `-` for the standard input.
+          source: a path, or `-` for the standard input; or `tables.Elsewhere`.
           patience_s: seconds after which a chunk is yielded that is not full, since more may come late; None waits.
+          report: is called for each row that cannot be used; None to do as `skip_bad_rows` says.
 
         Raises:
           DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
@@ -64,7 +77,7 @@ class Inputs:
         return chunked(
             lambda source, report: task.stream(source, split, report),
             source,
-            skip_bad_rows=self.skip_bad_rows,
+            report=report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows),
             patience_s=patience_s,
         )
 
@@ -78,45 +91,54 @@ class Inputs:
         return bool(self.columns.given()) or Path(source.removesuffix(".gz")).suffix.lower() in _NEVER_PUBLISHED
 
 
+def left_out_or_refused(source: str, *, skip_bad_rows: bool) -> tables.Report:
+    """Returns what is done about a row that cannot be used.
+
+    Args:
+      source: of the rows.
+      skip_bad_rows: leaves them out and counts them, instead of stopping at the first.
+    """
+    if skip_bad_rows:
+        return _LeftOut(source)
+    return tables.refuse
+
+
 def chunked(
-    stream: Stream, source: str, *, skip_bad_rows: bool, patience_s: float | None, size: int | None = None
+    stream: Stream, source: str, *, report: tables.Report, patience_s: float | None, size: int | None = None
 ) -> Iterator[list[Any]]:
     """Yields the examples of a file, see `Inputs.chunks`.
 
     Args:
       stream: reads examples of a file.
       source: a path, or `-` for the standard input.
-      skip_bad_rows: leaves out rows that cannot be used.
+      report: is called for each row that cannot be used.
       patience_s: see `Inputs.chunks`.
       size: of a chunk; None for `CHUNK`.
     """
     size = size or CHUNK
-    report: tables.Report = tables.refuse
-    if skip_bad_rows:
-        report = _LeftOut()
-    examples = stream(tables.Once(source), report)
+    examples = stream(source if isinstance(source, tables.Elsewhere) else tables.Once(source), report)
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
     yield next(chunks, [])
     yield from chunks
     if isinstance(report, _LeftOut):
-        report.say(source)
+        report.say()
 
 
 class _LeftOut:
     """Counts rows, and says which are the first."""
 
-    def __init__(self) -> None:
-        self._count = 0
+    def __init__(self, source: str) -> None:
+        self._source, self._count = source, 0
 
     def __call__(self, problem: DataError) -> None:
         self._count += 1
         if self._count <= _SHOWN:
             _LOG.warning("left out: %s", problem)
 
-    def say(self, source: str) -> None:
+    def say(self) -> None:
         if self._count:
-            _LOG.warning("%s: rows left out, since they cannot be used: %d", source, self._count)
+            _LOG.warning("%s: rows left out, since they cannot be used: %d", self._source, self._count)
 
 
 def inputs(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import BEAM, VERBOSITY, given, read_with_beam
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import help_line
@@ -20,7 +19,7 @@ class Settings(NamedTuple):
     """The flags.
 
     Attributes:
-      config: what to encode, and on what.
+      config: what to encode, and how.
       verbosity: see `begin`.
       beam: arguments of Apache Beam; None without it.
     """
@@ -63,14 +62,6 @@ def help_text() -> str:
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.jobs.encode import encode  # TensorFlow, and what imports it, waits until it is needed: --help is quick
-    from bert_tf.jobs.predict import Beam
 
-    beam = None if settings.beam is None else Beam(settings.beam, functools.partial(_begin_worker, settings.verbosity))
-    encode(settings.config, environment=os.environ, beam=beam)
+    encode(settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
     return 0
-
-
-def _begin_worker(verbosity: int) -> Mapping[str, str]:
-    """Begins in a process that Beam has started; returns its environment."""
-    setup_logging(verbosity)
-    return os.environ

@@ -6,24 +6,31 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import help_line, read
+from bert_tf.commands.flags import help_line
 from bert_tf.jobs.evaluate_config import SETTINGS, EvaluateConfig, configured
 from bert_tf.log_form import log
 
-FLAGS = (*SETTINGS, VERBOSITY)
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 INCOMPLETE = 3
 
 
 class Settings(NamedTuple):
-    """The flags."""
+    """The flags.
+
+    Attributes:
+      config: what to evaluate, and on what.
+      verbosity: see `begin`.
+      beam: arguments of Apache Beam; None without it.
+    """
 
     config: EvaluateConfig
     verbosity: int
+    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -41,14 +48,14 @@ def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
-      argv: name and arguments.
+      argv: name and arguments, those of Beam after `--`.
 
     Raises:
       FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
       HelpAsked: instead of settings.
     """
-    parsed = read(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
 
 
 def help_text() -> str:
@@ -64,7 +71,7 @@ def _run(settings: Settings) -> int:
     from bert_tf.batch import glue, rows_text
     from bert_tf.jobs.evaluate import evaluate  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    done = evaluate(*settings.config, environment=os.environ)
+    done = evaluate(*settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
     print(rows_text.for_screen([*done.rows, *(row for row in done.failed if row not in done.rows)]), end="")
     score = glue.of(done.rows)
     if score is not None:

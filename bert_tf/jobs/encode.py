@@ -13,16 +13,17 @@ from typing import Any
 
 from bert_tf import atomic
 from bert_tf.batch import inputs, stream, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
+from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine, encode_files, sources
+from bert_tf.jobs import batch_machine, beam_job, encode_files, sources
+from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode_config import EncodeConfig
-from bert_tf.jobs.predict import Beam, run_on_beam
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
-from bert_tf.runtime.precision import computed
 from bert_tf.vectors import forms
 from bert_tf.vectors.files import AnyForm, ArrayForm, JsonForm, PublishedForm
 from bert_tf.vectors.forms import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
@@ -33,44 +34,77 @@ from bert_tf.vectors.texts import TextInputs
 _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a vector: a thousand would fill the memory
 
 
-def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> None:
+def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> tuple[str, ...]:
     """Writes the vectors of the texts of a file, or of each of several.
 
     Args:
       config: what to encode, and how.
       environment: of the process.
-      beam: runs it as a pipeline of Apache Beam.
+      beam: runs the job as a pipeline of Apache Beam.
+
+    Returns:
+      The files of vectors; of a pipeline the shards.
 
     Raises:
       BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
+    if beam is not None:
+        return _run_on_beam(_completed(config), beam, environment)
     each = [_completed(dataclasses.replace(config, files=pair)) for pair in encode_files.pairs(config.files)]
     for one in each:
+        _refuse_same(one.files)
         _refuse_contradictions(one)
     config, files = each[0], [one.files for one in each]
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):
         model = find_encoder(config.checkpoint, config.model, environment=environment)
         form = _made(_form(config), config, model)
-        reads = TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
-        if beam is not None:
-            run_on_beam(files, reads, functools.partial(_worker, config, beam.begin), beam, form)
-            return
-        with contextlib.closing(_encoder(config, model, environment)) as encoder:
+        inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
+        with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
             for pair in files:
-                stream.predict(pair, reads, encoder, _deciding(config, model), form=form)
+                stream.predict(pair, _inputs(config), encoder, _deciding(config, inference, model), form=form)
             _say_what_was_cut(encoder, model)
+    return tuple(pair.output for pair in files)
 
 
-def _encoder(config: EncodeConfig, model: Trained, environment: Mapping[str, str]) -> TextEncoder:
-    inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
-    return TextEncoder(model, inference, config.options)
+def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str]) -> tuple[str, ...]:
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.cluster.shards import ShardForm
+
+    files = beam_job.absolute_files(_pairs_on_beam(config.files))
+    config = beam_job.absolute_model(dataclasses.replace(config, files=files[0]))
+    _refuse_contradictions(config)
+    if _form(config).kind == NPY:
+        raise FlagError(
+            f"{config.files.output}: shards are in no order, and {NPY} has no ids; name it .npz, .parquet or .jsonl"
+        )
+    there = beam_job.fetched(config)
+    form = ShardForm(_made(_form(config), config, find_encoder(there.checkpoint, there.model, environment=environment)))
+    by_workers = dataclasses.replace(config, machine=beam_job.dividing_cores(config.machine, by))
+    transfers = [Transfer(pair.input, pair.output, form) for pair in files]
+    return tuple(beam.transfer(transfers, _inputs(config), functools.partial(_worker, by_workers, by.begin), by.arguments))
+
+
+def _pairs_on_beam(files: FilePair) -> list[FilePair]:
+    """Returns the files one by one where each has an output of its own; else a pattern becomes one output."""
+    into_folder = files.output.endswith("/") and not any(map(paths.has_scheme, (files.input, files.output)))
+    return encode_files.pairs(files) if into_folder else [files]
 
 
 def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
     """Returns the encoder of a process that Beam has started."""
     environment = begin()
-    return _encoder(config, find_encoder(config.checkpoint, config.model, environment=environment), environment)
+    config = beam_job.fetched(config)
+    model = find_encoder(config.checkpoint, config.model, environment=environment)
+    return TextEncoder(
+        model, batch_machine.inference(config.machine, config.batch_size, environment=environment), config.options
+    )
+
+
+def _inputs(config: EncodeConfig) -> TextInputs:
+    return TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
 
 
 def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[str, str]) -> Trained:
@@ -112,12 +146,16 @@ def _form(config: EncodeConfig) -> VectorForm:
     return forms.of(config.files.output, config.files.output_format)
 
 
-def _refuse_contradictions(config: EncodeConfig) -> None:
-    files, kind, options = config.files, _form(config).kind, config.options
+def _refuse_same(files: FilePair) -> None:
     if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
         raise FlagError(f"{files.input}: is the input and the output")
+    kind = forms.of(files.output, files.output_format).kind
     if kind in ARRAYS and (files.output == stream.PIPE or _is_written_into(files.output)):
         raise FlagError(f"--output={files.output}: {kind} begins or ends with its size, which a pipe cannot take; name a file")
+
+
+def _refuse_contradictions(config: EncodeConfig) -> None:
+    files, kind, options = config.files, _form(config).kind, config.options
     if kind not in ARRAYS and config.dtype != FLOAT32:
         raise FlagError(f"--dtype={config.dtype} is of .npy, .npz and .parquet; {kind} has decimal digits")
     if kind == NPY and options.tokens:
@@ -146,14 +184,14 @@ def _chunk(options: VectorOptions) -> int:
     return _CHUNK_OF_TOKENS if options.tokens else inputs.CHUNK
 
 
-def _deciding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+def _deciding(config: EncodeConfig, inference: InferenceOptions, model: Trained) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of the output."""
     return {
         **_encoding(config, model),
         "columns": dataclasses.asdict(config.columns),
         "skip_bad_rows": config.skip_bad_rows,
         "batch_size": config.batch_size,
-        "precision": computed(config.machine.precision),
+        "precision": inference.precision,
         "chunk": _chunk(config.options),
     }
 

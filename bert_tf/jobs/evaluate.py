@@ -17,10 +17,12 @@ from bert_tf.batch.rows import Row
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import huggingface
 from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.cluster import paths
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
 from bert_tf.head_spec import REGRESSION
-from bert_tf.jobs import batch_machine
+from bert_tf.jobs import batch_machine, beam_job, evaluate_on_beam
+from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.evaluate_config import DEFAULT_CHECKPOINT
 from bert_tf.jobs.machine_settings import MachineSettings
@@ -49,17 +51,22 @@ class Evaluated:
     failed: Sequence[Row]
 
 
-def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str, str]) -> Evaluated:
+def evaluate(
+    job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None
+) -> Evaluated:
     """Evaluates many checkpoints, and writes the table.
 
     Args:
       job: what to evaluate.
       machine: on what.
       environment: names folders of data.
+      beam: predicts as a pipeline of Apache Beam.
 
     Raises:
       BertError: something that the user can fix, other than a checkpoint.
     """
+    if beam is not None:
+        return _evaluate_on_beam(job, machine, beam)
     with run_folder.writing_where_a_run_is([job.output_dir]):
         named = checkpoints.named(_names(job, environment))
         datasets = [dataset for entry in job.tasks for dataset in _datasets(entry, named, job, environment)]
@@ -71,6 +78,25 @@ def evaluate(job: EvaluateJob, machine: MachineSettings, *, environment: Mapping
         log.info("%d checkpoints by %s", len(named), ", ".join(f"{data.task.name} {data.split}" for data in datasets))
         failed = evaluation.evaluate(named, datasets, table, job.model, inference, load=load)
         table.write()
+    return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
+
+
+def _evaluate_on_beam(job: EvaluateJob, machine: MachineSettings, beam: Beam) -> Evaluated:
+    """Fills the table; the files of the job may be larger than a machine should read, the checkpoints lie anywhere."""
+    beam_job.refuse_missing()
+    if job.zero_shot or paths.has_scheme(job.output_dir):
+        raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
+    table = ResultsTable(job.output_dir, [])
+    failed = []
+    for entry in job.tasks:
+        if entry.file is None:
+            raise FlagError(f"--beam: name files in a job file: tasks: {{name: {entry.name}, file: FILE}}")
+        for name in job.checkpoints:
+            task = _task(entry, checkpoints.named([beam_job.fetched_checkpoint(name)]))
+            found = evaluate_on_beam.row(job, name, task, entry, machine, beam)
+            evaluation.put(table, found)
+            failed += [found] * bool(found.error)
+    table.write()
     return Evaluated(Path(job.output_dir) / results_table.TSV_FILE, table.rows, failed)
 
 

@@ -7,39 +7,30 @@ import contextlib
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, FlagError
 from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine
+from bert_tf.jobs import batch_machine, beam_job
+from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.log_form import log
-from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.rules import rules_of
 
 
-class Beam(NamedTuple):
-    """How Apache Beam runs a job.
-
-    Attributes:
-      arguments: of Beam.
-      begin: what a process that Beam has started does first; returns its environment. Is pickled.
-    """
-
-    arguments: Sequence[str]
-    begin: Callable[[], Mapping[str, str]]
-
-
-def predict(job: PredictJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None) -> None:
+def predict(
+    job: PredictJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None
+) -> tuple[str, ...]:
     """Predicts all files of a job.
 
     Args:
@@ -48,27 +39,37 @@ def predict(job: PredictJob, machine: MachineSettings, *, environment: Mapping[s
       environment: of the process.
       beam: runs the job as a pipeline of Apache Beam.
 
+    Returns:
+      The files of predictions; of a pipeline the shards.
+
     Raises:
       BertError: something that the user can fix.
       BrokenPipeError: nobody reads the output any more.
     """
     job = dataclasses.replace(job, files=tuple(_completed(pair, job) for pair in job.files))
+    if beam is not None:
+        return _run_on_beam(job, machine, beam)
     _refuse_contradictions(job)
     with run_folder.writing_where_a_run_is(os.path.dirname(pair.output) for pair in job.files if pair.output != stream.PIPE):
-        _run(job, machine, beam, environment)
+        _run(job, machine, environment)
+    return tuple(pair.output for pair in job.files)
 
 
-def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environment: Mapping[str, str]) -> None:
+def _run(job: PredictJob, machine: MachineSettings, environment: Mapping[str, str]) -> None:
+    model, reads = _found(job)
+    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
+    with contextlib.closing(Predictor(model, reads.family, inference)) as predictor:
+        for pair in job.files:
+            stream.predict(pair, reads, predictor, _deciding(job, inference, model, reads))
+
+
+def _found(job: PredictJob) -> tuple[Trained, Inputs]:
+    """Returns the model, and how files are read for it."""
     model = _model(job)
     reads = _inputs(job, model)
     learned = ", ".join(reads.family.labels) or reads.family.kind
     log.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
-    if beam is not None:
-        run_on_beam(job.files, reads, functools.partial(_worker, job, machine, beam.begin), beam)
-        return
-    with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
-        for pair in job.files:
-            stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
+    return model, reads
 
 
 def _completed(pair: FilePair, job: PredictJob) -> FilePair:
@@ -93,39 +94,30 @@ def _refuse_contradictions(job: PredictJob) -> None:
         raise FlagError("the standard input can be read once")
 
 
-def run_on_beam(
-    files: Sequence[FilePair],
-    reads: stream.Source,
-    make_predictor: Callable[[], stream.Computes],
-    by: Beam,
-    form: stream.Form | None = None,
-) -> None:
-    """Runs a job as a pipeline.
+def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam) -> tuple[str, ...]:
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam  # as the next, it imports Beam
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.cluster.shards import ShardForm
 
-    Args:
-      files: what to compute.
-      reads: how to read it.
-      make_predictor: called once in each process of a worker; is pickled.
-      by: how Beam runs it.
-      form: of all outputs; None for those of their names.
+    job = beam_job.absolute_model(dataclasses.replace(job, files=beam_job.absolute_files(job.files)))
+    _, reads = _found(beam_job.fetched(job))
 
-    Raises:
-      BertError: Beam is missing, or something else that the user can fix.
-    """
-    if any(stream.PIPE in (pair.input, pair.output) for pair in files):
-        raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
-    try:
-        from bert_tf.batch import beam
-    except ImportError as error:
-        raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
-    beam.predict(files, reads, make_predictor, by.arguments, form=form)
+    def transfer(pair: FilePair) -> Transfer:
+        form = output_form.of(pair.output, pair.output_format)
+        return Transfer(pair.input, pair.output, ShardForm(form, form.encode(reads.family.layout(form.form).header())))
+
+    make = functools.partial(_worker, job, beam_job.dividing_cores(machine, by), by.begin)
+    return tuple(beam.transfer([transfer(pair) for pair in job.files], reads, make, by.arguments))
 
 
 def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
     """Returns the predictor of a process that Beam has started."""
     environment = begin()
+    job = beam_job.fetched(job)
     model = _model(job)
-    return _predictor(job, machine, model, _inputs(job, model), environment)
+    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
+    return Predictor(model, _inputs(job, model).family, inference)
 
 
 def _model(job: PredictJob) -> Trained:
@@ -146,14 +138,7 @@ def _inputs(job: PredictJob, model: Trained) -> Inputs:
     return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows, rules=job.rules)
 
 
-def _predictor(
-    job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
-) -> Predictor:
-    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
-    return Predictor(model, reads.family, inference)
-
-
-def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:
+def _deciding(job: PredictJob, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of an output."""
     return {
         **model.settings,
@@ -163,6 +148,6 @@ def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: 
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,
-        "precision": computed(machine.precision),
+        "precision": inference.precision,
         "chunk": CHUNK,
     }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Union
 
+from bert_tf.cluster import paths
 from bert_tf.errors import FlagError
-from bert_tf.jobs.predict import Beam
+from bert_tf.jobs.beam_job import Beam
 
 Arguments = Union[bool, Sequence[str]]  # of Beam; True for none, False where it is not asked for
+Written = Union[Path, str]  # a file; a text where it lies on another file system
 
 
 def runner(beam: Arguments) -> Beam | None:
@@ -21,6 +24,11 @@ def runner(beam: Arguments) -> Beam | None:
     if isinstance(beam, str):
         raise FlagError(f"--beam={beam!r}: expected a list of arguments")
     return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
+
+
+def written(names: Iterable[str]) -> tuple[Written, ...]:
+    """Returns files that were written."""
+    return tuple(name if paths.has_scheme(name) else Path(name) for name in names)
 
 
 def _begin_worker() -> Mapping[str, str]:

@@ -22,7 +22,7 @@ from bert_tf.jobs import encode as job
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
-from bert_tf.library.beam_runner import Arguments, runner
+from bert_tf.library.beam_runner import Arguments, Written, runner, written
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.keywords import takes
 from bert_tf.settings import named
@@ -155,7 +155,7 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 
 @takes(SETTINGS)
-def encode_file(*, beam: Arguments = False, **settings: Any) -> Path:
+def encode_file(*, beam: Arguments = False, **settings: Any) -> Path | tuple[Written, ...]:
     """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
@@ -165,11 +165,13 @@ def encode_file(*, beam: Arguments = False, **settings: Any) -> Path:
       **settings: those of the command, by the names of its flags.
 
     Returns:
-      The file of vectors, or the folder of those of several inputs.
+      The file of vectors, or the folder of those of several inputs; of Beam the shards, as texts where they lie on another file
+      system.
 
     Raises:
       BertError: something that the caller can fix.
     """
-    by, config = runner(beam), configured(**settings)
-    job.encode(config, environment=os.environ, beam=by)
-    return Path(config.files.output)
+    by = runner(beam)
+    config = configured(**settings)
+    files = written(job.encode(config, environment=os.environ, beam=by))
+    return Path(config.files.output) if by is None else files

@@ -16,6 +16,7 @@ from bert_tf.errors import FlagError
 from bert_tf.jobs import evaluate as job
 from bert_tf.jobs.batch_settings import JOB
 from bert_tf.jobs.evaluate_config import SETTINGS, configured
+from bert_tf.library.beam_runner import Arguments, runner
 from bert_tf.library.keywords import takes
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name
@@ -63,6 +64,7 @@ def evaluate(
     *,
     task_name: Names | None = None,
     output_dir: str | os.PathLike[str] | None = None,
+    beam: Arguments = False,
     **settings: Any,
 ) -> Table:
     """Evaluates many checkpoints in one process; does what `python -m bert_tf evaluate` does. Rows that are there stay.
@@ -71,6 +73,7 @@ def evaluate(
       checkpoints: prefixes, folders for their best or newest, FOLDER:all for all steps, or patterns.
       task_name: the tasks whose dev splits to evaluate on.
       output_dir: gets results.tsv and results.json.
+      beam: arguments of Apache Beam, whose pipeline predicts; True for none.
       **settings: those of the command, by the names of its flags.
 
     Raises:
@@ -82,7 +85,7 @@ def evaluate(
             f"task_name={CUSTOM!r} does not say which file: name it in a job file (job=...),"
             " or give rows: bert_tf.load(checkpoint).evaluate(rows)"
         )
-    done = job.evaluate(*config, environment=os.environ)
+    done = job.evaluate(*config, environment=os.environ, beam=runner(beam))
     return Table(done.rows, done.failed, done.table)
 
 

@@ -37,10 +37,11 @@ _BOM = b"\xef\xbb\xbf"
 _UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
 _COMPRESSED = b"\x1f\x8b"  # how files of gzip begin
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
-_LONGEST_LINE = 1 << 26  # bytes
+LONGEST_LINE = 1 << 26  # bytes
 _MOST_BLANK = 1_000_000
 _DIGITS = 10  # of the number of a column
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
+_BY_LINE = (TSV, JSONL, LINES)  # of which each line is a row
 _DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: "", LINES: ""}
 # What divides the header line of a file that is called CSV, where no comma does, and what to do.
 _OTHER_DIVIDERS = {"\t": ", which tabs divide: add --file_format=tsv", ";": ", which ';' divides: save the file with commas"}
@@ -57,6 +58,34 @@ _CSV_REMEDIES = {
 
 class Once(str):
     """The path of a file that is read only once, so that it may be a pipe."""
+
+
+class Elsewhere(str):
+    """The path of a file that is opened in another way than by Python's `open`; its name says the format, as of any other.
+
+    Attributes:
+      first_row: line of the first row, known once the file is opened, where each of its lines is a row; else None.
+    """
+
+    first_row: int | None = None
+
+    def open(self) -> BinaryIO:
+        """Returns its bytes."""
+        raise NotImplementedError
+
+    def numbers(self) -> Iterator[int]:
+        """Yields the numbers of its lines."""
+        return itertools.count(1)
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is the first line, which says what columns there are, and then lines out of the middle."""
+        return False
+
+    @property
+    def goes_on(self) -> bool:
+        """Of a slice that was read: whether there is text below, so that blank lines at its end are rows."""
+        return False
 
 
 class RowError(Exception):
@@ -193,11 +222,14 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
     if isinstance(first, DataError):
         raise first
     keyed = isinstance(first.cells, dict)
+    is_row = keyed or header is not True
+    if isinstance(source, Elsewhere) and form in _BY_LINE:
+        source.first_row = 1 if is_row else 2
     if keyed or not isinstance(header, bool):
         names = tuple(first.cells) if keyed else tuple(cast("Sequence[str]", header))
     else:
         names = tuple(map(str, first.cells)) if header else ()
-    if keyed or header is not True:
+    if is_row and not _is_slice(source):
         rows = itertools.chain([first], rows)
     return Table(path, names, len(names or first.cells), form, first.line, keyed, rows)
 
@@ -233,6 +265,8 @@ def opened(source: Source) -> Iterator[BinaryIO]:
 
 
 def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
+    if isinstance(source, Elsewhere):
+        return _unpacked(source)
     if os.fspath(source) == STANDARD_INPUT:
         return contextlib.nullcontext(_standard_input())
     if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
@@ -240,6 +274,15 @@ def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
     if os.fspath(source).endswith(".gz"):
         return cast(BinaryIO, gzip.open(source, "rb"))
     return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _unpacked(source: Elsewhere) -> BinaryIO:
+    file = source.open()
+    return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
+
+
+def _is_slice(source: Source) -> bool:
+    return isinstance(source, Elsewhere) and source.is_slice
 
 
 def _standard_input() -> BinaryIO:
@@ -251,13 +294,13 @@ def _standard_input() -> BinaryIO:
     return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
 
 
-def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
+def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, bytes]]:
     """Yields the lines of a file; refuses a line, or blank ones, without end before they fill the memory."""
     blank = 0
-    for number in itertools.count(1):
-        line = file.readline(_LONGEST_LINE + 1)
-        if len(line) > _LONGEST_LINE:
-            raise DataError(f"a line of more than {_LONGEST_LINE >> 20} MB; is it a table?", path, number)
+    for number in source.numbers() if isinstance(source, Elsewhere) else itertools.count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; is it a table?", path, number)
         blank = 0 if line.strip() else blank + 1
         if blank > _MOST_BLANK:
             raise DataError(f"more than {_MOST_BLANK} blank lines in a row; delete them", path, number)
@@ -266,16 +309,20 @@ def _numbered(file: BinaryIO, path: str) -> Iterator[tuple[int, bytes]]:
         yield number, line
 
 
-def lines(source: Source) -> Iterator[Line | DataError]:
+def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
     """Yields the lines of a file, blank ones too; one that is not UTF-8 as an error.
 
     Args:
       source: a path, or `-` for the standard input.
+      alone: whether each line is a row.
 
     Raises:
       DataError: there is no such file, or it is empty.
     """
-    return _lines(source, path_of(source), keeps_blank=True)
+    if alone and isinstance(source, Elsewhere):
+        source.first_row = 1
+    found = _lines(source, path_of(source), keeps_blank=True)
+    return itertools.islice(found, 1, None) if _is_slice(source) else found
 
 
 def path_of(source: Source) -> str:
@@ -292,7 +339,7 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
     found = False
     try:
         with _opened(source) as file:
-            for number, line in _numbered(file, path):
+            for number, line in _numbered(file, source, path):
                 data = line.removesuffix(b"\n").removesuffix(b"\r")
                 if number == 1:
                     data = data.removeprefix(_BOM)
@@ -302,10 +349,13 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
                     for held in blank:
                         yield _decoded(path, *held)
                     blank.clear()
+            if isinstance(source, Elsewhere) and source.goes_on:
+                for held in blank:
+                    yield _decoded(path, *held)
     except (OSError, EOFError, zlib.error) as error:
         reason = files.reason(error) if isinstance(error, OSError) else error
         raise DataError(f"cannot read the file: {reason}", path) from error
-    if not found:
+    if not found and not _is_slice(source):
         raise DataError("the file is empty", path)
 
 

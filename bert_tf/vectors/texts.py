@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch.inputs import chunked
+from bert_tf.batch.inputs import CHUNK, chunked, left_out_or_refused
 from bert_tf.batch.job import Columns
 from bert_tf.head_spec import REGRESSION
 from bert_tf.tasks import cells, tables
@@ -38,9 +38,22 @@ class TextInputs:
     skip_bad_rows: bool = False
     chunk: int | None = None
 
-    def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
+    @property
+    def chunk_size(self) -> int:
+        """See `inputs.Inputs`."""
+        return self.chunk or CHUNK
+
+    @property
+    def numbers(self) -> str | None:
+        """See `inputs.Inputs`."""
+        return None if self.columns.id_column else r"\d+"
+
+    def chunks(
+        self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
+    ) -> Iterator[list[Any]]:
         """See `inputs.Inputs.chunks`; ids are those of the file, else numbers of lines."""
-        return chunked(self._stream, source, skip_bad_rows=self.skip_bad_rows, patience_s=patience_s, size=self.chunk)
+        report = report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows)
+        return chunked(self._stream, source, report=report, patience_s=patience_s, size=self.chunk)
 
     def _stream(self, source: tables.Source, report: tables.Report) -> Iterator[SentenceExample]:
         if self._has_lines(str(source)):

@@ -10,7 +10,6 @@ import sys
 
 import pytest
 
-from bert_tf.batch import inputs
 from bert_tf.batch.job import Columns, FilePair
 from bert_tf.commands import predict
 from bert_tf.errors import FlagError
@@ -180,14 +179,6 @@ def test_ctrl_c_says_what_starts_anew(monkeypatch, capsys):
     assert capsys.readouterr().err == "error: stopped; the same command goes on where it was; pipes and --beam start anew\n"
 
 
-def test_beam_writes_what_a_local_job_writes(project, run, tmp_path, monkeypatch):
-    monkeypatch.setattr(inputs, "CHUNK", 5)
-    flags = {"checkpoint": run, "input": project.data_dir / "test.tsv"}
-    assert main(**flags, output=tmp_path / "local.tsv") == 0
-    assert main("--beam", "--", "--runner=BundleBasedDirectRunner", **flags, output=tmp_path / "beam.tsv") == 0
-    assert (tmp_path / "beam.tsv").read_bytes() == (tmp_path / "local.tsv").read_bytes()
-
-
 def test_beam_cannot_use_pipes(run, capsys):
     assert main("--beam", checkpoint=run, input="-", output="x.tsv") == 2
     assert capsys.readouterr().err == "error: --beam: workers cannot read or write the pipes of this process; name files\n"
@@ -201,8 +192,6 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
             raise ModuleNotFoundError(f"No module named {name!r}")
         return plain(name, *args, **kwargs)
 
-    monkeypatch.delitem(sys.modules, "bert_tf.batch.beam", raising=False)
-    monkeypatch.delattr("bert_tf.batch.beam", raising=False)
     monkeypatch.setattr(builtins, "__import__", missing)
     assert main("--beam", checkpoint=run, input="a.tsv", output="b.tsv") == 2
     assert capsys.readouterr().err == ("error: --beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'\n")

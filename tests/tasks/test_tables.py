@@ -395,7 +395,7 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(tables, "LONGEST_LINE", 1 << 20)
     (tmp_path / "a.tsv").write_bytes(b"text\n" + b"x" * ((1 << 20) + 1))
     table = open_table(tmp_path / "a.tsv")
     with pytest.raises(DataError, match=r"a\.tsv:2: a line of more than 1 MB; is it a table\?"):

@@ -35,6 +35,8 @@ def read(settings: CustomSettings, source: tables.Source, split: str, report: ta
     """
     path = Path(source)
     label = None if split == TEST else settings.label_column
+    if isinstance(source, tables.Elsewhere):
+        return _table(settings, source, split, label, report)
     if path.is_dir():
         named = ((str(one.relative_to(path).with_suffix("")), one) for one in _files(path))
         return itertools.chain.from_iterable(_passage(one, name, label, report) for name, one in named)

@@ -94,7 +94,7 @@ class SpanFamily:
         rules = Rules(self.n_best_size, self.max_answer_length)
         found = decode(logits, features, [example.context for example in examples], rules)
         each = [chosen(example.guid, one, threshold) for example, one in zip(examples, found)]
-        return Predictions(each, _loss(logits, features))
+        return Predictions(each, _loss(logits, features), int((features.targets[spans.COUNTED] > 0).sum()))
 
     def listed(self, predictions: Predictions, examples: Sequence[SpanExample]) -> Sequence[Prediction]:
         """Returns the answers."""

@@ -59,10 +59,19 @@ class Predictions:
     Attributes:
       each: of every question.
       loss: mean over the windows that count; 0 where nothing is known of their answers.
+      counted: how many windows count.
     """
 
     each: Sequence[Prediction]
     loss: float
+    counted: int = 0
+
+    @classmethod
+    def joined(cls, parts: Sequence[Predictions]) -> Predictions:
+        """Returns those of several parts of a split as one."""
+        counted = sum(part.counted for part in parts)
+        loss = sum(part.loss * part.counted for part in parts) / max(counted, 1)
+        return cls([one for part in parts for one in part.each], loss, counted)
 
 
 def chosen(guid: str, found: Found, threshold: float | None) -> Prediction:

@@ -199,7 +199,7 @@ def _list(cell: Any, key: str) -> tuple[str, ...]:
 
 
 def _texts(source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-    for line in tables.lines(source):
+    for line in tables.lines(source, alone=True):
         if isinstance(line, Line):
             yield of_text(f"{split}-{line.number}", line.text)
         else:

@@ -1,0 +1,1 @@
+"""Jobs past one machine: pipelines of Apache Beam, functions for Spark."""

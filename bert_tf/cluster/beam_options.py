@@ -1,0 +1,86 @@
+"""Arguments of Apache Beam, and what it says of them."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import socket
+from collections.abc import Sequence
+
+from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions
+
+from bert_tf.errors import FlagError
+
+_OF_SERVERS = ("job_endpoint", "flink_master", "spark_master_url")
+_SERVER = re.compile(r"(?:\w+://)?(?P<host>[^\[\]/:,]+):(?P<port>\d{1,5})/?")
+_PATIENCE_S = 10.0
+_HERE = "DirectRunner"  # how the runners are called that compute where the command runs; without --runner it is one of them
+
+
+def read(arguments: Sequence[str]) -> PipelineOptions:
+    """Returns the options of a pipeline.
+
+    Args:
+      arguments: of Beam and its runner.
+
+    Raises:
+      FlagError: Beam does not know one, or cannot use it.
+    """
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):  # its parser says all that it knows, and ends the process
+            options = PipelineOptions(list(arguments))
+            known, given = options.get_all_options(), options.get_all_options(retain_unknown_options=True)
+    except SystemExit as error:
+        if not error.code:  # --help
+            raise
+        raise FlagError(f"--beam: {said.getvalue().splitlines()[-1].partition('error: ')[2]}") from error
+    unknown = sorted(given.keys() - known.keys())
+    if unknown and computes_here(options):  # elsewhere the server of the runner may know more
+        raise FlagError(f"--beam: Apache Beam has no option --{unknown[0]}")
+    return options
+
+
+def refuse_unreachable(options: PipelineOptions) -> None:
+    """Stops before a server that does not answer, on which Beam would wait for minutes.
+
+    Raises:
+      FlagError: an option names such a server.
+    """
+    for name, value in options.get_all_options().items():
+        found = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
+        if found is None:
+            continue
+        try:
+            socket.create_connection((found["host"], int(found["port"])), timeout=_PATIENCE_S).close()
+        except OSError as error:
+            raise FlagError(f"--beam: --{name}={value}: nobody answers: {error.strerror or error}") from error
+
+
+def runner(options: PipelineOptions) -> str:
+    """Returns the name of the runner."""
+    return options.get_all_options().get("runner") or _HERE
+
+
+def computes_here(options: PipelineOptions) -> bool:
+    """Whether the runner's workers are processes of this machine."""
+    return runner(options).endswith(_HERE)
+
+
+def threads(arguments: Sequence[str]) -> int | None:
+    """Returns how many threads each worker process computes with; None where the runner decides how many there are.
+
+    Args:
+      arguments: of Beam.
+
+    Raises:
+      FlagError: as `read`.
+    """
+    options = read(arguments)
+    direct = options.view_as(DirectOptions)
+    if not computes_here(options) or direct.direct_running_mode != "multi_processing":
+        return None
+    cores = len(os.sched_getaffinity(0))
+    return max(1, cores // (direct.direct_num_workers or cores))

@@ -1,0 +1,78 @@
+"""Models on their way to workers that do not see the folder of the run: one file, unpacked once on each machine."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import tarfile
+import tempfile
+from pathlib import Path
+
+from bert_tf import atomic, files, run_layout
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+from bert_tf.cluster import machine_copy
+from bert_tf.errors import CheckpointError
+
+NAME = "model.ckpt"  # of the checkpoint in the file
+
+_MOMENTS = ("adam_m", "adam_v")
+
+
+def pack(model: Trained, folder: Path) -> Path:
+    """Writes all that a model needs into one file, which is called after its contents; what only training needs is left out.
+
+    Args:
+      model: that is to be sent.
+      folder: gets the file.
+
+    Raises:
+      BertError: the checkpoint is damaged, or the disk is full.
+    """
+    with tempfile.TemporaryDirectory(dir=folder) as made:
+        reader = CheckpointReader(model.prefix)
+        entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
+        with atomic.readable_errors(folder):
+            write_checkpoint(Path(made, NAME), entries)
+            _write_text(made, run_layout.CONFIG, model.config.to_json())
+            _write_text(made, run_layout.VOCABULARY, "".join(f"{token}\n" for token in model.vocabulary.tokens))
+            record = model.folder / run_layout.RECORD
+            if record.is_file():
+                shutil.copy(record, made)
+            packed = folder / "whole.tar"
+            _pack(Path(made), packed)
+            return packed.replace(folder / f"bert_tf-{files.digest(packed)[:32]}.tar")
+
+
+def _write_text(folder: str, name: str, text: str) -> None:
+    Path(folder, name).write_text(text, encoding="utf-8")
+
+
+def _pack(folder: Path, target: Path) -> None:
+    with tarfile.open(target, "w") as archive:
+        for path in sorted(folder.iterdir()):
+            member = tarfile.TarInfo(path.name)
+            member.size = path.stat().st_size
+            with path.open("rb") as file:
+                archive.addfile(member, file)
+
+
+def unpacked(path: str) -> str:
+    """Returns the local name of the checkpoint in a file that `pack` wrote.
+
+    Raises:
+      CheckpointError: the file is damaged.
+    """
+    return str(machine_copy.made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
+
+
+def _unpack(path: str, folder: Path) -> None:
+    try:
+        with tarfile.open(path) as archive:
+            for member in archive:
+                source = archive.extractfile(member)
+                if source is not None:
+                    with Path(folder, Path(member.name).name).open("wb") as target:
+                        shutil.copyfileobj(source, target)
+    except tarfile.TarError as error:
+        raise CheckpointError(f"{path}: damaged on its way: {error}") from error

@@ -1,0 +1,125 @@
+"""Files by Beam's file systems: this machine's, and those of the schemes that are installed (gs, s3, hdfs)."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from apache_beam.io.filesystem import BeamIOError, CompressionTypes
+from apache_beam.io.filesystems import FileSystems
+
+from bert_tf import files
+from bert_tf.cluster import paths
+from bert_tf.errors import BertError, DataError, FlagError, OutputError
+
+_SHOWN = 200  # characters of a message from elsewhere
+
+
+class Stored(NamedTuple):
+    """A file that is there.
+
+    Attributes:
+      path: of the file.
+      size: in bytes.
+      changed: when, in seconds; 0 where the file system does not say.
+    """
+
+    path: str
+    size: int
+    changed: float
+
+
+def matching(pattern: str) -> list[Stored]:
+    """Returns the files that a path or pattern stands for, by name; of a path that ends in a slash all that begin so.
+
+    Raises:
+      BertError: the file system is unknown, or cannot be reached.
+    """
+    with readable_errors(pattern):
+        (found,) = FileSystems.match([pattern])
+    stored = (Stored(one.path, one.size_in_bytes, one.last_updated_in_seconds) for one in found.metadata_list)
+    return sorted(one for one in stored if not one.path.endswith("/"))
+
+
+def open_file(path: str) -> BinaryIO:
+    """Returns the bytes of a file as they are stored; any part may be read.
+
+    Raises:
+      BertError: it cannot be opened.
+    """
+    with readable_errors(path):
+        file: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
+    return cast(BinaryIO, file if hasattr(file, "peek") else io.BufferedReader(file))
+
+
+def checksum(path: str) -> str:
+    """Returns what tells the contents of a file, as far as the file system knows it."""
+    with contextlib.suppress(Exception):
+        return str(FileSystems.checksum(path))
+    return ""
+
+
+def delete(paths_of_files: Sequence[str]) -> None:
+    """Deletes files, as far as that is possible."""
+    if paths_of_files:
+        with contextlib.suppress(Exception):
+            FileSystems.delete(list(paths_of_files))
+
+
+@contextlib.contextmanager
+def readable_errors(path: str) -> Iterator[None]:
+    """Turns what a file system says within the block into one line."""
+    try:
+        yield
+    except BertError:
+        raise
+    except ValueError as error:
+        if "Unable to get filesystem" not in str(error):
+            raise
+        scheme = path.partition("://")[0]
+        raise FlagError(
+            f"{path}: Apache Beam knows no file system {scheme}; pip install 'apache-beam[{_EXTRAS.get(scheme, scheme)}]',"
+            " or import what registers it"
+        ) from error
+    except Exception as error:  # each file system has errors of its own
+        foreseen = isinstance(error, OSError) and files.is_foreseen(error)
+        problem = "cannot read the file" if foreseen else "the file system does not answer"
+        raise DataError(f"{problem}: {reason(error)}", path) from error
+
+
+@contextlib.contextmanager
+def writing(path: str) -> Iterator[None]:
+    """Turns what a file system says of a file that is written within the block into one line."""
+    try:
+        yield
+    except Exception as error:
+        raise OutputError(f"{path}: cannot write: {reason(error)}") from error
+
+
+_EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
+
+
+def reason(error: BaseException) -> str:
+    """Returns the first line of what is wrong."""
+    if isinstance(error, BeamIOError) and error.exception_details:
+        error = next(iter(error.exception_details.values()))
+    said = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
+    return said.splitlines()[0][:_SHOWN]
+
+
+def inputs(pattern: str) -> list[Stored]:
+    """Returns the files of an input.
+
+    Raises:
+      DataError: there are none.
+    """
+    if not paths.has_scheme(pattern) and not paths.is_pattern(pattern) and not pattern.endswith("/"):
+        why = files.missing(pattern)
+        if why:
+            raise DataError(f"cannot read the file: {why}", pattern)
+    found = matching(pattern)
+    if not found:
+        raise DataError("no file of this name, or that the pattern matches", pattern)
+    return found

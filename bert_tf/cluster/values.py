@@ -1,0 +1,190 @@
+"""What a model says of rows of a table, as values of Arrow: a struct for each family, or a vector."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pyarrow
+
+from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.cluster.gathering import GatheredForm, Gatherer
+from bert_tf.errors import DataError, FlagError
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.tasks.base import TEST, Family
+from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.vectors.text_encoder import TextEncoder
+
+_SPLIT = "frame"  # what messages call the rows
+PROBLEM = "problem"  # field that says why a row has no prediction
+
+_TEXT, _NUMBER, _PLACE = pyarrow.string(), pyarrow.float64(), pyarrow.int32()
+_BY_LABEL = pyarrow.map_(_TEXT, _NUMBER)
+_ENTITY = pyarrow.struct(
+    {
+        "type": _TEXT,
+        "text": _TEXT,
+        "start": _PLACE,
+        "end": _PLACE,
+        "first_word": _PLACE,
+        "end_word": _PLACE,
+        "score": _NUMBER,
+    }
+)
+_PAIR = {"label": _NUMBER, "cosine": _NUMBER}
+# Of the objects that `Family.listed` returns, the attributes by name, and their types.
+_FIELDS: Mapping[str, Mapping[str, pyarrow.DataType]] = {
+    CLASSIFICATION: {"label": _TEXT, "probabilities": _BY_LABEL},
+    MULTI_LABEL: {"label": pyarrow.list_(_TEXT), "probabilities": _BY_LABEL},
+    REGRESSION: {"label": _NUMBER},
+    SIMILARITY: _PAIR,
+    CONTRASTIVE: _PAIR,
+    SPAN: {"label": _TEXT, "probability": _NUMBER, "start": _PLACE, "end": _PLACE, "window": _PLACE, "null_odds": _NUMBER},
+    TAGS: {
+        "words": pyarrow.list_(_TEXT),
+        "label": pyarrow.list_(_TEXT),
+        "scores": pyarrow.list_(_NUMBER),
+        "entities": pyarrow.list_(_ENTITY),
+    },
+    CHOICE: {"label": _PLACE, "option": _TEXT, "probabilities": pyarrow.list_(_NUMBER)},
+}
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+def type_of(kind: str) -> pyarrow.DataType:
+    """Returns the type of the predictions of a family.
+
+    Raises:
+      FlagError: no column is known for it.
+    """
+    if kind not in _FIELDS:
+        raise FlagError(f"predictions of {kind} are no column yet; there are {', '.join(_FIELDS)}")
+    return pyarrow.struct({**_FIELDS[kind], PROBLEM: _TEXT})
+
+
+class Predictions:
+    """A model that is loaded; to be closed."""
+
+    def __init__(self, model: Trained, family: Family, inference: InferenceOptions, *, skip_bad_rows: bool) -> None:
+        """Loads the model.
+
+        Args:
+          model: weights, and what belongs to them.
+          family: what it has learned.
+          inference: how to compute.
+          skip_bad_rows: whether rows that cannot be used have a problem in the place of a prediction.
+        """
+        self.type = type_of(family.kind)
+        self._model, self._family, self._skip = model, family, skip_bad_rows
+        self._computer = inference.engine()
+        self._computer.load(model)
+
+    def values(self, rows: Rows) -> list[dict[str, Any]]:
+        """Returns a struct for each row.
+
+        Raises:
+          DataError: a row cannot be used, where that is not skipped.
+        """
+        return _each(rows, self._said, skip=self._skip)
+
+    def _said(self, rows: Rows) -> list[dict[str, Any]]:
+        family = self._family
+        examples = family.from_rows(rows, TEST, labelled=False)
+        if len(examples) != len(rows):
+            raise DataError("a row holds several questions; explode it into rows of one", TEST)
+        features = family.features(examples, self._model.tokenizer, self._model.limits)
+        predictions = family.predictions(self._computer.outputs(features), features, examples)
+        return [self._struct(one) for one in family.listed(predictions, examples)]
+
+    def _struct(self, one: Any) -> dict[str, Any]:
+        return {name: _plain(getattr(one, name)) for name in _FIELDS[self._family.kind]}
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._computer.close()
+
+
+class Parts:
+    """A model that is loaded, whose predictions are gathered for metrics; to be closed."""
+
+    type = pyarrow.binary()
+
+    def __init__(self, gatherer: Gatherer, family: Family) -> None:
+        """Takes what predicts.
+
+        Args:
+          gatherer: predicts labelled examples.
+          family: what the model has learned.
+        """
+        self._gatherer, self._family = gatherer, family
+
+    def values(self, rows: Rows) -> list[bytes | None]:
+        """Returns what `gathering.parts_of` reads, as the value of the first row; the others have none.
+
+        Raises:
+          DataError: a row cannot be used.
+        """
+        examples = self._family.from_rows(rows, _SPLIT, labelled=True)
+        part = self._gatherer.lines(0, examples, self._gatherer.read(examples), GatheredForm())
+        return [part, *[None] * (len(rows) - 1)]
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._gatherer.close()
+
+
+class TextVectors:
+    """An encoder that is loaded; to be closed."""
+
+    type = pyarrow.list_(pyarrow.float32())
+
+    def __init__(self, encoder: TextEncoder, *, skip_bad_rows: bool) -> None:
+        """Takes an encoder.
+
+        Args:
+          encoder: makes a vector of each text.
+          skip_bad_rows: whether rows that cannot be used have no vector.
+        """
+        self._encoder, self._skip = encoder, skip_bad_rows
+
+    def values(self, rows: Rows) -> list[Any]:
+        """Returns a vector for each row.
+
+        Raises:
+          DataError: a row cannot be used, where that is not skipped.
+        """
+        found = _each(rows, self._vectors, skip=self._skip)
+        return [None if isinstance(one, dict) else one for one in found]
+
+    def _vectors(self, rows: Rows) -> list[Any]:
+        return list(self._encoder.vectors(self._encoder.read(read_rows(rows, TEST, kind=None))).values)
+
+    def close(self) -> None:
+        """Frees session and memory."""
+        self._encoder.close()
+
+
+def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> list[Any]:
+    """Returns a value for each row; of one that cannot be used what is wrong with it, where that is skipped."""
+    try:
+        return compute(rows) if rows else []
+    except DataError as error:
+        if len(rows) == 1:
+            problem = str(error).split(": ", 2)[-1]  # without its place in the batch
+            if not skip:
+                raise DataError(f"{problem}; the row is {dict(rows[0])!r:.200}", _SPLIT) from None
+            return [{PROBLEM: problem}]
+    half = len(rows) // 2
+    return [*_each(rows[:half], compute, skip=skip), *_each(rows[half:], compute, skip=skip)]
+
+
+def _plain(value: Any) -> Any:
+    """Returns an attribute of a prediction as Arrow takes it: pairs of a mapping, dictionaries of objects."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, tuple):
+        return [one if isinstance(one, (str, float)) else dataclasses.asdict(one) for one in value]
+    return value

@@ -1,0 +1,23 @@
+"""Models of ONNX with products of weights in int8; ranges of the other side are found in each batch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Writes a model with weights in int8.
+
+    Args:
+      source: file of ONNX in float32.
+      target: file to write.
+    """
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells the log of each product
+    try:
+        quantize_dynamic(source, target, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"])
+    finally:
+        logging.disable(before)

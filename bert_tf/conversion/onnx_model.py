@@ -1,0 +1,45 @@
+"""A trained model as one of ONNX, in float32: any number of rows, of any length."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from bert_tf.batch.trained import Trained
+from bert_tf.conversion import heads
+from bert_tf.conversion.encoder import encode
+from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.conversion.weights import weights
+from bert_tf.fields import INPUTS, ROW, Field
+from bert_tf.modeling.heads import registry
+
+ROWS, TOKENS = "rows", "tokens"  # names of the open sizes
+
+
+def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
+    """Returns the model; its inputs are `fields.INPUTS`, its output is that of the head, with padding.
+
+    Args:
+      trained: the model.
+      **metadata: texts that the file holds besides.
+
+    Raises:
+      CheckpointError: the weights are damaged, not finite, or of another model.
+      FlagError: its head is not known of ONNX.
+    """
+    head = registry.of(trained.head)
+    graph = OnnxGraph(weights(trained))
+    encoded = encode(graph, trained.config, first_only=not head.reads_tokens)
+    (output,) = (field.sized(trained.config.hidden_size) for field in head.outputs)
+    graph.add("Identity", heads.add(graph, encoded, trained.head), name=output.name)
+    return graph.model([_described(field) for field in INPUTS], [_described(output)], **metadata)
+
+
+def _described(field: Field) -> Any:
+    """Returns name, type and open shape of an input or output."""
+    places: list[str | int] = [ROWS] if field.axis == ROW else [ROWS, TOKENS]
+    shape = places if field.width is None else [*places, field.width]
+    return helper.make_tensor_value_info(field.name, helper.np_dtype_to_tensor_dtype(np.dtype(field.dtype)), shape)

@@ -1,0 +1,131 @@
+"""What jobs that run as pipelines of Apache Beam share; a module that imports no Beam."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+from bert_tf.batch import stream
+from bert_tf.batch.job import FilePair
+from bert_tf.cluster import paths
+from bert_tf.errors import FlagError
+from bert_tf.jobs.machine_settings import MachineSettings, with_threads
+
+_FILES = ("bert_config_file", "vocab_file")  # of `Given`
+
+T = TypeVar("T")  # a dataclass with `checkpoint` and `model`
+
+
+class Beam(NamedTuple):
+    """How Apache Beam runs a job.
+
+    Attributes:
+      arguments: of Beam.
+      begin: what a process that Beam has started does first; returns its environment. Is pickled.
+    """
+
+    arguments: Sequence[str]
+    begin: Callable[[], Mapping[str, str]]
+
+
+def refuse_missing() -> None:
+    """Stops where Apache Beam is not installed.
+
+    Raises:
+      FlagError: it is not.
+    """
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)  # it tells which of its parts are not installed
+    try:
+        import apache_beam  # noqa: F401
+    except ImportError as error:
+        raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
+    finally:
+        logging.disable(before)
+
+
+def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:
+    """Returns inputs and outputs as workers call them.
+
+    Raises:
+      FlagError: a pipe is among them, or two inputs go to one output.
+    """
+    if any(stream.PIPE in (pair.input, pair.output) for pair in files):
+        raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
+    outputs = collections.Counter(paths.absolute(pair.output) for pair in files)
+    for pair in files:
+        if pair.output.endswith("/"):
+            raise FlagError(f"{pair.output}: is a folder; name a file, which shards are called after")
+        if outputs[paths.absolute(pair.output)] > 1:
+            raise FlagError(f"{pair.output}: two inputs would be written there")
+    return tuple(
+        dataclasses.replace(pair, input=paths.absolute(pair.input), output=paths.absolute(pair.output)) for pair in files
+    )
+
+
+def absolute_model(job: T) -> T:
+    """Returns a job whose model is called as workers call it."""
+    return _with_model(job, paths.absolute, paths.absolute)
+
+
+def fetched(job: T) -> T:
+    """Returns a job whose model lies on this machine: what is on another file system is copied.
+
+    Raises:
+      BertError: there is no such model, or the file system does not answer.
+    """
+    from bert_tf.cluster import fetched as copies  # imports Beam
+
+    return _with_model(job, copies.checkpoint, copies.file)
+
+
+def fetched_checkpoint(name: str) -> str:
+    """Returns the local name of a checkpoint, see `fetched`."""
+    from bert_tf.cluster import fetched as copies  # imports Beam
+
+    return copies.checkpoint(name)
+
+
+def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[str], str]) -> T:
+    made: Any = job
+    files: dict[str, Any] = {name: of_file(path) for name in _FILES if (path := getattr(made.model, name)) is not None}
+    checkpoint = None if made.checkpoint is None else of_checkpoint(made.checkpoint)
+    found: T = dataclasses.replace(made, checkpoint=checkpoint, model=dataclasses.replace(made.model, **files))
+    return found
+
+
+def gathering_place(output_dir: str, by: Beam) -> str:
+    """Returns a folder that workers can write to.
+
+    Args:
+      output_dir: of the job, on this machine.
+      by: how Beam runs the job.
+
+    Raises:
+      FlagError: there is none, since workers are elsewhere.
+    """
+    from bert_tf.cluster import beam_options  # imports Beam
+
+    options = beam_options.read(by.arguments)
+    place = options.get_all_options().get("temp_location")
+    if place is None and not beam_options.computes_here(options):
+        raise FlagError("--beam: add --temp_location=FOLDER after --, where workers put what is gathered")
+    return paths.absolute(place or output_dir)
+
+
+def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:
+    """Returns the settings of a worker process: those of one machine share its cores, unless threads are given.
+
+    Args:
+      machine: as asked for.
+      by: how Beam runs the job.
+
+    Raises:
+      FlagError: Beam cannot use an argument.
+    """
+    from bert_tf.cluster import beam_options  # imports Beam
+
+    return with_threads(machine, beam_options.threads(by.arguments))

@@ -1,0 +1,178 @@
+"""Checkpoints by labelled files of any size: predicted by a pipeline of Apache Beam, measured where the command runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from bert_tf.batch import trained
+from bert_tf.batch.inputs import CHUNK, chunked
+from bert_tf.batch.job import EvaluateJob, Given, TaskEntry
+from bert_tf.batch.rows import Row
+from bert_tf.batch.trained import Trained
+from bert_tf.cluster import paths
+from bert_tf.engines.names import TENSORFLOW
+from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf.jobs import batch_machine, beam_job
+from bert_tf.jobs.beam_job import Beam
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.runtime.precision import computed
+from bert_tf.tasks import tables
+from bert_tf.tasks.base import DEV, Family, Task
+from bert_tf.tasks.rules import with_rules
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledInputs:
+    """How labelled files are read, see `batch.inputs.Inputs`.
+
+    Attributes:
+      task: whose layout they have.
+      split: of it.
+    """
+
+    task: Task
+    split: str
+
+    skip_bad_rows = False
+    chunk_size = CHUNK
+    numbers = None
+
+    def chunks(
+        self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
+    ) -> Iterator[list[Any]]:
+        """See `inputs.Inputs.chunks`."""
+        return chunked(
+            lambda source, report: self.task.stream(source, self.split, report),
+            source,
+            report=report or tables.refuse,
+            patience_s=patience_s,
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class _Measured:
+    """A checkpoint by labelled files; is pickled.
+
+    Attributes:
+      checkpoint: its name.
+      task: of the files.
+      entry: names them.
+      model: what goes before that which the folder of the checkpoint says.
+      rules: of answers, in the place of those of the training.
+      batch_size: rows at a time; None for as many as suit their lengths.
+    """
+
+    checkpoint: str
+    task: Task
+    entry: TaskEntry
+    model: Given
+    rules: Mapping[str, Any]
+    batch_size: int | None
+
+    @property
+    def split(self) -> str:
+        """Of the task."""
+        return self.entry.split or self.task.splits("", DEV)[0]
+
+    @property
+    def file(self) -> str:
+        """Path or pattern."""
+        return self.entry.file or ""
+
+    def loaded(self) -> tuple[Trained, Family]:
+        """Returns the model, on the disk of this machine, and what it has learned."""
+        there = beam_job.fetched(self)
+        model = trained.load(there.checkpoint, there.model)
+        family = with_rules(self.task.family.as_trained(model.record), self.rules)
+        model.refuse(family)
+        return model, family
+
+
+def row(job: EvaluateJob, checkpoint: str, task: Task, entry: TaskEntry, machine: MachineSettings, by: Beam) -> Row:
+    """Returns what a checkpoint reaches on the files of an entry, or why it cannot be told.
+
+    Args:
+      job: that the entry is of.
+      checkpoint: its name.
+      task: of the entry.
+      entry: names a file or a pattern.
+      machine: of each worker.
+      by: how Beam runs it.
+
+    Raises:
+      FlagError: Beam cannot use an argument, or a server does not answer.
+    """
+    rules = job.rules.given()
+    measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, rules, job.eval_batch_size))
+    try:
+        return _row(measured, job.output_dir, beam_job.dividing_cores(machine, by), by)
+    except FlagError:  # of the job, not of a checkpoint
+        raise
+    except BertError as error:
+        return Row(checkpoint, None, task.name, measured.file, error=" ".join(str(error).split()))
+
+
+def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Beam) -> Row:
+    from bert_tf.checkpoints.reader import CheckpointReader
+    from bert_tf.cluster import beam, gathering, shards, storage
+    from bert_tf.cluster.beam import Transfer
+    from bert_tf.cluster.gathering import GatheredForm
+    from bert_tf.cluster.shards import ShardForm
+
+    model, family = measured.loaded()
+    place = paths.joined(beam_job.gathering_place(output_dir, by), f"parts-{uuid.uuid4().hex}")
+    start = time.perf_counter()
+    try:
+        written = beam.transfer(
+            [Transfer(paths.absolute(measured.file), place, ShardForm(GatheredForm()))],
+            LabelledInputs(measured.task, measured.split),
+            functools.partial(_worker, measured, machine, by.begin),
+            by.arguments,
+        )
+        found = gathering.evaluation(_parts(written), family)
+    finally:
+        storage.delete(shards.of(place).found())
+    if found is None:
+        raise DataError("no examples below the header line", measured.file)
+    seconds = time.perf_counter() - start
+    reader = CheckpointReader(model.prefix)
+    return Row(
+        checkpoint=measured.checkpoint,
+        step=int(reader["global_step"]) if "global_step" in reader.shapes else None,
+        task=measured.task.name,
+        split=measured.file,
+        metrics=dict(found.metrics),
+        intervals_95={name: list(ends) for name, ends in found.intervals.items()},
+        loss=found.loss,
+        examples=found.examples,
+        examples_per_second=found.examples / seconds,
+        collapsed=found.collapsed,
+        settings={**model.settings, "eval_batch_size": measured.batch_size, **_computing(machine)},
+    )
+
+
+def _computing(machine: MachineSettings) -> dict[str, Any]:
+    if machine.engine == TENSORFLOW:
+        return {"precision": computed(machine.precision)}
+    return {"precision": machine.precision, "engine": machine.engine}
+
+
+def _parts(written: Sequence[str]) -> Iterator[Any]:
+    from bert_tf.cluster import gathering, storage
+
+    for path in written:
+        with storage.readable_errors(path), storage.open_file(path) as file:
+            yield from gathering.parts_of(file)
+
+
+def _worker(measured: _Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
+    """Returns what predicts in a process that Beam has started."""
+    from bert_tf.cluster.gathering import Gatherer
+
+    inference = batch_machine.inference(machine, measured.batch_size, environment=begin())
+    return Gatherer(*measured.loaded(), inference)

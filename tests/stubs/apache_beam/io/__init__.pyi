@@ -1,0 +1,4 @@
+from apache_beam import PTransform
+
+class Write(PTransform):
+    def __init__(self, sink: object) -> None: ...

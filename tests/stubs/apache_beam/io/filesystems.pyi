@@ -1,0 +1,19 @@
+from collections.abc import Sequence
+from typing import BinaryIO
+
+from apache_beam.io.filesystem import MatchResult
+from apache_beam.options.pipeline_options import PipelineOptions
+
+class FileSystems:
+    @staticmethod
+    def set_options(pipeline_options: PipelineOptions) -> None: ...
+    @staticmethod
+    def match(patterns: Sequence[str]) -> list[MatchResult]: ...
+    @staticmethod
+    def open(path: str, mime_type: str = ..., compression_type: str = ...) -> BinaryIO: ...
+    @staticmethod
+    def create(path: str, mime_type: str = ..., compression_type: str = ...) -> BinaryIO: ...
+    @staticmethod
+    def checksum(path: str) -> str: ...
+    @staticmethod
+    def delete(paths: Sequence[str]) -> None: ...
