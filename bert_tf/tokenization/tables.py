@@ -13,7 +13,7 @@ import functools
 import itertools
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -36,6 +36,7 @@ BLANK, DELETED, IDEOGRAPH, OTHER = range(4)  # kinds of characters
 NEITHER, CASED, IGNORED = range(3)  # what a capital sigma sees of its neighbours
 
 _FINAL_SIGMA = ord("ς")
+_HIGHER = 0x40000  # planes from here on are nearly empty
 _WITHOUT_PROPERTIES = ("Cn", "Co", "Cs")  # not assigned, private, halves of pairs
 
 
@@ -51,10 +52,16 @@ class Paged(NamedTuple):
     values: IntArray
 
     @classmethod
-    def of(cls, values: Iterable[int]) -> Paged:
-        """Returns the numbers of all code points, which are given in their order."""
-        pages, page_of = np.unique(np.fromiter(values, np.int32).reshape(-1, PAGE), axis=0, return_inverse=True)
-        return cls(page_of.reshape(-1).astype(np.int32), pages)
+    def of(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
+        """Returns the number of each character.
+
+        Args:
+          number_of: of a character; the same for all of the higher planes that have no properties.
+          apart: of these, the ones with a number of their own.
+        """
+        pages = [_page(first, number_of, apart) for first in range(0, sys.maxunicode + 1, PAGE)]
+        values, page_of = np.unique(np.array(pages, np.int32), axis=0, return_inverse=True)
+        return cls(page_of.reshape(-1).astype(np.int32), values)
 
     def __call__(self, point: int) -> int:
         """Returns the number of a code point."""
@@ -107,9 +114,11 @@ class Tables(NamedTuple):
     unknown: str
 
 
-def characters() -> Iterator[str]:
-    """Yields the characters of all code points, in their order."""
-    return map(chr, range(sys.maxunicode + 1))
+def _page(first: int, number_of: Callable[[str], int], apart: Container[str]) -> Sequence[int]:
+    characters = [chr(point) for point in range(first, first + PAGE)]
+    if first >= _HIGHER and all(unicodedata.category(c) in _WITHOUT_PROPERTIES and c not in apart for c in characters):
+        return [number_of(characters[0])] * PAGE
+    return list(map(number_of, characters))
 
 
 def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
@@ -126,7 +135,7 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
 def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
     letter_of = _letters(tokens)
     known: dict[_Class, int] = {}
-    class_of = Paged.of(known.setdefault(_class(c, letter_of, lower_case), len(known)) for c in characters())
+    class_of = Paged.of(lambda c: known.setdefault(_class(c, letter_of, lower_case), len(known)), letter_of)
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
     pieces = tuple(_spelled(piece, letter_of) for piece in tokens)
