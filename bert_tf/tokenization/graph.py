@@ -150,7 +150,12 @@ class GraphTokenizer:
 
 
 def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of code points, in their shape."""
+    """Returns the numbers of code points, in their shape.
+
+    Args:
+      table: has them.
+      points: code points.
+    """
     return tf.gather(table.values.reshape(-1), tf.gather(table.page_of, points // PAGE) * PAGE + points % PAGE)
 
 

@@ -57,7 +57,12 @@ class _Best(NamedTuple):
 
 
 def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The answer to each `question` in its `context`; and what is said of the tokens of each window."""
+    """The answer to each `question` in its `context`; and what is said of the tokens of each window.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, inputs = exported.trained, strings("question", "context")
     features, rows = _read(exported, tokenizer, inputs)
     logits = graph.compute(trained, features).logits
