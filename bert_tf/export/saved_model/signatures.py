@@ -11,7 +11,7 @@ from bert_tf.export import graph
 from bert_tf.export.exported import Exported
 from bert_tf.export.saved_model import choices, sentences, spans, tags
 from bert_tf.export.saved_model.signature import DEFAULT, Signature
-from bert_tf.fields import INPUTS
+from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer
@@ -58,12 +58,14 @@ def _examples(trained: Trained) -> Signature:
     fields = (*INPUTS, *heads.of(trained.head).inputs)
     found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
     tokens = tf.shape(found[_IDS].to_tensor())[1]
-    given = {field.name: _padded(found[field.name], tokens) for field in fields}
+    given = {field.name: _padded(found[field.name], field, tokens) for field in fields}
     real = tf.sequence_mask(found[_IDS].row_lengths(), tokens, tf.int32)
     given[_MASK] = tf.where((found[_MASK].row_lengths() > 0)[:, None], given[_MASK], real)
     return Signature({EXAMPLES: serialized}, graph.compute(trained, given).served)
 
 
-def _padded(values: tf.RaggedTensor, tokens: tf.Tensor) -> tf.Tensor:
-    """Returns [B, T] values, 0 where there are none."""
-    return tf.cast(values.to_tensor(0, shape=tf.stack([-1, tokens])), tf.int32)
+def _padded(values: tf.RaggedTensor, field: Field, tokens: tf.Tensor) -> tf.Tensor:
+    """Returns [B], [B, T] or [B, S] values, as the axis of the field is, padded where there are fewer."""
+    widths: dict[str, int | tf.Tensor] = {ROW: 1, TOKEN: tokens, SLOT: -1}
+    padded = values.to_tensor(int(field.padding), shape=tf.stack([-1, widths[field.axis]]))
+    return tf.cast(padded[:, 0] if field.axis == ROW else padded, field.dtype)
