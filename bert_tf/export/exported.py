@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.batch.trained import Trained
+from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Family, Task
 
 FLOAT32 = "float32"
@@ -56,7 +57,14 @@ class Exported:
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether examples are pairs of texts: as is said, else as the task or the columns of the training say."""
+        """Whether sentences are pairs: as is said, else as the task or the columns of the training say.
+
+        Raises:
+          FlagError: nothing says it.
+        """
         if self.options.pairs is not None:
             return self.options.pairs
-        return (getattr(self.task, "text_b", None) or self.trained.record.get("text_b")) is not None
+        record = self.trained.record
+        if not hasattr(self.task, "text_b") and record.get("text_a") is None:
+            raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
+        return (getattr(self.task, "text_b", None) or record.get("text_b")) is not None

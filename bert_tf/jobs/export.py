@@ -41,13 +41,13 @@ def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
     )
 
 
-def write(model: Learned, target: Target, *, find_data: Callable[[Task], str]) -> Path:
+def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = gate_data.nowhere) -> Path:
     """Writes a model into a folder, whole or not at all; returns the folder.
 
     Args:
       model: what to write.
       target: as what, and where.
-      find_data: returns the folder of a task's files.
+      find_data: returns the folder of a task's files, by which reduced precision is measured.
 
     Raises:
       BertError: something that the user can fix; then nothing was written.

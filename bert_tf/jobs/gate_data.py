@@ -15,6 +15,8 @@ from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.in_memory import RowsTask
 
+_NONE = "reduced precision is measured by labelled examples; name them by --gate_data"
+
 
 def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]) -> Labelled:
     """Returns examples by the name of their split, or of their file.
@@ -31,10 +33,19 @@ def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]
     if given is not None and Path(given).is_file():
         return {given: _labelled(list(_reader(model, given).stream(given, task.splits("", DEV)[0])), given)}
     if isinstance(task, RowsTask) and given is None:
-        raise DataError("reduced precision is measured by labelled examples; give --gate_data=FILE", task.name)
+        nowhere(task)
     folder = given or find_data(task)
     log.info("%s: reduced precision is measured by the files in %s", task.name, folder)
     return {split: _labelled(task.examples(folder, split), split) for split in task.splits(folder, DEV)}
+
+
+def nowhere(task: Task) -> str:
+    """Stands for the folder of a task where none is known.
+
+    Raises:
+      DataError: in any case.
+    """
+    raise DataError(_NONE, task.name)
 
 
 def _reader(model: Learned, file: str) -> Task:

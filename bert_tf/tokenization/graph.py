@@ -23,7 +23,6 @@ from bert_tf.tokenization.tables import (
     PAGE,
     REMOVED,
     SUFFIX,
-    WIDTH,
     Paged,
     Tables,
 )
@@ -67,7 +66,7 @@ class GraphTokenizer:
         self._words = tensorflow_text.FastWordpieceTokenizer(
             list(tables.pieces),
             suffix_indicator=SUFFIX,
-            max_bytes_per_word=MAX_WORD_CHARACTERS * WIDTH,
+            max_bytes_per_word=MAX_WORD_CHARACTERS * tables.width,
             token_out_type=tf.int32,
             unknown_token=tables.unknown,
             no_pretokenization=True,
@@ -139,8 +138,8 @@ class GraphTokenizer:
         words = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(letters, splits, validate=False), "UTF-8")
         found, start, end = self._words.tokenize_with_offsets(words)  # [W, (pieces)]
         begin = tf.gather(first, found.value_rowids())  # [P]
-        starts = tf.gather(characters.place, begin + tf.cast(start.values, tf.int64) // WIDTH)
-        ends = tf.gather(characters.place, begin + tf.cast(end.values, tf.int64) // WIDTH - 1) + 1
+        starts = tf.gather(characters.place, begin + tf.cast(start.values, tf.int64) // self._tables.width)
+        ends = tf.gather(characters.place, begin + tf.cast(end.values, tf.int64) // self._tables.width - 1) + 1
         text = tf.cast(tf.gather(characters.text, begin), tf.int64)
 
         def by_text(column: tf.Tensor) -> tf.RaggedTensor:
@@ -150,7 +149,12 @@ class GraphTokenizer:
 
 
 def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of code points, in their shape."""
+    """Returns the numbers of code points, in their shape.
+
+    Args:
+      table: has them.
+      points: code points.
+    """
     return tf.gather(table.values.reshape(-1), tf.gather(table.page_of, points // PAGE) * PAGE + points % PAGE)
 
 

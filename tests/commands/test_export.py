@@ -27,6 +27,7 @@ def test_words_and_flags_become_a_configuration():
         (NEEDED, "export: name one run or checkpoint, not 0"),
         (["a", "b", *NEEDED], "export: name one run or checkpoint, not 2"),
         (["a", "--output=b"], "--format is required"),
+        (["--compare"], "export --compare: name one run at least"),
         (["a", "--format=saved_model"], "--output is required"),
         (["a", "--format=saved_modle", "--output=b"], "did you mean saved_model"),
         (["a", *NEEDED, "--max_loss_of_metric=-1"], "max_loss_of_metric"),
@@ -38,6 +39,12 @@ def test_what_is_wrong_is_one_line(arguments, message):
         parse(*arguments)
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_runs_are_compared_in_all_formats_or_in_one():
+    settings = parse("--compare", "out/mrpc", "out/squad")
+    assert (settings.config, settings.compared, settings.formats) == (None, ("out/mrpc", "out/squad"), ())
+    assert parse("--compare", "a", "--format=saved_model").formats == ("saved_model",)
 
 
 def test_help_names_every_flag_and_the_page():

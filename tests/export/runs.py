@@ -85,12 +85,15 @@ OF_OPTIONS = {
 TWO, ASKED, CHOSEN = ("text_a", "text_b"), ("question", "context"), ("context", "question", "options")
 
 
+CLASSES = {**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}
 LABELS = {**CUSTOM, "kind": "multi_label", "labels": ["x", "y", "z"], "long_text": "windows"}
 CONTRASTIVE = {**CUSTOM, "kind": "contrastive", "labels": [], "temperature": 0.05, "long_text": "windows"}
 
 CASES = {
     "pairs": Case(MRPC, PAIRS, TWO, PROBABILITIES),
-    "texts": Case({**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}, TEXTS, ("text_a",), PROBABILITIES),
+    "texts": Case(
+        {**CUSTOM, "kind": "classification", "labels": ["x", "y", "z"]}, TEXTS, ("text_a",), PROBABILITIES, {"pairs": False}
+    ),
     "number": Case({**STS_B, "long_text": "head_tail"}, PAIRS, TWO, {"scores": lambda one: one.label}),
     "several labels": Case(LABELS, PAIRS, TWO, OF_LABELS, {"pairs": True}),
     "answers": Case(SPAN, QUESTIONS, ASKED, OF_ANSWERS),

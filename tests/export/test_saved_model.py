@@ -13,6 +13,11 @@ import tensorflow as tf
 from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 import bert_tf
+from bert_tf.errors import FlagError
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks import families
+from bert_tf.tasks import registry as tasks
+from tests import toy_tags
 from tests.export.runs import CASES, LENGTH, random_rows, values, write_run
 
 tf1 = tf.compat.v1
@@ -193,3 +198,19 @@ def test_inputs_are_as_long_as_the_model_reads_them(exported):
     long, cut = outputs(exported["pairs"], "serving_default", texts)["probabilities"]
     assert LENGTH < 40
     np.testing.assert_allclose(long, cut, atol=CLOSE)
+
+
+def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):
+    with pytest.raises(FlagError, match="nothing says whether its texts come in pairs; give --pairs or --nopairs"):
+        models["texts"].export("saved_model", tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_kinds_from_outside_take_ids(tmp_path, monkeypatch):
+    monkeypatch.setitem(families._FAMILIES, toy_tags.KIND, toy_tags.TagFamily)
+    monkeypatch.setitem(heads._HEADS, toy_tags.KIND, toy_tags.TagHead)
+    monkeypatch.setitem(tasks._registered, toy_tags.NAME, toy_tags.TagTask())
+    record = {"task_name": toy_tags.NAME, "kind": toy_tags.KIND, "labels": list(toy_tags.TAGS)}
+    with bert_tf.load(write_run(tmp_path / "run", record)) as model:
+        folder = model.export("saved_model", tmp_path / "exported")
+    assert outputs(folder, "serving_default", IDS) == outputs(folder, "ids", IDS)

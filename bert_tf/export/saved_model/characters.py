@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from bert_tf.tokenization.graph import look_up
-from bert_tf.tokenization.tables import Paged, characters
+from bert_tf.tokenization.tables import Paged
 
 
 class Text(NamedTuple):
@@ -68,4 +68,4 @@ class Text(NamedTuple):
 
 @functools.cache
 def _blanks() -> Paged:
-    return Paged.of(c.isspace() for c in characters())
+    return Paged.of(str.isspace)

@@ -25,7 +25,12 @@ _SPECIAL = 3  # [CLS] and two [SEP]
 
 
 def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The most probable of `options` [B, K], by `context` and `question`, which may be empty."""
+    """The most probable of `options` [B, K], by `context` and `question`, which may be empty.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained = exported.trained
     inputs = {**strings("context", "question"), "options": tf1.placeholder(tf.string, [None, None], "options")}
     shape = tf.shape(inputs["options"])

@@ -89,7 +89,12 @@ def _read(part: Part) -> list[tf.RaggedTensor]:
 
 
 def picked(values: tf.Tensor, span: Span) -> tf.RaggedTensor:
-    """Returns [N, (length)] the values that spans point to."""
+    """Returns [N, (length)] the values that spans point to.
+
+    Args:
+      values: of all texts.
+      span: counted from the first of all values.
+    """
     places = tf.ragged.range(span.starts, span.starts + span.lengths)
     return tf.RaggedTensor.from_row_splits(
         tf.gather(values, places.values), tf.cast(places.row_splits, tf.int64), validate=False

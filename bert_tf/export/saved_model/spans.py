@@ -22,7 +22,7 @@ from bert_tf.features.spans import longest_question
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.graph import GraphTokenizer, look_up
-from bert_tf.tokenization.tables import Paged, characters
+from bert_tf.tokenization.tables import Paged
 
 WINDOWS = "windows"  # signature of all that is said of tokens
 
@@ -57,7 +57,12 @@ class _Best(NamedTuple):
 
 
 def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The answer to each `question` in its `context`; and what is said of the tokens of each window."""
+    """The answer to each `question` in its `context`; and what is said of the tokens of each window.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, inputs = exported.trained, strings("question", "context")
     features, rows = _read(exported, tokenizer, inputs)
     logits = graph.compute(trained, features).logits
@@ -169,4 +174,4 @@ def _with_marks(text: Text, end: tf.Tensor) -> tf.Tensor:
 
 @functools.cache
 def _marks() -> Paged:
-    return Paged.of(unicodedata.category(c) == "Mn" for c in characters())
+    return Paged.of(lambda c: unicodedata.category(c) == "Mn")

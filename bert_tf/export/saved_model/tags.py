@@ -54,7 +54,12 @@ class _Cut(NamedTuple):
 
 
 def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The tag of each word of a `text`, and the characters that it stands for."""
+    """The tag of each word of a `text`, and the characters that it stands for.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, inputs = exported.trained, strings("text")
     text = Text.of(inputs["text"])
     words = split(text)
