@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from bert_tf.library.result import Result
     from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.service.running import serve
     from bert_tf.tasks.in_memory import ChoiceTask, ContrastiveTask, SentenceTask, SimilarityTask, SpanTask, TagTask
 
 __all__ = [
@@ -61,6 +62,7 @@ __all__ = [
     "profile",
     "reproduce",
     "search",
+    "serve",
     "write_report",
 ]
 
@@ -132,6 +134,7 @@ _MODULES = {
     "profile": "library.records",
     "reproduce": "library.reproducing",
     "search": "library.searching",
+    "serve": "service.running",
     "write_report": "library.page",
 }
 
