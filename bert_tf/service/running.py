@@ -9,7 +9,7 @@ import os
 import signal
 import socket
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bert_tf import files
 from bert_tf.errors import DeviceError, FlagError
@@ -17,6 +17,10 @@ from bert_tf.library.keywords import takes
 from bert_tf.log_form import log
 from bert_tf.runtime import threads
 from bert_tf.service.settings import SETTINGS, Address, ServeConfig, configured
+
+if TYPE_CHECKING:
+    from bert_tf.service.server import Server
+    from bert_tf.service.service import Service
 
 _BACKLOG = 2048
 _MISSING = (
@@ -97,6 +101,21 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
         logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told
     _on_hangup(served.request_reload)
     log.info("http://%s:%d: %s is being loaded; SIGTERM ends the service", *_place(listener), config.run)
+    await until_signal(served, server, listener)
+
+
+async def until_signal(served: Service, server: Server, listener: socket.socket) -> None:
+    """Loads the model and answers, until a signal; then finishes what was accepted.
+
+    Args:
+      served: loads and answers.
+      server: listens, and hears signals.
+      listener: what it listens on.
+
+    Raises:
+      BertError: the model cannot be loaded.
+      KeyboardInterrupt: a second signal came before all was finished.
+    """
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     loading = asyncio.ensure_future(served.start())
     try:
@@ -106,8 +125,8 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
             await serving
             loading.result()
         await serving
-        log.info("finishing what was accepted")
-        await served.close(config.patience.grace_s)
+        if not server.force_exit:
+            await served.close()
     finally:
         loading.cancel()
         served.kill()

@@ -19,7 +19,7 @@ from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
 from bert_tf.service.settings import Computing, Limits, Patience, ServeConfig
 from bert_tf.service.watch import Watch
 from bert_tf.service.worker import Description, Source
-from bert_tf.service.workers import GoneError, Plan, Workers
+from bert_tf.service.workers import GoneError, Launch, Plan, Workers, launched
 
 _READING = 2  # threads that read bodies
 _LOOK_S = 2.0  # between looks at the files of the run
@@ -42,7 +42,9 @@ class Answered(NamedTuple):
 class Service:
     """Reads requests, has them computed, and keeps the model up to date; of one event loop."""
 
-    def __init__(self, source: Source, computing: Computing, limits: Limits, patience: Patience) -> None:
+    def __init__(
+        self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch = launched
+    ) -> None:
         """Loads nothing yet.
 
         Args:
@@ -50,7 +52,9 @@ class Service:
           computing: who computes.
           limits: of requests.
           patience: with workers.
+          launch: starts the process of a worker.
         """
+        self._launch = launch
         self.limits, self.patience, self.computing = limits, patience, computing
         self.metrics = Metrics()
         self._source = source
@@ -195,7 +199,7 @@ class Service:
         def changed() -> None:
             loop.call_soon_threadsafe(self.request_reload)
 
-        return Workers(self._source, self._plan, self.metrics, changed=changed)
+        return Workers(self._source, self._plan, self.metrics, changed=changed, launch=self._launch)
 
     def _exchange(self, workers: Workers, model: Description) -> None:
         """Gives all further requests to other workers; those before have what they took computed, and end."""
@@ -223,19 +227,15 @@ class Service:
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
-    async def close(self, timeout_s: float) -> None:
-        """Has what waits computed, and ends the workers.
-
-        Args:
-          timeout_s: after which they are ended all the same.
-        """
+    async def close(self) -> None:
+        """Has what waits computed, and ends the workers; at once where their time is over."""
         for task in list(self._tasks):
             task.cancel()
         workers = [*self._retired, *([self._current] if self._current else [])]
         for one in workers:
             one.retire()
         for one in workers:
-            await asyncio.to_thread(one.join, timeout_s)
+            await asyncio.to_thread(one.join, self.patience.grace_s)
         self.kill()
 
     def kill(self) -> None:

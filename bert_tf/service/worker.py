@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
 import signal
 import traceback
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import psutil
 
+from bert_tf import log_form
 from bert_tf.errors import BertError
 from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
@@ -117,14 +119,25 @@ def run(connection: Connection, source: Source) -> None:
     When it dies, the connection closes too.
 
     Args:
-      connection: brings lists of `Asked`; takes `Found` and `Ready`, then a list of answers for each, or `Failed`.
+      connection: see `converse`.
       source: what to load.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    try:
+    log_form.set_up(log_form.SHORT, min(source.verbosity, -1))  # warnings; the process that listens says the rest
+    converse(connection, lambda: Served(source))
+
+
+def converse(connection: Connection, make: Callable[[], Serves]) -> None:
+    """Answers what a connection brings until its other end is closed.
+
+    Args:
+      connection: brings lists of `Asked`; takes `Found` and `Ready`, then a list of answers for each, or `Failed`.
+      make: finds the model.
+    """
+    with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # then nobody listens any more
         try:
-            served = Served(source)
+            served = make()
             connection.send(Found(served.description))
             served.load()
             connection.send(Ready(psutil.Process().memory_info().rss))
@@ -138,8 +151,6 @@ def run(connection: Connection, source: Source) -> None:
             except Exception as error:
                 answers = _failed(error)
             connection.send(answers)
-    except (EOFError, OSError):
-        return  # nobody listens any more
 
 
 def _failed(error: Exception) -> Failed:
@@ -147,6 +158,18 @@ def _failed(error: Exception) -> Failed:
     if isinstance(error, BertError):
         return Failed(line)
     return Failed(f"{type(error).__name__}: {line}", traceback.format_exc())
+
+
+class Serves(Protocol):
+    """What a worker computes with; see `Served`."""
+
+    description: Description
+
+    def load(self) -> None:
+        """Makes it ready."""
+
+    def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
+        """Returns the answers to the parts of a batch, JSON of each example."""
 
 
 class Served:

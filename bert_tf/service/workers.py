@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from typing import Any
 
+from bert_tf import files
 from bert_tf.errors import BertError
 from bert_tf.log_form import log
 from bert_tf.service import worker
@@ -27,6 +28,8 @@ from bert_tf.service.refusal import INTERNAL, Refusal
 from bert_tf.service.worker import Description, Failed, Found, Ready, Source
 
 PRELOADED = "bert_tf.service.preloaded"
+
+Launch = Callable[[Source, int], tuple[Connection, Any]]
 
 _LOOK_S = 0.5  # between looks whether an idle worker is alive
 _LONGEST_PAUSE_S = 30.0  # before another try to start a worker that cannot start
@@ -66,7 +69,15 @@ class Workers:
       all: done when all compute.
     """
 
-    def __init__(self, source: Source, plan: Plan, metrics: Metrics, *, changed: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        plan: Plan,
+        metrics: Metrics,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        launch: Launch | None = None,
+    ) -> None:
         """Starts nothing yet.
 
         Args:
@@ -74,8 +85,10 @@ class Workers:
           plan: how many, and what they are given.
           metrics: count what they do.
           changed: is called where a worker cannot be replaced, since the files of the model are gone or are those of another.
+          launch: starts a process; None for `launched`.
         """
         self._source, self._plan, self._metrics, self._changed = source, plan, metrics, changed
+        self._launch = launch or launched
         self.queue = Queue(batch_tokens=plan.batch_tokens, max_delay_s=plan.max_delay_s)
         self.first: concurrent.futures.Future[Description] = concurrent.futures.Future()
         self.all: concurrent.futures.Future[None] = concurrent.futures.Future()
@@ -101,9 +114,7 @@ class Workers:
         return self.queue.tokens / self._tokens_per_s if self._tokens_per_s else 1.0
 
     def start(self) -> None:
-        """Starts the first worker; the others follow when it has found its model."""
-        context = multiprocessing.get_context("forkserver")
-        context.set_forkserver_preload([PRELOADED])
+        """Starts the first worker; the others follow when it computes."""
         self._begin(0)
 
     def submit(self, parts: Sequence[Part]) -> list[concurrent.futures.Future[Answer]]:
@@ -171,14 +182,10 @@ class Workers:
 
     def _started(self, number: int) -> tuple[Connection, int]:
         """Starts a process; returns the connection to it when it is ready, and how much memory it has taken."""
-        own, other = multiprocessing.Pipe()
-        context = multiprocessing.get_context("forkserver")
-        process = context.Process(target=worker.run, args=(other, self._source), name=f"bert_tf worker {number}", daemon=True)
         try:
-            process.start()
+            own, process = self._launch(self._source, number)
         except OSError as error:
-            raise StartError(f"the system starts no process: {error}") from error
-        other.close()
+            raise StartError(f"the system starts no process: {files.reason(error)}") from error
         self._processes[number] = process
         try:
             self._take_description(_told(own, Found).description)
@@ -278,6 +285,25 @@ class Workers:
             (metrics.batch_seconds, seconds),
         ):
             histogram.observe(value)
+
+
+def launched(source: Source, number: int) -> tuple[Connection, Any]:
+    """Starts a process that computes; returns the connection to it, and the process.
+
+    Args:
+      source: what it loads.
+      number: of the worker, for its name.
+
+    Raises:
+      OSError: the system starts none.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED])
+    own, other = context.Pipe()
+    with contextlib.closing(other):
+        process = context.Process(target=worker.run, args=(other, source), name=f"bert_tf worker {number}", daemon=True)
+        process.start()
+    return own, process
 
 
 def _told(connection: Connection, kind: type[Any]) -> Any:
