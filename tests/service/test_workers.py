@@ -99,7 +99,7 @@ def test_a_model_that_cannot_be_loaded_ends_the_service():
 
 def test_several_workers_start_after_the_first_and_share_the_work():
     together = threading.Barrier(3, timeout=10)
-    with Running(Toy(description(), lambda _: together.wait()), workers=3, max_delay_ms=0.0) as running:
+    with Running(Toy(description(), lambda _: together.wait()), workers=3, batch_tokens=1) as running:
         running.wait_for(lambda: running.service.workers.computing == 3)
         threads = [threading.Thread(target=running.predict, args="a") for _ in range(3)]
         for thread in threads:
