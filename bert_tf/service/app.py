@@ -28,7 +28,7 @@ _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 _CLOSE = {"Connection": "close"}
 # What a browser may do with the pages: load their own files, and ask this service.
 _OF_PAGES = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; base-uri 'none';"
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none';"
     " form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",

@@ -38,8 +38,7 @@ function marked(text, places) {
   for (const { start, end, label, colour } of places) {
     if (start < at) continue;
     parts.push(characters.slice(at, start).join(""));
-    const mark = make("mark", characters.slice(start, end).join(""), { style: "" });
-    mark.style.background = `var(--mark-${colour})`;
+    const mark = make("mark", characters.slice(start, end).join(""), { class: `mark-${colour}` });
     if (label) mark.append(make("small", label));
     parts.push(mark);
     at = end;
@@ -61,7 +60,7 @@ const shown = {
     const parts = [make("p", found.label || "The text has no answer.", { class: "big" })];
     if (found.start !== null) parts.push(marked(row.context, [{ start: found.start, end: found.end, colour: 0 }]));
     const others = found.n_best.slice(0, 5).map(one => [one.text || "(no answer)", one.probability]);
-    return [...parts, bars("answers", others, name => name === (found.label || "(no answer)"))];
+    return [...parts, bars("answer", others, name => name === (found.label || "(no answer)"))];
   },
   words(found, row) {
     const types = [...new Set(found.entities.map(one => one.type))].sort();
