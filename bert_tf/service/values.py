@@ -39,7 +39,7 @@ def _names(kind: Any) -> list[str]:
 def _answer(answer: Answer) -> dict[str, Any]:
     """Has the probability of each candidate beside its text."""
     listed = [{**candidate._asdict(), "probability": probability} for candidate, probability in answer.n_best]
-    return {**plain(dataclasses.replace(answer, n_best=())), "n_best": listed}
+    return {**plain(answer), "n_best": listed}
 
 
 def vector_as_json(vector: npt.NDArray[np.float32]) -> bytes:
