@@ -28,8 +28,8 @@ _JSON, _HTML = "application/json", "text/html; charset=utf-8"
 _CLOSE = {"Connection": "close"}
 # What a browser may do with the pages: load their own files, and ask this service.
 _OF_PAGES = {
-    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:; base-uri 'none';"
-    " form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
 }
@@ -101,7 +101,8 @@ class _Paths:
 
     async def _ready(self, _: Request) -> Response:
         model, workers = self._service.model, self._service.workers
-        state = "ready" if self._service.is_ready else "loading" if model is None else "no worker computes"
+        stopped = "stopping" if self._service.is_stopping else "loading" if model is None else "no worker computes"
+        state = "ready" if self._service.is_ready else stopped
         computing = workers.computing if workers else 0
         said = {"status": state, "workers": computing, "model": model and _model(model)}
         return _json(said, 200 if self._service.is_ready else UNAVAILABLE)
@@ -232,6 +233,8 @@ class _Observed:
         async def sending(message: Message) -> None:
             nonlocal status
             status = message.get("status", status)
+            if self._service.is_stopping and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # the client is to find another
             await send(message)
 
         scope.setdefault("state", {})

@@ -17,6 +17,8 @@ from bert_tf.service.question import Part
 
 Answer = list[bytes]  # JSON of each example
 
+_AT_ONCE = 0.0  # a time at which nothing could wait any longer
+
 
 @dataclasses.dataclass
 class Waiting:
@@ -62,22 +64,20 @@ class Queue:
     def put(self, parts: Iterable[Part]) -> list[Waiting]:
         """Adds a request; returns its parts, whose answers are to come."""
         waiting = [Waiting(part) for part in parts]
-        self._add(waiting, first=False)
+        if waiting:
+            with self._changed:
+                self._requests.append((time.monotonic(), collections.deque(waiting)))
+                self._tokens += sum(one.part.tokens for one in waiting)
+                self._changed.notify()
         return waiting
 
     def put_back(self, waiting: Sequence[Waiting]) -> None:
         """Adds again, before all others, what was taken and not computed; each is to be computed by itself."""
-        for one in waiting:
-            one.alone = True
-        self._add(waiting, first=True)
-
-    def _add(self, waiting: Sequence[Waiting], *, first: bool) -> None:
-        if not waiting:
-            return
         with self._changed:
-            add = self._requests.appendleft if first else self._requests.append
-            add((0.0 if first else time.monotonic(), collections.deque(waiting)))
-            self._tokens += sum(one.part.tokens for one in waiting)
+            for one in reversed(waiting):
+                one.alone = True
+                self._requests.appendleft((_AT_ONCE, collections.deque([one])))
+                self._tokens += one.part.tokens
             self._changed.notify()
 
     def take(self, timeout_s: float) -> list[Waiting] | None:

@@ -96,7 +96,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
     from bert_tf.service.server import Server
 
     served = service.of(config, verbosity=verbosity, cores=threads.granted_cpus)
-    server = Server(app.make(served, config.address), config)
+    server = Server(app.make(served, config.address), config, stopping=served.stop)
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told
     _on_hangup(served.request_reload)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 import uvicorn
@@ -21,13 +21,15 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Server(uvicorn.Server):
     """Ends on a signal when all requests are answered, and on a second one at once."""
 
-    def __init__(self, app: ASGIApp, config: ServeConfig) -> None:
+    def __init__(self, app: ASGIApp, config: ServeConfig, *, stopping: Callable[[], None]) -> None:
         """Sets uvicorn up.
 
         Args:
           app: that answers.
           config: of the service.
+          stopping: is called on the first signal.
         """
+        self._stopping = stopping
         super().__init__(
             uvicorn.Config(
                 app,
@@ -64,5 +66,6 @@ class Server(uvicorn.Server):
         if self.should_exit:
             self.force_exit = True
         else:
+            self._stopping()
             log.info("a signal: no further connections; what was accepted is finished, a second signal ends at once")
         self.should_exit = True

@@ -40,7 +40,15 @@ class Answered(NamedTuple):
 
 
 class Service:
-    """Reads requests, has them computed, and keeps the model up to date; of one event loop."""
+    """Reads requests, has them computed, and keeps the model up to date; of one event loop.
+
+    Attributes:
+      is_stopping: whether a signal has come: what was accepted is finished.
+      limits: of requests.
+      patience: with workers.
+      computing: who computes.
+      metrics: what it has done.
+    """
 
     def __init__(
         self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch = launched
@@ -65,6 +73,7 @@ class Service:
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
         self._inside = 0
+        self.is_stopping = False
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -75,12 +84,16 @@ class Service:
     @property
     def is_ready(self) -> bool:
         """Whether a request would be computed now."""
-        return self._current is not None and self._current.computing > 0
+        return self._current is not None and self._current.computing > 0 and not self.is_stopping
 
     @property
     def workers(self) -> Workers | None:
         """Those that compute."""
         return self._current
+
+    def stop(self) -> None:
+        """Tells that no further requests are wanted; those that come all the same are answered."""
+        self.is_stopping = True
 
     async def start(self) -> None:
         """Loads the model.
@@ -177,6 +190,8 @@ class Service:
                 model = await asyncio.wrap_future(workers.first)
                 await asyncio.wrap_future(workers.all)
             except BertError as error:
+                workers.kill()
+                self._retired.remove(workers)
                 self.metrics.reloads.labels("failed").inc()
                 log.error("cannot reload: %s; %s goes on answering", error, self._model.step if self._model else "nothing")
                 raise
@@ -256,6 +271,14 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
     loading = dict(config.loading)
     if config.computing.workers > 1:
         each = max(1, cores() // config.computing.workers)
-        loading = {"intra_op_threads": each, "inter_op_threads": each, "gpu_memory_growth": True, **loading}
-    source = Source(os.path.abspath(config.run), config.task_name, loading, config.vectors, config.computing.encode, verbosity)
+        loading = {"intra_op_threads": each, "inter_op_threads": each, **loading}
+    source = Source(
+        run=os.path.abspath(config.run),
+        task_name=config.task_name,
+        loading=loading,
+        vectors=config.vectors,
+        encodes=config.computing.encode,
+        has_neighbours=config.computing.workers > 1 or config.computing.watch,
+        verbosity=verbosity,
+    )
     return Service(source, config.computing, config.limits, config.patience)

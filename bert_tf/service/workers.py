@@ -97,6 +97,7 @@ class Workers:
         self._closing = threading.Event()
         self._computing = 0
         self._tokens_per_s = 0.0
+        self._has_begun = False
         self._lock = threading.Lock()
 
     @property
@@ -174,6 +175,8 @@ class Workers:
             if not self._computing:
                 self.queue.fail(GoneError())
             return False
+        if not self.all.done():
+            self.all.set_exception(error)
         pause = min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
         log.error("a worker cannot start: %s; the next try is in %.0f s", error, pause)
         self._changed()
@@ -209,7 +212,8 @@ class Workers:
         with self._lock:
             self._computing += change
             self._metrics.workers.inc(change)
-            is_first = not self.first.done()
+            is_first = change > 0 and not self._has_begun
+            self._has_begun |= is_first
             if change > 0 and not self.all.done() and self._computing == self._plan.workers:
                 self.all.set_result(None)
         if is_first:

@@ -132,7 +132,7 @@ class Running:
         self.loop = asyncio.get_running_loop()
         source = Source(config.run)
         self.service = Service(source, config.computing, config.limits, config.patience, launch=self.launcher)
-        self.server = Server(app.make(self.service, config.address), config)
+        self.server = Server(app.make(self.service, config.address), config, stopping=self.service.stop)
         self._made.set()
         await running.until_signal(self.service, self.server, self._listener)
 

@@ -78,7 +78,7 @@ def test_what_is_put_back_comes_first_and_alone():
     batch = waiting.take(1)
     waiting.put([part("c")])
     waiting.put_back(batch)
-    assert [names(waiting.take(1)) for _ in range(3)] == [["a"], ["c"], ["b"]]
+    assert [names(waiting.take(1)) for _ in range(3)] == [["a"], ["b"], ["c"]]
     assert all(one.alone for one in batch)
 
 

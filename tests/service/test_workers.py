@@ -167,9 +167,11 @@ class TestEnd:
             begun.wait(10)
             running.stop()
             running.wait_for(lambda: running.server.should_exit)
+            assert not running.service.is_ready
             held.set()
             thread.join(10)
-        assert found[0][0] == 200
+        status, _, headers = found[0]
+        assert (status, headers["connection"]) == (200, "close")  # so that the client does not send another on it
         assert running.error is None
 
     def test_a_second_signal_ends_at_once(self):
