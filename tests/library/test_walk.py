@@ -22,6 +22,7 @@ from bert_tf.commands import (
     report,
     reproduce,
     search,
+    serve,
 )
 from bert_tf.errors import FlagError
 
@@ -34,6 +35,7 @@ PAIRS = {
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
     "search": ("search", search.FLAGS),
+    "serve": ("serve", serve.FLAGS),
     "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
     "data check": ("check_data", data.ACTIONS["check"].flags),
     "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
@@ -55,6 +57,7 @@ WITHOUT_ARGUMENT = {
     "predict": {"verbosity": "of the log of a command"},
     "encode": {"verbosity": "of the log of a command"},
     "search": {"verbosity": "of the log of a command", "json": "the form of what is printed; the value has all of it"},
+    "serve": {"verbosity": "of the log of a command"},
     "data fetch": {"from": "a word of Python's: the argument is source_dir"},
     "devices": {"json": "the form of what is printed; the value has all of it"},
     "memory plan": {"json": "the form of what is printed"},
