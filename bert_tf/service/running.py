@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable
@@ -23,9 +25,8 @@ if TYPE_CHECKING:
     from bert_tf.service.service import Service
 
 _BACKLOG = 2048
-_MISSING = (
-    "serve needs packages that are not installed: pip install 'uvicorn>=0.30' 'starlette>=0.40' 'prometheus-client>=0.20'"
-)
+_OTHER_FILES = 256  # what is open beside connections
+_NEEDED = ("uvicorn", "starlette", "prometheus_client")
 
 
 @takes(SETTINGS)
@@ -56,12 +57,12 @@ def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
       BertError: the model cannot be loaded, the port is taken, or a package is missing.
       KeyboardInterrupt: a second signal came before all was finished.
     """
-    try:
-        import prometheus_client  # noqa: F401
-        import starlette  # noqa: F401
-        import uvicorn  # noqa: F401
-    except ImportError as error:
-        raise FlagError(f"{_MISSING} ({error})") from error
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise FlagError(
+            f"serve needs {', '.join(missing)}: pip install 'uvicorn>=0.30' 'starlette>=0.40' 'prometheus-client>=0.20'"
+        )
+    _allow_files(config.limits.max_connections + _OTHER_FILES)
     with contextlib.closing(listening(config.address)) as listener:
         asyncio.run(_serve(config, listener, verbosity))
 
@@ -89,6 +90,15 @@ def listening(address: Address) -> socket.socket:
             f"cannot listen on {address.host} port {address.port}: {files.reason(error)}; name others with --host and --port"
         ) from error
     return found
+
+
+def _allow_files(most: int) -> None:
+    """Lets the process have so many files and sockets open, as far as the system allows: many allow a thousand unless asked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
 
 
 async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -> None:

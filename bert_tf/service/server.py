@@ -61,7 +61,12 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ends gracefully, and on the second signal at once."""
+        """Ends gracefully, and on the second signal at once.
+
+        Args:
+          sig: its number.
+          frame: that it interrupts.
+        """
         del sig, frame
         if self.should_exit:
             self.force_exit = True

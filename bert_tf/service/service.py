@@ -7,6 +7,7 @@ import concurrent.futures
 import contextlib
 import functools
 import os
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
 from bert_tf.service.settings import Computing, Limits, Patience, ServeConfig
 from bert_tf.service.watch import Watch
 from bert_tf.service.worker import Description, Source
-from bert_tf.service.workers import GoneError, Launch, Plan, Workers, launched
+from bert_tf.service.workers import GoneError, Launch, Plan, Workers
 
 _READING = 2  # threads that read bodies
 _LOOK_S = 2.0  # between looks at the files of the run
@@ -51,7 +52,7 @@ class Service:
     """
 
     def __init__(
-        self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch = launched
+        self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch | None = None
     ) -> None:
         """Loads nothing yet.
 
@@ -60,7 +61,7 @@ class Service:
           computing: who computes.
           limits: of requests.
           patience: with workers.
-          launch: starts the process of a worker.
+          launch: starts the process of a worker; None for `workers.launched`.
         """
         self._launch = launch
         self.limits, self.patience, self.computing = limits, patience, computing
@@ -73,7 +74,7 @@ class Service:
         self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
         self._reloading = asyncio.Lock()
         self._inside = 0
-        self.is_stopping = False
+        self.is_stopping, self._end = False, 0.0
         self._tasks: set[asyncio.Task[None]] = set()
 
     @property
@@ -94,6 +95,7 @@ class Service:
     def stop(self) -> None:
         """Tells that no further requests are wanted; those that come all the same are answered."""
         self.is_stopping = True
+        self._end = time.monotonic() + self.patience.grace_s
 
     async def start(self) -> None:
         """Loads the model.
@@ -243,14 +245,14 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Has what waits computed, and ends the workers; at once where their time is over."""
+        """Has what waits computed, and ends the workers; at once where the time for that is over."""
         for task in list(self._tasks):
             task.cancel()
         workers = [*self._retired, *([self._current] if self._current else [])]
         for one in workers:
             one.retire()
         for one in workers:
-            await asyncio.to_thread(one.join, self.patience.grace_s)
+            await asyncio.to_thread(one.join, max(0.0, self._end - time.monotonic()))
         self.kill()
 
     def kill(self) -> None:

@@ -112,7 +112,7 @@ class Workers:
 
     def wait_s(self) -> float:
         """Returns how long what waits will take, in seconds, as far as that can be said."""
-        return self.queue.tokens / self._tokens_per_s if self._tokens_per_s else 1.0
+        return self.queue.tokens / (self._tokens_per_s * max(1, self._computing)) if self._tokens_per_s else 1.0
 
     def start(self) -> None:
         """Starts the first worker; the others follow when it computes."""
