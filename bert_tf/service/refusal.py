@@ -7,6 +7,8 @@ from collections.abc import Mapping
 BAD_REQUEST, NOT_FOUND, NOT_ALLOWED, TIMEOUT, TOO_LARGE, UNUSABLE = 400, 404, 405, 408, 413, 422
 TOO_MANY, INTERNAL, UNAVAILABLE, GONE = 429, 500, 503, 499
 
+_LONGEST = 1000  # characters of a message, which may quote what was sent
+
 
 class Refusal(Exception):  # noqa: N818  (an answer, no error of the service)
     """A request that is not answered.
@@ -25,7 +27,7 @@ class Refusal(Exception):  # noqa: N818  (an answer, no error of the service)
           message: what is wrong, and what to do; line ends become blanks.
           headers: further ones of the answer.
         """
-        self.status, self.message, self.headers = status, " ".join(message.split()), dict(headers or {})
+        self.status, self.message, self.headers = status, " ".join(message[:_LONGEST].split()), dict(headers or {})
         super().__init__(self.message)
 
 

@@ -52,6 +52,7 @@ def test_vectors_may_be_normalized(service):
         (b'{"rows": ["a", 5]}', 422, "row 1: is 5; give a text"),
         (b'{"rows": [null]}', 422, "row 0: is None"),
         (b'{"txt": "a"}', 422, "row 0: has txt; give"),
+        (json.dumps({f"x{number}": 1 for number in range(150)}).encode(), 422, "x41, ; give text or sentence"),
         (b'{"text": 5}', 422, "row 0: a text is 5"),
         (b'{"text": "\\ud800"}', 422, "half a character, '\\ud800'"),
         (b'{"rows": ["a", "b", "c", "d", "e"]}', 413, "5 rows, at most 4; send less at a time"),
