@@ -21,6 +21,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "encode": "turns texts into vectors, of files or pipes of any length",
         "search": "finds the nearest texts by cosine among vectors that encode wrote",
     },
+    "Use elsewhere": {
+        "export": "writes a trained model as what other software runs, such as a SavedModel",
+    },
     "Data and machine": {
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",

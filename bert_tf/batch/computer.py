@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from typing import Protocol
 
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import values
@@ -29,6 +30,7 @@ class InferenceOptions:
       batching: of a model and the longest input allowed: how to pad, and how much at a time.
       precision: name of the number format.
       batch_size: rows at a time on each device; None for as many as suit their lengths.
+      make: makes another engine than `Computer`.
     """
 
     machine: Machine
@@ -36,10 +38,28 @@ class InferenceOptions:
     batching: Callable[[BertConfig, int], Batching]
     precision: str
     batch_size: int | None
+    make: Callable[[InferenceOptions], Engine] | None = None
+
+    def engine(self) -> Engine:
+        """Returns what computes so; nothing is loaded yet, and it is to be closed."""
+        return Computer(self) if self.make is None else self.make(self)
+
+
+class Engine(Protocol):
+    """Computes with the weights of one checkpoint at a time."""
+
+    def load(self, trained: Trained) -> int:
+        """See `Computer.load`."""
+
+    def outputs(self, features: Features) -> Outputs:
+        """See `Computer.outputs`."""
+
+    def close(self) -> None:
+        """Frees memory."""
 
 
 class Computer:
-    """Holds the graph of one architecture, and the weights of one checkpoint; to be closed."""
+    """TensorFlow as an engine: holds the graph of one architecture, and the weights of one checkpoint; to be closed."""
 
     def __init__(self, inference: InferenceOptions) -> None:
         """Builds nothing yet."""

@@ -13,7 +13,7 @@ from typing import Any
 from bert_tf import documents
 from bert_tf.batch import trained
 from bert_tf.batch.checkpoints import Named
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.division import divided
 from bert_tf.batch.job import Given
 from bert_tf.batch.results_table import ResultsTable
@@ -121,7 +121,7 @@ def evaluate(
     left = [due for due in _due(usable, datasets, inference) if not _is_there(due, before)]
     features = _Features()
     ours = divided(left, lambda due, **how: table.claiming(due.key, **how), lambda due: due.checkpoint)
-    with contextlib.closing(Computer(inference)) as computes, contextlib.closing(ours):
+    with contextlib.closing(inference.engine()) as computes, contextlib.closing(ours):
         for due in ours:
             found = table.stored(due.key)
             if found is not None and _is_settled(due, found, before):
@@ -193,7 +193,7 @@ class _Features:
         return self._built[key]
 
 
-def _row(due: _Due, computes: Computer, features: _Features) -> Row:
+def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
     family = dataset.family(model)
     try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.trained import Trained
 from bert_tf.features.columns import Features
@@ -27,7 +27,7 @@ class Predictor:
           CheckpointError: the weights are damaged.
         """
         self._trained, self._family = trained, family
-        self._computer = Computer(inference)
+        self._computer = inference.engine()
         self._computer.load(trained)
 
     def read(self, examples: Sequence[Any]) -> Features:

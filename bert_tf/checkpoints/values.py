@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,26 @@ def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
     """
     names = list(not_finite)
     return f"{place}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
+
+
+def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Stops where a checkpoint does not have the variables of a model.
+
+    Args:
+      reader: the checkpoint.
+      shapes: of the variables, by name.
+
+    Raises:
+      CheckpointError: one is missing, of another shape, or holds no floating-point numbers.
+    """
+    for name, shape in shapes.items():
+        found = reader.shapes.get(name)
+        if found != shape:
+            state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
+            raise CheckpointError(f"{reader.prefix}: {name} {state}; is it of another model or task?")
+    problem = problem_of_types(reader, shapes)
+    if problem:
+        raise CheckpointError(problem)
 
 
 def problem_of_saved(prefix: str) -> str | None:

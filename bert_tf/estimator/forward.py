@@ -15,7 +15,6 @@ import tensorflow as tf
 
 from bert_tf.checkpoints import values
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.errors import CheckpointError
 from bert_tf.estimator import describe
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
@@ -53,14 +52,7 @@ class Forward:
           CheckpointError: it is damaged, or of another model; the weights are then those of neither.
         """
         reader, wanted = CheckpointReader(checkpoint), self._towers[0].shapes
-        for name, shape in wanted.items():
-            found = reader.shapes.get(name)
-            if found != shape:
-                state = "is missing" if found is None else f"is {list(found)}, expected {list(shape)}"
-                raise CheckpointError(f"{checkpoint}: {name} {state}; is it of another model or task?")
-        problem = values.problem_of_types(reader, wanted)
-        if problem:
-            raise CheckpointError(problem)
+        values.refuse_misfits(reader, wanted)
         with readable_errors(checkpoint), values.as_float32(checkpoint) as prefix:
             step = int(reader["global_step"]) if "global_step" in reader.shapes else 0
             try:

@@ -60,7 +60,7 @@ def make_model_fn(model: Model) -> ModelFn:
     @tf.autograph.experimental.do_not_convert  # strategies would take seconds to rewrite what has no need of it
     def build(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
         if mode == PREDICT:
-            outputs = _outputs(model, head, features, model.execution)
+            outputs = compute_outputs(model, head, features, model.execution)
             real = {field.name: _without_padding(field, outputs[field.name], features) for field in head.outputs}
             return tf.estimator.EstimatorSpec(mode, predictions=real)
         if model.optimization is None:
@@ -72,7 +72,7 @@ def make_model_fn(model: Model) -> ModelFn:
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
-            outputs = _outputs(model, head, features, execution, update.lookup)
+            outputs = compute_outputs(model, head, features, execution, update.lookup)
             return part_of_mean(head.losses(outputs, features, model.loss), features[pipeline.GLOBAL_WEIGHT])
 
         loss, train_op = update.minimize(loss_of, features)
@@ -95,9 +95,18 @@ def _describe(model: Model, head: Head, features: Features) -> None:
         log_graph(seen, model.max_seq_length, tf1.trainable_variables(), model.restore.loaded if model.restore else ())
 
 
-def _outputs(
+def compute_outputs(
     model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather
 ) -> dict[str, tf.Tensor]:
+    """Returns the outputs of the head by name, with padding: [B, ...], [B, T, ...] or [B, S, ...].
+
+    Args:
+      model: whose configuration counts.
+      head: of the model.
+      features: of `INPUTS` and what the head reads besides.
+      execution: how to compute.
+      lookup: reads rows of the word table, see `embeddings`.
+    """
     input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
     encoded = bert(input_ids, input_mask, segment_ids, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
     return head.compute(encoded, features, model.config, execution)

@@ -77,7 +77,7 @@ def build(
     after = _pieces([choice.after for choice in choices], tokenizer)
     options = _pieces([option for choice in choices for option in choice.options], tokenizer)
     room = max_seq_length - _SPECIAL
-    kept = np.minimum(options.lengths, _most_of_option(room))  # [R]
+    kept = np.minimum(options.lengths, most_of_option(room))  # [R]
     asked = before.lengths + after.lengths  # [E]
     cut = CUTS[long_text](context.lengths[question_of], asked[question_of], np.int32(room) - kept)
     option_of = np.arange(len(question_of), dtype=np.int32) if cut.example_ids is None else cut.example_ids  # [N]
@@ -168,10 +168,11 @@ def _truncated(context: IntArray, asked: IntArray, longest: IntArray, room: int,
       room: of a row.
       long_text: key of `long_text.CUTS`.
     """
-    most = _most_of_option(room)
+    most = most_of_option(room)
     cut = CUTS[long_text](context, asked, np.int32(room) - np.minimum(longest, most))
     return max(cut.truncated, int(np.sum(longest > most)))
 
 
-def _most_of_option(room: int) -> np.int32:
+def most_of_option(room: int) -> np.int32:
+    """Returns how many pieces of an option are read, of a row that has room for so many."""
     return np.int32(room - room // _OF_OTHERS)

@@ -107,7 +107,7 @@ def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows:
     Returns:
       Features with the targets of `FIELDS`, in the order of the questions.
     """
-    asked = _asked(questions, tokenizer, min(windows.max_query_length, _longest_question(windows.max_seq_length)))
+    asked = _asked(questions, tokenizer, min(windows.max_query_length, longest_question(windows.max_seq_length)))
     texts = _cut(questions, tokenizer)
     room = np.int32(windows.max_seq_length - _SPECIAL) - asked.lengths
     rows = _windows(texts.lengths[texts.number], room, windows.doc_stride)
@@ -160,7 +160,8 @@ def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest
     return _Asked(flat, np.cumsum(lengths, dtype=np.int64) - lengths, lengths, sum(len(one) > longest for one in ids))
 
 
-def _longest_question(max_seq_length: int) -> int:
+def longest_question(max_seq_length: int) -> int:
+    """Returns how many pieces of a question are read at most, of rows of so many tokens."""
     room = max_seq_length - _SPECIAL
     return room - max(1, room // _WINDOW_PARTS)
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from bert_tf import atomic
 from bert_tf.batch import inputs, stream, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
@@ -20,7 +21,6 @@ from bert_tf.jobs import batch_machine, sources
 from bert_tf.jobs.encode_config import EncodeConfig
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.log_form import log
-from bert_tf.runtime.precision import computed
 from bert_tf.vectors import forms
 from bert_tf.vectors.files import AnyForm, ArrayForm, JsonForm, PublishedForm
 from bert_tf.vectors.forms import ARRAYS, FLOAT32, JSONL, NPY, PARQUET, PUBLISHED, VectorForm
@@ -51,7 +51,7 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str]) -> None:
         inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
         reads = TextInputs(config.columns, config.skip_bad_rows, _chunk(config.options))
         with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
-            stream.predict(config.files, reads, encoder, _deciding(config, model), form=form)
+            stream.predict(config.files, reads, encoder, _deciding(config, inference, model), form=form)
             _say_what_was_cut(encoder, model)
 
 
@@ -130,14 +130,14 @@ def _chunk(options: VectorOptions) -> int:
     return _CHUNK_OF_TOKENS if options.tokens else inputs.CHUNK
 
 
-def _deciding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
+def _deciding(config: EncodeConfig, inference: InferenceOptions, model: Trained) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of the output."""
     return {
         **_encoding(config, model),
         "columns": dataclasses.asdict(config.columns),
         "skip_bad_rows": config.skip_bad_rows,
         "batch_size": config.batch_size,
-        "precision": computed(config.machine.precision),
+        "precision": inference.precision,
         "chunk": _chunk(config.options),
     }
 

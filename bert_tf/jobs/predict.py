@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
 from bert_tf.batch.prediction import Predictor
@@ -20,7 +21,6 @@ from bert_tf.estimator import run_folder
 from bert_tf.jobs import batch_machine
 from bert_tf.jobs.machine_settings import MachineSettings
 from bert_tf.log_form import log
-from bert_tf.runtime.precision import computed
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -65,9 +65,10 @@ def _run(job: PredictJob, machine: MachineSettings, beam: Beam | None, environme
     if beam is not None:
         _run_on_beam(job, machine, beam, reads)
         return
-    with contextlib.closing(_predictor(job, machine, model, reads, environment)) as predictor:
+    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
+    with contextlib.closing(Predictor(model, reads.family, inference)) as predictor:
         for pair in job.files:
-            stream.predict(pair, reads, predictor, _deciding(job, machine, model, reads))
+            stream.predict(pair, reads, predictor, _deciding(job, inference, model, reads))
 
 
 def _completed(pair: FilePair, job: PredictJob) -> FilePair:
@@ -106,7 +107,8 @@ def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], Mappi
     """Returns the predictor of a process that Beam has started."""
     environment = begin()
     model = _model(job)
-    return _predictor(job, machine, model, _inputs(job, model), environment)
+    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
+    return Predictor(model, _inputs(job, model).family, inference)
 
 
 def _model(job: PredictJob) -> Trained:
@@ -127,14 +129,7 @@ def _inputs(job: PredictJob, model: Trained) -> Inputs:
     return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows)
 
 
-def _predictor(
-    job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs, environment: Mapping[str, str]
-) -> Predictor:
-    inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
-    return Predictor(model, reads.family, inference)
-
-
-def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: Inputs) -> dict[str, Any]:
+def _deciding(job: PredictJob, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
     """Returns everything but the input that decides on the bytes of an output."""
     return {
         **model.settings,
@@ -143,6 +138,6 @@ def _deciding(job: PredictJob, machine: MachineSettings, model: Trained, reads: 
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
         "predict_batch_size": job.predict_batch_size,
-        "precision": computed(machine.precision),
+        "precision": inference.precision,
         "chunk": CHUNK,
     }

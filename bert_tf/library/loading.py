@@ -3,24 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
-from bert_tf.batch import trained
 from bert_tf.batch.job import Given
-from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.estimator import run_folder
-from bert_tf.jobs import batch_machine, machine_settings, sources
+from bert_tf.jobs import batch_machine, learned, machine_settings, sources
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
 from bert_tf.settings import Setting, named
-from bert_tf.tasks import families, registry
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.in_memory import RowsTask
-from bert_tf.tasks.registry import canonical_name, get_task
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
 _BATCH_SIZE = Setting("batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1)
@@ -52,38 +45,10 @@ def load(
     given = named((*MODEL, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
     batch_size = given.pop(_BATCH_SIZE.name, None)
     of_model = {name: given.pop(name) for name in _OF_MODEL & given.keys()}
-    prefix = sources.checkpoint_of(path, environment=os.environ)
-    said = _said(task, run_folder.trained(prefix.parent))
-    found = trained.load(str(prefix), Given(**of_model), family=None if said is None else said.family)
-    learned = said or _recorded(found)
-    found.refuse(learned.family)
+    found = learned.find(path, task, Given(**of_model), environment=os.environ)
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
-    return Model(found, learned, inference, find_data=_finder(folder))
-
-
-def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:
-    """Returns the task that is given; None where there is none, or where it is the name that the record has too."""
-    if not isinstance(task, str):
-        return task
-    return None if canonical_name(task) == record.get("task_name") else get_task(task)
-
-
-def _recorded(model: Trained) -> Task:
-    """Returns what a model has learned, as the record of its run says."""
-    name = model.record.get("task_name")
-    if name is None:
-        raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
-    return RowsTask(families.of_record(model.record)) if name == CUSTOM else _registered(model, name)
-
-
-def _registered(model: Trained, name: str) -> Task:
-    try:
-        return registry.of_record(model.record)
-    except FlagError as error:
-        raise CheckpointError(
-            f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"
-        ) from error
+    return Model(found.trained, found.task, inference, find_data=_finder(folder))
 
 
 def _finder(data_dir: str | None) -> Callable[[Task], str]:

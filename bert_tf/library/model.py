@@ -5,16 +5,21 @@ from __future__ import annotations
 import contextlib
 import functools
 import html
+import os
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.export_config import OPTIONS, target
+from bert_tf.jobs.learned import Learned
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.encoder import Encoder, Floats
+from bert_tf.library.keywords import takes
 from bert_tf.library.reading import Reader
 from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, Task
@@ -42,7 +47,7 @@ class Model:
         """
         self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
         self._turn = threading.Lock()
-        self._computer: Computer | None = None
+        self._computer: Engine | None = None
         self._encoder = Encoder(trained, inference)
         self._closed = False
 
@@ -131,6 +136,23 @@ class Model:
         predictions = self._predictions(examples)
         return Result(name, family.evaluation(predictions, examples), family.listed(predictions, examples))
 
+    @takes(OPTIONS)
+    def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
+        """Writes the model as what other software runs; returns the folder.
+
+        Args:
+          format: key of `export.formats.FORMATS`, such as saved_model.
+          output: the folder; it is written whole or not at all.
+          **options: `overwrite` and others, by the names of the flags of `python -m bert_tf export`.
+
+        Raises:
+          FlagError: an option is unknown or has an unusable value, or an optional package is missing.
+          OutputError: the folder holds something else, or cannot be written.
+        """
+        from bert_tf.jobs import export  # few programs need it
+
+        return export.write(Learned(self._trained, self._task), target(format=format, output=output, **options))
+
     def close(self) -> None:
         """Frees weights and session; the model cannot be used afterwards."""
         self._encoder.close()
@@ -182,11 +204,11 @@ class Model:
         with self._turn:
             return self._task.family.predictions(self._loaded().outputs(features), features, examples)
 
-    def _loaded(self) -> Computer:
+    def _loaded(self) -> Engine:
         if self._closed:
             raise ClosedError(f"{self!r} was closed; load it again")
         if self._computer is None:
-            self._computer = Computer(self._inference)
+            self._computer = self._inference.engine()
         with contextlib.ExitStack() as undo:
             undo.callback(self._forget)
             self._computer.load(self._trained)

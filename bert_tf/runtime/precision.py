@@ -9,6 +9,7 @@ import tensorflow as tf
 
 _CPU_INFO = Path("/proc/cpuinfo")
 # NVIDIA's compute capability from which matrix units compute in a format.
+_INSTRUCTIONS = {"bfloat16": ("amx_bf16", "avx512_bf16"), "int8": ("amx_int8", "avx512_vnni", "avx_vnni")}
 _TENSOR_CORES = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)}
 
 
@@ -51,7 +52,7 @@ def slow_reason(name: str) -> str | None:
         return "GPU of compute capability %d.%d has no matrix units for %s (from %d.%d)" % (*capability, name, *needed)
     if name == "tf32":
         return "tf32 is a format of GPUs; the CPU computes in float32"
-    if name == "bfloat16" and _has_instructions("avx512_bf16", "amx_bf16"):
+    if name == "bfloat16" and cpu_computes(name):
         return None
     return f"this CPU has no instructions for {name}; float32 is faster"
 
@@ -74,11 +75,22 @@ def computed(name: str) -> str:
     return "tf32" if gpus and _capability(gpus[0]) >= _TENSOR_CORES["tf32"] else "float32"
 
 
+def cpu_computes(name: str) -> bool:
+    """Whether the CPU has instructions for a format."""
+    return name == "float32" or bool(_of_cpu(name))
+
+
+def cpu_units() -> str:
+    """Returns what the CPU has for matrix products in reduced precision, for the log."""
+    found = [*_of_cpu("bfloat16"), *_of_cpu("int8")]
+    return ", ".join(found).upper().replace("_", "-") or "nothing for bfloat16 or int8"
+
+
+def _of_cpu(name: str) -> list[str]:
+    flags = _CPU_INFO.read_text(encoding="utf-8").split() if _CPU_INFO.exists() else ()
+    return [flag for flag in _INSTRUCTIONS.get(name, ()) if flag in flags]
+
+
 def _capability(gpu: tf.config.PhysicalDevice) -> tuple[int, int]:
     capability: tuple[int, int] = tf.config.experimental.get_device_details(gpu).get("compute_capability", (0, 0))
     return capability
-
-
-def _has_instructions(*names: str) -> bool:
-    flags = _CPU_INFO.read_text(encoding="utf-8").split() if _CPU_INFO.exists() else ()
-    return any(name in flags for name in names)

@@ -44,6 +44,7 @@ class XnliTask:
     language: str | None = None
 
     reads_folder: ClassVar[bool] = True
+    text_b: ClassVar[str] = _COLUMNS[1]
 
     @property
     def name(self) -> str:

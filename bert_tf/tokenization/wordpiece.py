@@ -30,9 +30,9 @@ MAX_WORD_CHARACTERS = 200  # a longer word becomes [UNK]
 
 # Where the published code splits: blanks of category Zs and the three below become blanks, and its final str.split also
 # ends a word at the line and paragraph separators. Other control characters are deleted and join what they divided.
-_CHUNK = re.compile("[^ \t\n\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+CHUNK = re.compile("[^ \t\n\r\u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 
-_IDEOGRAPHS = re.compile(
+IDEOGRAPHS = re.compile(
     "[\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0002a6df\U0002a700-\U0002b73f"
     "\U0002b740-\U0002b81f\U0002b820-\U0002ceaf\U0002f800-\U0002fa1f]"
 )
@@ -115,7 +115,7 @@ class WordPieceTokenizer:
         characters that the rules delete belong to no piece.
         """
         pieces: list[Piece] = []
-        for match in _CHUNK.finditer(text):
+        for match in CHUNK.finditer(text):
             shift, found = match.start(), self._pieces_of[match.group()]
             pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in found] if shift else found
         return pieces
@@ -148,7 +148,7 @@ class WordPieceTokenizer:
         return ids, starts, ends
 
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
-        return tuple(piece.id for match in _CHUNK.finditer(text) for piece in self._pieces_of[match.group()])
+        return tuple(piece.id for match in CHUNK.finditer(text) for piece in self._pieces_of[match.group()])
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
         pieces: list[Piece] = []
@@ -189,10 +189,10 @@ class WordPieceTokenizer:
 
 def _clean(chunk: str) -> Iterator[_Characters]:
     """Deletes NUL, U+FFFD, control and format characters, and makes every ideograph a word of its own."""
-    kept = [(i, c) for i, c in enumerate(chunk) if c not in "\0\ufffd" and unicodedata.category(c) not in ("Cc", "Cf")]
+    kept = [(i, c) for i, c in enumerate(chunk) if not is_deleted(c)]
     word = _Characters("".join(c for _, c in kept), [i for i, _ in kept])
     start = 0
-    for match in _IDEOGRAPHS.finditer(word.text):
+    for match in IDEOGRAPHS.finditer(word.text):
         yield word.part(start, match.start())
         yield word.part(match.start(), match.end())
         start = match.end()
@@ -223,7 +223,7 @@ def _strip_accents(word: _Characters) -> _Characters:
 def _split_punctuation(word: _Characters) -> Iterator[_Characters]:
     start = 0
     for i, c in enumerate(word.text):
-        if _is_punctuation(c):
+        if is_punctuation(c):
             if start < i:
                 yield word.part(start, i)
             yield word.part(i, i + 1)
@@ -232,8 +232,13 @@ def _split_punctuation(word: _Characters) -> Iterator[_Characters]:
         yield word.part(start, len(word.text))
 
 
+def is_deleted(c: str) -> bool:
+    """Whether a character that is not blank belongs to no word, and divides none."""
+    return c in "\0\ufffd" or unicodedata.category(c) in ("Cc", "Cf")
+
+
 @functools.cache
-def _is_punctuation(c: str) -> bool:
+def is_punctuation(c: str) -> bool:
     """Every ASCII symbol counts, `$` and `^` too, as the published code has it; beyond ASCII, category P."""
     if c.isascii():
         return not c.isalnum() and c.isprintable() and c != " "

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.batch.computer import Computer, InferenceOptions
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import FlagError
 from bert_tf.features import sentences
@@ -62,7 +62,7 @@ class TextEncoder:
         self.truncated = 0
         self._trained = dataclasses.replace(trained, given_head=options.head(trained.config))
         self._options = options
-        self._computer = Computer(inference)
+        self._computer = inference.engine()
         self._computer.load(self._trained)
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:

@@ -19,7 +19,7 @@ from bert_tf.tasks.sentence.labels import LabelArray
 
 Logits = npt.NDArray[np.floating[Any]]
 
-_THRESHOLD = 0.5  # of the probability from which on one of several labels applies
+THRESHOLD = 0.5  # of the probability from which on one of several labels applies
 
 
 def averaged(logits: Logits, example_ids: IntArray | None) -> Logits:
@@ -114,6 +114,6 @@ _KINDS = {
     MULTI_LABEL: _Kind(
         scores=special.expit,
         losses=_binary_cross_entropy,
-        predictions=lambda logits: (special.expit(logits) >= _THRESHOLD).astype(np.float32),
+        predictions=lambda logits: (special.expit(logits) >= THRESHOLD).astype(np.float32),
     ),
 }

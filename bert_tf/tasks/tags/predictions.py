@@ -24,7 +24,7 @@ from bert_tf.tasks.tags.columns import divider
 from bert_tf.tasks.tags.example import TagExample
 from bert_tf.text_table import cell
 
-_SURE = 50.0  # logit of the usual tag for words that are in no row
+SURE = 50.0  # logit of the usual tag for words that are in no row
 
 
 class TagPredictions(NamedTuple):
@@ -56,7 +56,7 @@ def of_outputs(logits: Array, features: Features, examples: Sequence[TagExample]
     rows = np.arange(len(features)) if features.example_ids is None else features.example_ids
     word = (starts[np.repeat(rows, features.lengths)] + number)[number >= 0]
     of_words = np.zeros([int(lengths.sum()), len(labels)], np.float32)
-    of_words[:, usual(labels)] = _SURE
+    of_words[:, usual(labels)] = SURE
     of_words[word] = logits[number >= 0]
     read = np.zeros(len(of_words), np.bool_)
     read[word] = True

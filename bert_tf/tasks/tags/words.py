@@ -8,12 +8,12 @@ import unicodedata
 from collections.abc import Iterator
 
 _CHUNK = re.compile(r"\S+")
-_CLITICS = ("s", "re", "ve", "ll", "d", "m", "t")  # of English, after an apostrophe
-_APOSTROPHES = "'\u2019"
-_JOINTS = "-.&/@_:,\u2010\u2011" + _APOSTROPHES  # between two letters or digits they divide no word
-_OF_NUMBERS = ",:"  # only between digits
-_SHORT = frozenset("Dr Mr Mrs Ms Prof St Jr Sr Gen Sen Rep Gov Lt Col Capt Inc Ltd Co Corp vs No".split())
-_WORD, _MARK, _IDEOGRAPH = "word", "mark", "ideograph"
+CLITICS = ("s", "re", "ve", "ll", "d", "m", "t")  # of English, after an apostrophe
+APOSTROPHES = "'\u2019"
+JOINTS = "-.&/@_:,\u2010\u2011" + APOSTROPHES  # between two letters or digits they divide no word
+OF_NUMBERS = ",:"  # only between digits
+SHORT = frozenset("Dr Mr Mrs Ms Prof St Jr Sr Gen Sen Rep Gov Lt Col Capt Inc Ltd Co Corp vs No".split())
+WORD, MARK, IDEOGRAPH = "word", "mark", "ideograph"
 
 
 def split(text: str) -> list[tuple[int, int]]:
@@ -39,38 +39,39 @@ def _of_chunk(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _end_of_word(text: str, at: int, end: int) -> int:
     """Returns where the word ends that begins at a character."""
-    kind = _kind(text[at])
-    if text[at] in _APOSTROPHES and _clitic(text, at, end):
+    kind = kind_of(text[at])
+    if text[at] in APOSTROPHES and _clitic(text, at, end):
         return _clitic(text, at, end)
-    if kind != _WORD:
+    if kind != WORD:
         return at + 1
     stop = at
-    while stop < end and (_kind(text[stop]) == _WORD or _joins(text, stop, end)):
+    while stop < end and (kind_of(text[stop]) == WORD or _joins(text, stop, end)):
         stop += 1
     return stop + 1 if stop < end and text[stop] == "." and _is_short(text[at:stop]) else stop
 
 
 def _clitic(text: str, at: int, end: int) -> int:
     """Returns where the clitic ends that begins with an apostrophe; 0 where there is none."""
-    rest = "".join(itertools.takewhile(lambda c: _kind(c) == _WORD, text[at + 1 : end]))
-    return at + 1 + len(rest) if rest.lower() in _CLITICS else 0
+    rest = "".join(itertools.takewhile(lambda c: kind_of(c) == WORD, text[at + 1 : end]))
+    return at + 1 + len(rest) if rest.lower() in CLITICS else 0
 
 
 def _joins(text: str, at: int, end: int) -> bool:
     """Returns whether a mark stands inside of a word."""
-    if text[at] not in _JOINTS or at + 1 >= end or not _kind(text[at - 1]) == _kind(text[at + 1]) == _WORD:
+    if text[at] not in JOINTS or at + 1 >= end or not kind_of(text[at - 1]) == kind_of(text[at + 1]) == WORD:
         return False
-    if text[at] in _OF_NUMBERS:
+    if text[at] in OF_NUMBERS:
         return text[at - 1].isdigit() and text[at + 1].isdigit()
-    return text[at] not in _APOSTROPHES or not _clitic(text, at, end)
+    return text[at] not in APOSTROPHES or not _clitic(text, at, end)
 
 
 def _is_short(word: str) -> bool:
     """Returns whether a period after a word belongs to it: U.S., J., Dr."""
-    return word in _SHORT or (all(len(part) == 1 for part in word.split(".")) and word[0].isalpha())
+    return word in SHORT or (all(len(part) == 1 for part in word.split(".")) and word[0].isalpha())
 
 
-def _kind(character: str) -> str:
+def kind_of(character: str) -> str:
+    """Returns `WORD`, `MARK` or `IDEOGRAPH` of a character that is not blank."""
     if "\u3400" <= character <= "\u9fff" or "\uf900" <= character <= "\ufaff" or character >= "\U00020000":
-        return _IDEOGRAPH
-    return _MARK if unicodedata.category(character)[0] in "PS" else _WORD
+        return IDEOGRAPH
+    return MARK if unicodedata.category(character)[0] in "PS" else WORD

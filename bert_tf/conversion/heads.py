@@ -1,0 +1,127 @@
+"""Heads as nodes of ONNX, by kind; the numbers are those of `modeling.heads`.
+
+Shapes: B batch, T tokens, D hidden size, L labels, W width of vectors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from bert_tf.conversion.encoder import EncodedNodes, first_token
+from bert_tf.conversion.onnx_graph import OnnxGraph
+from bert_tf.errors import FlagError, unknown_name
+from bert_tf.fields import INPUTS
+from bert_tf.head_spec import (
+    CHOICE,
+    CLASSIFICATION,
+    CLS,
+    CONTRASTIVE,
+    MAX,
+    MEAN,
+    MULTI_LABEL,
+    REGRESSION,
+    SIMILARITY,
+    SPAN,
+    TAGS,
+    VECTORS,
+    HeadSpec,
+)
+from bert_tf.modeling.heads import registry
+from bert_tf.modeling.heads.base import Head
+
+HeadNodes = Callable[[OnnxGraph, EncodedNodes, Any], str]  # from what the encoder says, and the head, to the one output
+
+_MASK = INPUTS[1].name
+_PADDING = -1e30  # logit of what is no token, as in `modeling.heads.span`
+
+
+def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
+    """Adds a head; returns its output.
+
+    Args:
+      graph: to add it to.
+      encoded: what it computes with.
+      spec: of the head.
+
+    Raises:
+      FlagError: ONNX is not known of its kind.
+    """
+    if spec.kind not in _HEADS:
+        raise FlagError(f"{unknown_name('kind of head of ONNX', spec.kind, _HEADS)}; register it (conversion.heads.register)")
+    return _HEADS[spec.kind](graph, encoded, registry.of(spec))
+
+
+def register(kind: str, make: HeadNodes) -> None:
+    """Adds a head, beside that of `modeling.heads.registry`.
+
+    Args:
+      kind: of the head.
+      make: adds its nodes.
+
+    Raises:
+      ValueError: the name is taken.
+    """
+    if _HEADS.setdefault(kind, make) is not make:
+        raise ValueError(f"there is a head {kind!r} already")
+
+
+def _scores(graph: OnnxGraph, vectors: str, prefix: str = "") -> str:
+    kernel = graph.weight(f"{prefix}output_weights", transposed=True)  # published as [L, D]
+    return graph.add("Add", graph.add("MatMul", vectors, kernel), graph.weight(f"{prefix}output_bias"))
+
+
+def _of_pooled(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _scores(graph, encoded.pooled)  # [B, L]
+
+
+def _choice(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return graph.add("Squeeze", _scores(graph, encoded.pooled), graph.constant([1]))  # [B]
+
+
+def _tags(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _scores(graph, encoded.layers[-1])  # [B, T, L]
+
+
+def _span(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
+    return graph.add("Where", real, _scores(graph, encoded.layers[-1], "cls/squad/"), graph.number(_PADDING))  # [B, T, 2]
+
+
+def _pairs(graph: OnnxGraph, encoded: EncodedNodes, _: Head) -> str:
+    return _mean(graph, encoded.layers[-1])  # [B, D]
+
+
+def _vectors(graph: OnnxGraph, encoded: EncodedNodes, head: Any) -> str:
+    found = [encoded.layers[number] for number in head.layers]
+    if head.pooling is not None:
+        found = [_POOLINGS[head.pooling](graph, tokens) for tokens in found]
+    return graph.add("Concat", *found, axis=-1)  # [B, W] or [B, T, W]
+
+
+def _mean(graph: OnnxGraph, tokens: str) -> str:
+    real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=1), graph.constant([2]))  # [B, T, 1], to float32
+    summed, number = (
+        graph.add("ReduceSum", x, graph.constant([1]), keepdims=0) for x in (graph.add("Mul", tokens, real), real)
+    )
+    return graph.add("Div", summed, number)
+
+
+def _max(graph: OnnxGraph, tokens: str) -> str:
+    real = graph.add("Unsqueeze", graph.add("Cast", _MASK, to=9), graph.constant([2]))  # [B, T, 1], to bool
+    hidden = graph.add("Where", real, tokens, graph.constant(-math.inf, np.float32))
+    return graph.add("ReduceMax", hidden, axes=[1], keepdims=0)
+
+
+_POOLINGS: Mapping[str, Callable[[OnnxGraph, str], str]] = {MEAN: _mean, CLS: first_token, MAX: _max}
+_HEADS: dict[str, HeadNodes] = {
+    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), _of_pooled),
+    **dict.fromkeys((SIMILARITY, CONTRASTIVE), _pairs),
+    CHOICE: _choice,
+    TAGS: _tags,
+    SPAN: _span,
+    VECTORS: _vectors,
+}

@@ -1,0 +1,26 @@
+"""Models of ONNX with products of weights in int8; ranges of the other side are found in each batch."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+
+from onnxruntime.quantization import QuantType, quantize_dynamic
+
+
+def quantize(source: Path, target: Path) -> None:
+    """Writes a model with weights in int8.
+
+    Args:
+      source: file of ONNX in float32.
+      target: file to write.
+    """
+    logging.getLogger().addFilter(_is_not_advice)
+    try:
+        quantize_dynamic(source, target, weight_type=QuantType.QInt8, op_types_to_quantize=["MatMul"])
+    finally:
+        logging.getLogger().removeFilter(_is_not_advice)
+
+
+def _is_not_advice(record: logging.LogRecord) -> bool:
+    return "pre-processing before quantization" not in record.getMessage()

@@ -1,0 +1,1 @@
+"""What computes the outputs of trained models: TensorFlow, ONNX Runtime, OpenVINO."""

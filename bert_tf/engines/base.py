@@ -1,0 +1,106 @@
+"""Engines that compute with a converted model: the same batches, features and outputs as TensorFlow's.
+
+Shapes: B rows of a batch, T tokens of the longest.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.estimator.failures import refuse_what_is_no_number
+from bert_tf.features.columns import Array, Features
+from bert_tf.fields import INPUTS, TOKEN, Field
+from bert_tf.inputs.pipeline import eval_batches
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.base import Outputs
+
+Batch = Mapping[str, Array]  # the arrays of `INPUTS`, [B, T] each
+Compute = Callable[[Batch], Mapping[str, npt.NDArray[np.float32]]]  # outputs by name, with padding
+Open = Callable[[Path, str, int], Compute]  # from a file, a precision, and how many threads there are
+Convert = Callable[[Trained, str], Path]  # from a model and a precision to its file
+
+_TOKENS = 768  # of a batch: what a layer computes of them stays in a core's second cache
+
+
+class ConvertedEngine:
+    """Holds one converted model; see `batch.computer.Engine`."""
+
+    def __init__(self, inference: InferenceOptions, precision: str, convert: Convert, open_file: Open) -> None:
+        """Converts nothing yet.
+
+        Args:
+          inference: how to compute.
+          precision: of products.
+          convert: makes the file of a model.
+          open_file: makes of it what computes.
+        """
+        self._inference, self._precision = inference, precision
+        self._convert, self._open = convert, open_file
+        self._loaded: _Loaded | None = None
+
+    def load(self, trained: Trained) -> int:
+        """Computes with the weights of a checkpoint from now on; returns its step.
+
+        Raises:
+          CheckpointError: it is damaged, not finite, or of another model.
+        """
+        if self._loaded is None or self._loaded.trained is not trained:
+            self._loaded = None
+            threads = self._inference.machine.session_config.intra_op_parallelism_threads
+            compute = self._open(self._convert(trained, self._precision), self._precision, threads)
+            self._loaded = _Loaded(trained, compute, step_of(trained.prefix))
+        return self._loaded.step
+
+    def outputs(self, features: Features) -> Outputs:
+        """Returns the outputs of the head in the order of the rows, see `Forward.outputs`.
+
+        Raises:
+          CheckpointError: they are not numbers.
+          ValueError: no weights are loaded.
+        """
+        if self._loaded is None:
+            raise ValueError("no weights are loaded")
+        trained, inference = self._loaded.trained, self._inference
+        batching = inference.batching(trained.config, trained.max_seq_length)
+        batching = dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS)
+        fields = [field.sized(trained.config.hidden_size) for field in heads.of(trained.head).outputs]
+        results = {field.name: features.empty(field) for field in fields}
+        for rows in eval_batches(features, inference.batch_size, batching):
+            batch = features.batch(rows, batching.tokens(int(features.lengths[rows].max())))
+            found = self._loaded.compute({field.name: batch[field.name] for field in INPUTS})
+            for field in fields:
+                results[field.name][features.places(field.axis, rows)] = _without_padding(field, found[field.name], batch)
+        refuse_what_is_no_number(results, trained.prefix)
+        return results
+
+    def close(self) -> None:
+        """Frees memory."""
+        self._loaded = None
+
+
+@dataclasses.dataclass(frozen=True)
+class _Loaded:
+    trained: Trained
+    compute: Compute
+    step: int
+
+
+def step_of(prefix: str) -> int:
+    """Returns the step of a checkpoint, 0 where it has none."""
+    reader = CheckpointReader(prefix)
+    return int(reader["global_step"]) if "global_step" in reader.shapes else 0
+
+
+def _without_padding(field: Field, output: npt.NDArray[np.float32], batch: Mapping[str, Array]) -> npt.NDArray[Any]:
+    """Returns [B, ...] of rows, or [real tokens, ...]."""
+    real: npt.NDArray[Any] = output[batch["input_mask"].astype(bool)] if field.axis == TOKEN else output
+    return real

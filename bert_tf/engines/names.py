@@ -1,0 +1,5 @@
+"""Names of engines, for settings; no TensorFlow: --help is quick."""
+
+TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO = "tensorflow", "onnxruntime", "openvino", "auto"
+NAMES = (TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO)
+INT8 = "int8"  # a precision of engines alone: nothing is trained in it

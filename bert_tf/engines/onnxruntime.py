@@ -1,0 +1,33 @@
+"""Models of ONNX in ONNX Runtime, on the CPU."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import onnxruntime
+
+from bert_tf.engines.base import Batch, Compute
+
+_ERRORS = 3  # severity from which it writes to the standard error
+
+
+def open_file(path: Path, precision: str, threads: int) -> Compute:
+    """Returns what computes batches with a model.
+
+    Args:
+      path: file of the model.
+      precision: that it is in.
+      threads: of one operation.
+    """
+    del precision
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
+    options.log_severity_level = _ERRORS
+    session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+
+    def compute(batch: Batch) -> dict[str, object]:
+        return dict(zip(names, session.run(names, dict(batch))))
+
+    return compute  # type: ignore[return-value]

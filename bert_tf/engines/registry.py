@@ -1,0 +1,128 @@
+"""Engines by name, and which is chosen where the user leaves that open. The table itself imports none of their packages."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib.util
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from bert_tf.batch.computer import Computer, Engine, InferenceOptions
+from bert_tf.engines.names import AUTO, INT8, ONNXRUNTIME, OPENVINO, TENSORFLOW
+from bert_tf.errors import FlagError
+from bert_tf.runtime import precision as formats
+
+Make = Callable[[InferenceOptions, str, Path], Engine]  # from how to compute, a precision, and the package's home
+
+_FULL = (formats.DEFAULT, "float32")
+
+
+@dataclasses.dataclass(frozen=True)
+class EngineRow:
+    """One engine.
+
+    Attributes:
+      name: value of `--engine`.
+      make: makes it.
+      precisions: values of `--precision` that it computes in.
+      extra: group of optional dependencies in pyproject.toml; None where it needs none.
+      imports: modules that these bring, for all precisions and for some.
+    """
+
+    name: str
+    make: Make
+    precisions: tuple[str, ...]
+    extra: str | None = None
+    imports: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
+
+    def missing(self, precision: str) -> list[str]:
+        """Returns the modules that a precision needs and that are not there."""
+        wanted = (*self.imports.get("", ()), *self.imports.get(precision, ()))
+        return [name for name in wanted if importlib.util.find_spec(name) is None]
+
+    def require(self, precision: str) -> None:
+        """Refuses what the engine cannot compute here.
+
+        Args:
+          precision: value of `--precision`.
+
+        Raises:
+          FlagError: it does not compute in it, or a package is missing; says how to install it.
+        """
+        if precision not in self.precisions:
+            raise FlagError(f"--precision={precision}: --engine={self.name} computes in {', '.join(self.precisions)}")
+        missing = self.missing(precision)
+        if missing:
+            raise FlagError(f"--engine={self.name} needs {', '.join(missing)}: pip install 'bert_tf[{self.extra}]'")
+
+
+def choose(name: str, precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
+    """Returns an engine, and why it was chosen; nothing where the user has.
+
+    Args:
+      name: of the engine, or `auto`.
+      precision: value of `--precision`.
+      on_gpu: whether a GPU computes.
+
+    Raises:
+      FlagError: it cannot compute here.
+    """
+    row, why = (ENGINES[name], "") if name != AUTO else _automatic(precision, on_gpu=on_gpu)
+    row.require(precision)
+    return row, why
+
+
+def make(row: EngineRow, precision: str, home: Path) -> Callable[[InferenceOptions], Engine]:
+    """Returns what makes an engine of how to compute.
+
+    Args:
+      row: the engine.
+      precision: value of `--precision`.
+      home: see `bert_tf.home`.
+    """
+    return functools.partial(_made, row, precision, home)
+
+
+def _made(row: EngineRow, precision: str, home: Path, inference: InferenceOptions) -> Engine:
+    return row.make(inference, precision, home)
+
+
+def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
+    if on_gpu:
+        return ENGINES[TENSORFLOW], "a GPU computes"
+    for row in (ENGINES[OPENVINO], ENGINES[ONNXRUNTIME]):
+        if precision in row.precisions and not row.missing(precision):
+            return row, f"installed, and the fastest here; this CPU has {formats.cpu_units()}"
+    return ENGINES[TENSORFLOW], f"nothing else that is installed computes in {precision}; pip install 'bert_tf[openvino]'"
+
+
+def _tensorflow(inference: InferenceOptions, precision: str, home: Path) -> Engine:
+    del precision, home  # the execution of the encoder says it
+    return Computer(inference)
+
+
+def _onnxruntime(inference: InferenceOptions, precision: str, home: Path) -> Engine:
+    from bert_tf.engines import onnxruntime
+    from bert_tf.engines.base import ConvertedEngine
+    from bert_tf.engines.converted import ConvertedModels
+
+    return ConvertedEngine(inference, precision, ConvertedModels(home).onnx, onnxruntime.open_file)
+
+
+def _openvino(inference: InferenceOptions, precision: str, home: Path) -> Engine:
+    from bert_tf.engines import openvino
+    from bert_tf.engines.base import ConvertedEngine
+    from bert_tf.engines.converted import ConvertedModels
+
+    return ConvertedEngine(inference, precision, ConvertedModels(home).openvino, openvino.open_file)
+
+
+ENGINES: Mapping[str, EngineRow] = {
+    row.name: row
+    for row in (
+        EngineRow(TENSORFLOW, _tensorflow, tuple(formats.PRECISIONS)),
+        EngineRow(ONNXRUNTIME, _onnxruntime, (*_FULL, INT8), "onnx", {"": ("onnx", "onnxruntime")}),
+        EngineRow(OPENVINO, _openvino, (*_FULL, "bfloat16", INT8), "openvino", {"": ("onnx", "openvino"), INT8: ("nncf",)}),
+    )
+}

@@ -1,0 +1,1 @@
+"""Trained models as what other software runs; a row of `formats.FORMATS` each."""

@@ -1,0 +1,88 @@
+"""Word pieces become what the model reads: [CLS] A [SEP], or [CLS] A [SEP] B [SEP].
+
+Shapes: N rows, T tokens of the longest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.export.graph import Tensors
+from bert_tf.export.saved_model.cuts import Span
+from bert_tf.fields import INPUTS
+from bert_tf.tokenization.vocabulary import Vocabulary
+
+
+class Part(NamedTuple):
+    """What stands in each row, one behind the other.
+
+    Attributes:
+      ids: of all texts.
+      texts: [N] which of them is read.
+      spans: what is read of it.
+    """
+
+    ids: tf.RaggedTensor
+    texts: tf.Tensor
+    spans: Sequence[Span]
+
+
+def lengths(ids: tf.RaggedTensor) -> tf.Tensor:
+    """Returns how many pieces each text has, int32."""
+    return tf.cast(ids.row_lengths(), tf.int32)
+
+
+def lay_out(first: Part, second: Sequence[Part], is_pair: tf.Tensor, vocabulary: Vocabulary) -> dict[str, tf.Tensor]:
+    """Returns `INPUTS` by name, [N, T] each.
+
+    Args:
+      first: of the first text.
+      second: of the second; parts of several texts may stand there.
+      is_pair: [N] int32, 1 where there is a second text, which [SEP] ends.
+      vocabulary: has the special tokens.
+    """
+    one = tf.ones_like(is_pair)
+    before = [marks(vocabulary.cls_id, one), *_read(first), marks(vocabulary.sep_id, one)]
+    after = [*(ids for part in second for ids in _read(part)), *([marks(vocabulary.sep_id, is_pair)] if second else [])]
+    ids = tf.concat([*before, *after], axis=1)  # [N, (tokens)]
+    first_lengths = tf.add_n([lengths(part) for part in before])
+    values = ids.to_tensor(0)
+    mask, of_first = (tf.sequence_mask(size, tf.shape(values)[1], tf.int32) for size in (lengths(ids), first_lengths))
+    return dict(zip((field.name for field in INPUTS), (values, mask, mask - of_first)))
+
+
+def marks(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
+    """Returns the same token in each row, [N, (count)].
+
+    Args:
+      token: its id.
+      counts: [N] how often.
+    """
+    return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(counts)], token), tf.cast(counts, tf.int64), validate=False)
+
+
+def _read(part: Part) -> list[tf.RaggedTensor]:
+    starts = tf.gather(tf.cast(part.ids.row_starts(), tf.int32), part.texts)
+    return [picked(part.ids.values, Span(starts + span.starts, span.lengths)) for span in part.spans]
+
+
+def picked(values: tf.Tensor, span: Span) -> tf.RaggedTensor:
+    """Returns [N, (length)] the values that spans point to."""
+    places = tf.ragged.range(span.starts, span.starts + span.lengths)
+    return tf.RaggedTensor.from_row_splits(
+        tf.gather(values, places.values), tf.cast(places.row_splits, tf.int64), validate=False
+    )
+
+
+def averaged(outputs: Tensors, rows: tf.Tensor, is_cut: bool) -> Tensors:
+    """Returns the means over the rows of each example.
+
+    Args:
+      outputs: of N rows, by name.
+      rows: [N] which example each is of, rising from 0 on.
+      is_cut: whether an example may have several.
+    """
+    return {name: tf.math.segment_mean(values, rows) for name, values in outputs.items()} if is_cut else outputs

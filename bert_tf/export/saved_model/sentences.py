@@ -1,0 +1,103 @@
+"""Texts and pairs of texts, as clients send them.
+
+Shapes: B examples, N rows, L labels, D hidden size.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from bert_tf.batch.trained import Trained
+from bert_tf.export import graph
+from bert_tf.export.exported import Exported
+from bert_tf.export.graph import Tensors
+from bert_tf.export.saved_model.cuts import CUTS
+from bert_tf.export.saved_model.rows import Part, averaged, lay_out, lengths
+from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
+from bert_tf.features.long_text import WINDOWS
+from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MEAN, MULTI_LABEL, SIMILARITY, VECTORS, HeadSpec
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks.sentence.scores import THRESHOLD
+from bert_tf.tokenization.graph import GraphTokenizer
+
+
+class Read(NamedTuple):
+    """Examples as rows.
+
+    Attributes:
+      features: `INPUTS` by name.
+      examples: [N] which example each row is of.
+    """
+
+    features: Tensors
+    examples: tf.Tensor
+
+
+def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: tf.Tensor | None) -> Read:
+    """Returns texts as the model reads them, see `features.sentences.build`.
+
+    Args:
+      trained: says how long a row may be.
+      tokenizer: of its vocabulary.
+      first: [B] texts.
+      second: [B] texts; None where there is one only.
+    """
+    texts = tf.range(tf.size(first))
+    ids = tokenizer.pieces(first if second is None else tf.concat([first, second], axis=0)).ids
+    found = lengths(ids)
+    sizes, others = (found, tf.zeros_like(found)) if second is None else (found[: tf.size(first)], found[tf.size(first) :])
+    is_pair = tf.cast(others > 0, tf.int32)  # as published, a second text without pieces is none
+    cut = CUTS[trained.long_text](sizes, others, trained.max_seq_length - 2 - is_pair)
+    of_row = tf.gather(texts, cut.example_ids)
+    seconds = [] if second is None else [Part(ids, of_row + tf.size(first), cut.second)]
+    features = lay_out(Part(ids, of_row, cut.first), seconds, tf.gather(is_pair, cut.example_ids), trained.vocabulary)
+    return Read(features, cut.example_ids)
+
+
+def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+    """Classes, numbers, and any of several labels: `text_a`, and `text_b` where the model reads pairs."""
+    trained, head = exported.trained, heads.of(exported.trained.head)
+    inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
+    found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
+    served = head.serving(_outputs(trained, found))
+    return {DEFAULT: Signature(inputs, {**served, **_decided(exported, served)})}
+
+
+def _decided(exported: Exported, served: Tensors) -> Tensors:
+    """Returns [B] the name of the most probable class, or [B, L] whether each label applies; nothing of a number."""
+    kind = exported.trained.head.kind
+    if kind == CLASSIFICATION:
+        return {"label": tf.gather(tf.constant(exported.family.labels), tf.argmax(served["probabilities"], axis=-1))}
+    return {"applies": served["probabilities"] >= THRESHOLD} if kind == MULTI_LABEL else {}
+
+
+def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+    """How alike two texts are, by their vectors: `text_a`, `text_b`."""
+    inputs = strings("text_a", "text_b")
+    size = tf.size(inputs["text_a"])
+    vectors = _directions(exported.trained, tokenizer, tf.concat(list(inputs.values()), axis=0))  # [2 B, D]
+    cosine = tf.reduce_sum(vectors[:size] * vectors[size:], axis=-1)
+    score = cosine * getattr(exported.family, "highest_score", 1.0)
+    return {DEFAULT: Signature(inputs, {"cosine": cosine, "score": score})}
+
+
+def vectors(exported: Exported, tokenizer: GraphTokenizer) -> Signature:
+    """The vector of each `text`: as it was learned, scaled to length 1; of other models the mean over its tokens."""
+    inputs, trained = strings("text"), exported.trained
+    if trained.head.kind in (SIMILARITY, CONTRASTIVE):
+        return Signature(inputs, {"vectors": _directions(trained, tokenizer, inputs["text"])})
+    encoder = dataclasses.replace(trained, given_head=HeadSpec(trained.config.hidden_size, VECTORS, (("pooling", MEAN),)))
+    return Signature(inputs, _outputs(encoder, read(encoder, tokenizer, inputs["text"], None)))
+
+
+def _directions(trained: Trained, tokenizer: GraphTokenizer, texts: tf.Tensor) -> tf.Tensor:
+    """Returns [B, D] vectors of length 1."""
+    return heads.of(trained.head).serving(_outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]
+
+
+def _outputs(trained: Trained, found: Read) -> Tensors:
+    """Returns [B, ...] outputs of the head: of texts in windows their means."""
+    return averaged(graph.compute(trained, found.features).logits, found.examples, trained.long_text == WINDOWS)

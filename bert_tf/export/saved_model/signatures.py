@@ -1,0 +1,69 @@
+"""All ways to call an exported model, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import tensorflow as tf
+
+from bert_tf.batch.trained import Trained
+from bert_tf.export import graph
+from bert_tf.export.exported import Exported
+from bert_tf.export.saved_model import choices, sentences, spans, tags
+from bert_tf.export.saved_model.signature import DEFAULT, Signature
+from bert_tf.fields import INPUTS
+from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tokenization.graph import GraphTokenizer
+from bert_tf.tokenization.tables import tables
+
+tf1 = tf.compat.v1
+
+IDS, EXAMPLES, VECTORS = "ids", "examples", "vectors"
+
+_IDS, _MASK, _ = (field.name for field in INPUTS)
+
+Client = Callable[[Exported, GraphTokenizer], Mapping[str, Signature]]
+
+# By kind of head, how clients send raw text. Of a kind that is registered from outside only ids are known.
+_CLIENTS: Mapping[str, Client] = {
+    **dict.fromkeys((CLASSIFICATION, REGRESSION, MULTI_LABEL), sentences.labelled),
+    **dict.fromkeys((SIMILARITY, CONTRASTIVE), sentences.alike),
+    SPAN: spans.answered,
+    TAGS: tags.tagged,
+    CHOICE: choices.chosen,
+}
+
+
+def build(exported: Exported) -> dict[str, Signature]:
+    """Builds all signatures in the default graph."""
+    trained = exported.trained
+    made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
+    client = _CLIENTS.get(trained.head.kind)
+    if client is None:
+        return {**made, DEFAULT: made[IDS]}
+    tokenizer = GraphTokenizer(tables(trained.vocabulary, lower_case=trained.lower_case))
+    return {**made, **client(exported, tokenizer), VECTORS: sentences.vectors(exported, tokenizer)}
+
+
+def _ids(trained: Trained) -> Signature:
+    """Ids of word pieces, as any tokenizer makes them."""
+    inputs = graph.inputs(trained)
+    return Signature(inputs, graph.compute(trained, inputs).served)
+
+
+def _examples(trained: Trained) -> Signature:
+    """The same in serialized `tf.train.Example`s; without a mask all ids are real, without segments of the first text."""
+    serialized = tf1.placeholder(tf.string, [None], EXAMPLES)
+    fields = (*INPUTS, *heads.of(trained.head).inputs)
+    found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
+    tokens = tf.shape(found[_IDS].to_tensor())[1]
+    given = {field.name: _padded(found[field.name], tokens) for field in fields}
+    real = tf.sequence_mask(found[_IDS].row_lengths(), tokens, tf.int32)
+    given[_MASK] = tf.where((found[_MASK].row_lengths() > 0)[:, None], given[_MASK], real)
+    return Signature({EXAMPLES: serialized}, graph.compute(trained, given).served)
+
+
+def _padded(values: tf.RaggedTensor, tokens: tf.Tensor) -> tf.Tensor:
+    """Returns [B, T] values, 0 where there are none."""
+    return tf.cast(values.to_tensor(0, shape=tf.stack([-1, tokens])), tf.int32)

@@ -1,0 +1,154 @@
+"""Texts whose words get tags, as clients send them.
+
+Shapes: B texts, W words of all of them, P pieces, N rows, T tokens, L tags, K places of words in rows.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.export import graph
+from bert_tf.export.exported import Exported
+from bert_tf.export.saved_model.characters import Text
+from bert_tf.export.saved_model.cuts import Span
+from bert_tf.export.saved_model.rows import Part, lay_out, lengths
+from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
+from bert_tf.export.saved_model.words import Words, split
+from bert_tf.tasks.tags.predictions import SURE, usual
+from bert_tf.tokenization.graph import GraphTokenizer
+
+_SPECIAL = 2  # [CLS] and [SEP]
+_STEP_PARTS = 2  # as in `features.tags`
+_WHOLE = np.iinfo(np.int32).max  # context where the text ends, not the window
+_NONE = -1  # in the place of characters: of words that pad
+
+
+class _Windows(NamedTuple):
+    """Rows of texts, [N] each.
+
+    Attributes:
+      text: which text each is of.
+      first: number of its first word, among all W.
+      end: number of the one after its last.
+    """
+
+    text: tf.Tensor
+    first: tf.Tensor
+    end: tf.Tensor
+
+
+class _Cut(NamedTuple):
+    """Words of texts in pieces.
+
+    Attributes:
+      begins: [B + 1] first word of each text.
+      pieces: [W + 1] first piece of each word.
+    """
+
+    begins: tf.Tensor
+    pieces: tf.Tensor
+
+
+def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
+    """The tag of each word of a `text`, and the characters that it stands for."""
+    trained, inputs = exported.trained, strings("text")
+    text = Text.of(inputs["text"])
+    words = split(text)
+    room = trained.max_seq_length - _SPECIAL
+    ids = tokenizer.pieces(text.parts(words.text, words.start, words.end)).ids[:, :room]  # [W, (pieces)]
+    counts = tf.math.bincount(words.text, minlength=tf.size(inputs["text"]), maxlength=tf.size(inputs["text"]))
+    cut = _Cut(*(tf.concat([[0], tf.cumsum(sizes)], axis=0) for sizes in (counts, lengths(ids))))
+    windows = _windows(cut, room)
+    start = tf.gather(cut.pieces, windows.first)
+    span = Span(start, tf.gather(cut.pieces, windows.end) - start)
+    flat = tf.RaggedTensor.from_row_lengths(ids.values, [tf.size(ids.values)], validate=False)
+    none = tf.zeros_like(windows.text)
+    features = lay_out(Part(flat, none, [span]), [], none, trained.vocabulary)
+    logits = _of_words(graph.compute(trained, features).logits["logits"], windows, cut, usual(exported.family.labels))
+    return {DEFAULT: Signature(inputs, _said(exported.family.labels, logits, words, counts))}
+
+
+def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
+    """Returns [B, (words)] what is said of words, padded.
+
+    Args:
+      labels: L tags.
+      logits: [W, L].
+      words: of the texts.
+      counts: [B] words of each text.
+    """
+
+    def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
+        return tf.RaggedTensor.from_row_lengths(values, counts, validate=False).to_tensor(padding)
+
+    return {
+        "tags": by_text(tf.gather(tf.constant(labels), tf.argmax(logits, axis=-1)), ""),
+        "scores": by_text(tf.reduce_max(tf.nn.softmax(logits), axis=-1), 0.0),
+        "first_characters": by_text(words.start, _NONE),
+        "after_characters": by_text(words.end, _NONE),
+    }
+
+
+def _windows(cut: _Cut, room: int) -> _Windows:
+    """Returns the rows of all texts: one each, but for those of more pieces than fit, see `features.tags.overlapping`.
+
+    Args:
+      cut: the words.
+      room: pieces of a row.
+    """
+    begins, ends, pieces = cut.begins[:-1], cut.begins[1:], cut.pieces
+    none = tf.zeros([0], tf.int32)
+
+    def is_long(first: tf.Tensor) -> tf.Tensor:
+        return tf.gather(pieces, ends) - tf.gather(pieces, first) > room
+
+    def more(first: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
+        return tf.reduce_any(is_long(first))
+
+    def window(first: tf.Tensor, *rows: tf.Tensor) -> list[tf.Tensor]:
+        here = tf.where(is_long(first))[:, 0]
+        begin = tf.gather(first, here)
+        at = tf.gather(pieces, begin)
+        end = tf.searchsorted(pieces, at + room, side="right") - 1
+        half = tf.searchsorted(pieces, at + room // _STEP_PARTS)
+        following = tf.minimum(tf.maximum(half, begin + 1), end)
+        first = tf.tensor_scatter_nd_update(first, here[:, None], following)
+        return [first, *(tf.concat(pair, axis=0) for pair in zip(rows, (tf.cast(here, tf.int32), begin, end)))]
+
+    _, text, first, end = tf.while_loop(
+        more, window, [begins, none, none, none], shape_invariants=[begins.shape, *[tf.TensorShape([None])] * 3]
+    )
+    last = tf.where(is_long(begins), tf.searchsorted(pieces, tf.gather(pieces, ends) - room), begins)
+    rows = ((text, tf.range(tf.size(begins))), (first, last), (end, ends))
+    return _Windows(*(tf.concat(pair, axis=0) for pair in rows))
+
+
+def _of_words(logits: tf.Tensor, windows: _Windows, cut: _Cut, usual_tag: int) -> tf.Tensor:
+    """Returns [W, L] the logits of words: of the first piece of each, in the window of most context.
+
+    Args:
+      logits: [N, T, L].
+      windows: the rows.
+      cut: the words.
+      usual_tag: of words without pieces.
+    """
+    pieces, total = cut.pieces, tf.size(cut.pieces) - 1
+    places = tf.ragged.range(windows.first, windows.end)  # [N, (words)]
+    row, word = tf.cast(places.value_rowids(), tf.int32), places.values  # [K]
+    begin, end = (tf.gather(column, row) for column in (windows.first, windows.end))
+    text = tf.gather(windows.text, row)
+    at, after = tf.gather(pieces, word), tf.gather(pieces, word + 1)
+    left = tf.where(tf.equal(begin, tf.gather(cut.begins, text)), _WHOLE, at - tf.gather(pieces, begin))
+    right = tf.where(tf.equal(end, tf.gather(cut.begins, text + 1)), _WHOLE, tf.gather(pieces, end) - after)
+    around = tf.minimum(left, right)
+    most = tf.gather(tf.math.unsorted_segment_max(around, word, total), word)
+    number = tf.range(tf.size(word))
+    best = tf.math.unsorted_segment_min(tf.where(around < most, tf.int32.max, number), word, total)  # [W] of K, the first
+    token = 1 + tf.gather(at, best) - tf.gather(pieces, tf.gather(begin, best))
+    is_read = tf.gather(after, best) > tf.gather(at, best)
+    found = tf.gather_nd(logits, tf.stack([tf.gather(row, best), tf.where(is_read, token, 0)], axis=1))
+    unread = SURE * tf.one_hot(usual_tag, tf.shape(logits)[2], dtype=tf.float32)
+    return tf.where(is_read[:, None], found, unread)

@@ -1,0 +1,66 @@
+"""Writes a SavedModel by the parts that Estimator's own export is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
+
+from bert_tf.export import graph
+from bert_tf.export.exported import Exported
+from bert_tf.export.saved_model import signatures
+from bert_tf.export.saved_model.signature import Signature
+
+tf1 = tf.compat.v1
+
+_SERVE, _METHOD = "serve", "tensorflow/serving/predict"  # as TensorFlow Serving wants them
+_GRADIENT = "_gradient_op_type"  # names a function of the process that built the graph
+
+
+def write(exported: Exported, folder: Path) -> None:
+    """Writes a model; the same bytes each time.
+
+    Args:
+      exported: the model.
+      folder: that is empty.
+
+    Raises:
+      CheckpointError: the weights are damaged, not finite, or of another model.
+    """
+    with graph.loaded(exported.trained, lambda: signatures.build(exported)) as (session, built):
+        builder = tf1.saved_model.Builder(os.fspath(folder))
+        builder.add_meta_graph_and_variables(
+            session,
+            [_SERVE],
+            signature_def_map=_definitions(built),
+            main_op=tf1.tables_initializer(),
+            saver=tf1.train.Saver(tf1.trainable_variables()),
+            clear_devices=True,
+            strip_default_attrs=True,
+        )
+        builder.save()
+    _clean(folder / "saved_model.pb")
+
+
+def _definitions(built: Mapping[str, Signature]) -> dict[str, Any]:
+    return {
+        name: tf1.saved_model.build_signature_def(
+            {key: tf1.saved_model.build_tensor_info(tensor) for key, tensor in signature.inputs.items()},
+            {key: tf1.saved_model.build_tensor_info(tensor) for key, tensor in signature.outputs.items()},
+            _METHOD,
+        )
+        for name, signature in built.items()
+    }
+
+
+def _clean(path: Path) -> None:
+    """Takes out of a graph what other processes do not know."""
+    model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
+    for meta_graph in model.meta_graphs:
+        for node in meta_graph.graph_def.node:
+            node.attr.pop(_GRADIENT, None)
+    path.write_bytes(model.SerializeToString(deterministic=True))

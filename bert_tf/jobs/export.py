@@ -1,0 +1,109 @@
+"""A trained model becomes a folder that other software reads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import bert_tf
+from bert_tf import atomic, documents, lock, run_layout
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import OutputError
+from bert_tf.estimator.failures import readable_errors
+from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.formats import FORMATS, Format
+from bert_tf.jobs import learned
+from bert_tf.jobs.export_config import ExportConfig, Target
+from bert_tf.jobs.learned import Learned
+from bert_tf.log_form import log
+
+RECORD = "export.json"  # says what a folder is, and of which model
+
+
+def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
+    """Exports a trained model; returns the folder.
+
+    Args:
+      config: which, as what, and where.
+      environment: of the process.
+
+    Raises:
+      BertError: something that the user can fix; then nothing was written.
+    """
+    FORMATS[config.target.format].require()
+    return write(learned.find(config.run, config.task_name, config.model, environment=environment), config.target)
+
+
+def write(model: Learned, target: Target) -> Path:
+    """Writes a model into a folder, whole or not at all; returns the folder.
+
+    Args:
+      model: what to write.
+      target: as what, and where.
+
+    Raises:
+      BertError: something that the user can fix; then nothing was written.
+    """
+    row, folder = FORMATS[target.format], Path(target.output)
+    row.require()
+    exported = Exported(*model, _step(model.trained.prefix), ExportOptions(**target.options))
+    atomic.make_folder(folder.absolute().parent)
+    with lock.claiming(folder.absolute()) as other:
+        if other is not None:
+            raise OutputError(f"{folder}: {other}; wait until it ends, or name another --output")
+        atomic.delete_unfinished(folder)
+        _refuse_foreign(folder, target, model.trained.prefix)
+        _write(row, exported, folder)
+        atomic.delete_unfinished(folder)
+    log.info("%s: %s of %s", folder, row.name, model.trained.prefix)
+    return folder
+
+
+def _write(row: Format, exported: Exported, folder: Path) -> None:
+    with atomic.replacing(folder) as temporary, readable_errors(str(folder)):
+        temporary.mkdir()
+        row.write(exported, temporary)
+        (temporary / RECORD).write_text(documents.to_json(_record(row, exported)) + "\n", encoding="utf-8")
+
+
+def _record(row: Format, exported: Exported) -> dict[str, Any]:
+    """Returns what is exported; no times and no paths, so that it is the same each time."""
+    return {
+        "format": row.name,
+        "bert_tf": bert_tf.__version__,
+        "task_name": exported.task.name,
+        "step": exported.step,
+        **exported.family.record(),
+        **exported.trained.settings,
+    }
+
+
+def _step(prefix: str) -> int:
+    reader = CheckpointReader(prefix)
+    return int(reader["global_step"]) if "global_step" in reader.shapes else 0
+
+
+def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
+    """Stops where a folder holds something else than an export of the same format."""
+    if not os.path.lexists(folder):
+        return
+    if not folder.is_dir():
+        raise OutputError(f"{folder}: is not a folder; name another --output")
+    if (folder / run_layout.RECORD).is_file() or folder.resolve() in Path(prefix).resolve().parents:
+        raise OutputError(f"{folder}: holds a run or its checkpoints; name another --output")
+    if target.overwrite or not any(folder.iterdir()) or _format_of(folder) == target.format:
+        return
+    raise OutputError(
+        f"{folder}: holds something else than an export as {target.format}; name another --output, or --overwrite"
+    )
+
+
+def _format_of(folder: Path) -> object:
+    """Returns the format of an export; None of another folder."""
+    try:
+        found = documents.json_value(documents.read_text(folder / RECORD))
+    except (OSError, ValueError):
+        return None
+    return found.get("format") if isinstance(found, dict) else None

@@ -1,0 +1,76 @@
+"""A trained model and what it has learned, by the name of its checkpoint or of the folder of its run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bert_tf.batch import trained
+from bert_tf.batch.job import Given
+from bert_tf.batch.trained import Trained
+from bert_tf.errors import CheckpointError, FlagError
+from bert_tf.estimator import run_folder
+from bert_tf.jobs import sources
+from bert_tf.tasks import families, registry
+from bert_tf.tasks.base import Task
+from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.registry import canonical_name, get_task
+
+
+class Learned(NamedTuple):
+    """A trained model.
+
+    Attributes:
+      trained: weights, and what belongs to them.
+      task: what was learned.
+    """
+
+    trained: Trained
+    task: Task
+
+
+def find(path: str | os.PathLike[str], task: str | Task | None, given: Given, *, environment: Mapping[str, str]) -> Learned:
+    """Returns a trained model, checked; its weights are not read.
+
+    Args:
+      path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
+      task: what it has learned, where no record of a run says it.
+      given: what goes before that which its folder says.
+      environment: of the process.
+
+    Raises:
+      CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
+      FlagError: there is no such task.
+    """
+    prefix = sources.checkpoint_of(path, environment=environment)
+    said = _said(task, run_folder.trained(prefix.parent))
+    found = trained.load(str(prefix), given, family=None if said is None else said.family)
+    learned = said or _recorded(found)
+    found.refuse(learned.family)
+    return Learned(found, learned)
+
+
+def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:
+    """Returns the task that is given; None where there is none, or where it is the name that the record has too."""
+    if not isinstance(task, str):
+        return task
+    return None if canonical_name(task) == record.get("task_name") else get_task(task)
+
+
+def _recorded(model: Trained) -> Task:
+    """Returns what a model has learned, as the record of its run says."""
+    name = model.record.get("task_name")
+    if name is None:
+        raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
+    return RowsTask(families.of_record(model.record)) if name == CUSTOM else _registered(model, name)
+
+
+def _registered(model: Trained, name: str) -> Task:
+    try:
+        return registry.of_record(model.record)
+    except FlagError as error:
+        raise CheckpointError(
+            f"{model.prefix}: trained on {name}, which is no task here; give task=..., or register it (tasks.registry.register)"
+        ) from error

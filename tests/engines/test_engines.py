@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from bert_tf.engines import converted, registry
+from bert_tf.engines.converted import FOLDER
+from bert_tf.engines.registry import ENGINES
+from bert_tf.errors import CheckpointError, FlagError
+from tests.batch.runs import inference
+from tests.engines.models import HEADS, STEP, keep_training_texts, rows, trained
+
+CONVERTED = ("onnxruntime", "openvino")
+
+
+def engine(name, home, precision="float32", **changed):
+    return inference(**changed, make=registry.make(ENGINES[name], precision, home)).engine()
+
+
+def outputs(name, home, model, features, precision="float32", **changed):
+    made = engine(name, home, precision, **changed)
+    assert made.load(model) == STEP
+    (found,) = made.outputs(features).values()
+    made.close()
+    return found
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_computes_the_outputs_of_tensorflow(tmp_path, head):
+    model, features = trained(tmp_path / "run", HEADS[head]), rows()
+    expected = outputs("tensorflow", tmp_path, model, features)
+    for name in CONVERTED:
+        np.testing.assert_allclose(outputs(name, tmp_path, model, features), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("activation", ["gelu_tanh", "gelu_erf", "relu", "tanh", "linear"])
+def test_computes_every_activation(tmp_path, activation):
+    model, features = trained(tmp_path / "run", hidden_act=activation, num_hidden_layers=1), rows()
+    expected = outputs("tensorflow", tmp_path, model, features)
+    np.testing.assert_allclose(outputs("onnxruntime", tmp_path, model, features), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_size_of_batches_changes_nothing(tmp_path, name):
+    model, features = trained(tmp_path / "run"), rows(20)
+    one, all_at_once = (outputs(name, tmp_path, model, features, batch_size=size) for size in (1, None))
+    np.testing.assert_allclose(one, all_at_once, rtol=1e-5, atol=1e-5)
+
+
+def test_bfloat16_is_near(tmp_path):
+    model, features = trained(tmp_path / "run"), rows()
+    expected = outputs("tensorflow", tmp_path, model, features)
+    np.testing.assert_allclose(outputs("openvino", tmp_path, model, features, "bfloat16"), expected, atol=0.2)
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_int8_is_near(tmp_path, name):
+    model, features = trained(tmp_path / "run"), rows()
+    keep_training_texts(tmp_path / "run")
+    expected, found = outputs("tensorflow", tmp_path, model, features), outputs(name, tmp_path, model, features, "int8")
+    assert 0 < np.abs(found - expected).mean() < 0.3 * np.abs(expected).mean()
+
+
+def test_int8_needs_the_texts_of_the_training(tmp_path):
+    made = engine("openvino", tmp_path, "int8")
+    with pytest.raises(CheckpointError, match=r"int8 takes its ranges .* take the folder of the run, or --precision=bfloat16"):
+        made.load(trained(tmp_path / "run"))
+
+
+def test_int8_of_damaged_texts_names_the_file(tmp_path):
+    model = trained(tmp_path / "run")
+    keep_training_texts(tmp_path / "run")
+    (path,) = (tmp_path / "run" / "features").iterdir()
+    path.write_bytes(path.read_bytes()[:50])
+    with pytest.raises(CheckpointError, match=f"{path.name}: damaged features: .*; delete the file, and train again"):
+        engine("openvino", tmp_path, "int8").load(model)
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_weights_that_are_no_numbers_are_refused(tmp_path, name):
+    from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
+
+    model = trained(tmp_path / "run")
+    reader = CheckpointReader(model.prefix)
+    entries = {entry: reader[entry] for entry in reader.shapes}
+    write_checkpoint(model.prefix, {**entries, "output_bias": np.full(3, np.nan, np.float32)})
+    with pytest.raises(CheckpointError, match="NaN or infinite: output_bias"):
+        engine(name, tmp_path).load(dataclasses.replace(model))
+
+
+def test_is_converted_once(tmp_path, monkeypatch):
+    model = trained(tmp_path / "run")
+    outputs("onnxruntime", tmp_path, model, rows())
+    monkeypatch.setattr("bert_tf.conversion.onnx_model.build", lambda *_: pytest.fail("converted again"))
+    for name in CONVERTED:
+        outputs(name, tmp_path, model, rows())
+
+
+def test_other_weights_are_another_model(tmp_path):
+    one, other = (outputs("onnxruntime", tmp_path, trained(tmp_path / f"{seed}", seed=seed), rows()) for seed in (3, 4))
+    assert not np.allclose(one, other)
+
+
+def test_a_damaged_file_is_made_again(tmp_path):
+    model = trained(tmp_path / "run")
+    expected = outputs("onnxruntime", tmp_path, model, rows())
+    (path,) = (tmp_path / FOLDER).glob("*/model.onnx")
+    path.write_bytes(path.read_bytes()[:100])
+    np.testing.assert_array_equal(outputs("onnxruntime", tmp_path, model, rows()), expected)
+
+
+def test_keeps_those_that_were_used_last(tmp_path, monkeypatch):
+    monkeypatch.setattr(converted, "_KEPT", 2)
+    models = [trained(tmp_path / f"{seed}", seed=seed) for seed in range(3)]
+    for number, model in enumerate(models):
+        engine("onnxruntime", tmp_path).load(model)
+        for folder in (tmp_path / FOLDER).glob("[!.]*"):
+            os.utime(folder, ns=(0, os.stat(folder).st_mtime_ns if number else 0))
+    assert len(list((tmp_path / FOLDER).glob("[!.]*"))) == 2
+
+
+def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("onnx.save", fail)
+    with pytest.raises(Exception, match="No space left|no space left"):
+        engine("onnxruntime", tmp_path).load(trained(tmp_path / "run"))
+    assert not [path for path in (tmp_path / FOLDER).iterdir() if path.is_dir()]
+
+
+def test_a_missing_package_is_one_line_with_the_command(monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "openvino" else name)
+    with pytest.raises(FlagError, match=r"--engine=openvino needs openvino: pip install 'bert_tf\[openvino\]'"):
+        registry.choose("openvino", "default", on_gpu=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "precision", "known"),
+    [("tensorflow", "int8", "bfloat16"), ("onnxruntime", "bfloat16", "int8"), ("openvino", "float16", "bfloat16")],
+)
+def test_a_precision_that_the_engine_lacks_names_those_it_has(name, precision, known):
+    with pytest.raises(FlagError, match=rf"--precision={precision}: --engine={name} computes in .*{known}"):
+        registry.choose(name, precision, on_gpu=False)
+
+
+@pytest.mark.parametrize(
+    ("missing", "on_gpu", "expected"),
+    [
+        ((), False, "openvino"),
+        (("openvino",), False, "onnxruntime"),
+        (("onnx",), False, "tensorflow"),
+        ((), True, "tensorflow"),
+    ],
+)
+def test_auto_takes_what_is_installed(monkeypatch, missing, on_gpu, expected):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name in missing else name)
+    row, why = registry.choose("auto", "default", on_gpu=on_gpu)
+    assert row.name == expected
+    assert why
+
+
+def test_imports_no_engine_before_it_is_asked_for():
+    engines = ("onnx", "onnxruntime", "openvino", "nncf")
+    code = f"import sys, bert_tf.jobs.batch_machine; print([name for name in {engines} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

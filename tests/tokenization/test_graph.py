@@ -1,0 +1,98 @@
+"""Word pieces in the graph are those of the reference: ids and offsets, of any text."""
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.tokenization.graph import GraphTokenizer
+from bert_tf.tokenization.tables import tables
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from tests.tokenization import any_text
+
+tf1 = tf.compat.v1
+
+PIECES = any_text.vocabulary(seed=1)
+SHORT = Vocabulary([*SPECIAL_TOKENS, *(mark + piece for piece in ("a", "e", "\U0001f600") for mark in ("", "##"))])
+BOTH_CASES = pytest.mark.parametrize("lower_case", [True, False], ids=["uncased", "cased"])
+BATCH = 500
+
+
+@functools.cache
+def cut(vocabulary: Vocabulary, lower_case: bool):
+    """Returns a function of a batch: for each text its pieces, as (id, start, end)."""
+    graph = tf.Graph()
+    with graph.as_default():
+        texts = tf1.placeholder(tf.string, [None])
+        found = GraphTokenizer(tables(vocabulary, lower_case=lower_case)).pieces(texts)
+    run = tf1.Session(graph=graph).make_callable(
+        [found.ids.row_splits, *(column.values for column in found)], feed_list=[texts]
+    )
+
+    def pieces(batch):
+        splits, *columns = run(batch)
+        rows = list(zip(*(column.tolist() for column in columns)))
+        return [rows[start:end] for start, end in zip(splits, splits[1:])]
+
+    return pieces
+
+
+def differences(batches, vocabulary: Vocabulary, lower_case: bool):
+    """Yields texts of which the graph makes something else than the reference."""
+    reference, graph = WordPieceTokenizer(vocabulary, lower_case=lower_case), cut(vocabulary, lower_case)
+    for start in range(0, len(batches), BATCH):
+        batch = batches[start : start + BATCH]
+        for data, found in zip(batch, graph(batch)):
+            wanted = reference.tokenize(data.decode(errors="replace"))
+            if found != [(piece.id, piece.start, piece.end) for piece in wanted]:
+                yield data, found, wanted
+
+
+@BOTH_CASES
+def test_any_text_has_the_ids_and_offsets_of_the_reference(lower_case):
+    batches = [text.encode() for text in any_text.texts(4000, 19, PIECES)]
+    assert not list(differences(batches, PIECES, lower_case))
+
+
+@pytest.mark.slow
+@BOTH_CASES
+def test_100_000_texts_have_the_ids_and_offsets_of_the_reference(lower_case):
+    batches = [text.encode() for text in any_text.texts(100_000, 20, PIECES)]
+    assert not list(differences(batches, PIECES, lower_case))
+
+
+def between_letters(characters) -> list[bytes]:
+    """Returns texts with each character by itself and in a word, 200 characters each."""
+    parts = (characters[start : start + 200] for start in range(0, len(characters), 200))
+    return ["".join(f"{c} a{c}b " for c in part).encode() for part in parts]
+
+
+@BOTH_CASES
+def test_each_character_that_a_rule_changes(lower_case):
+    assert not list(differences(between_letters(any_text.CHANGED), PIECES, lower_case))
+
+
+@pytest.mark.slow
+def test_each_code_point():
+    assert not list(differences(between_letters(any_text.CHARACTERS), PIECES, True))
+
+
+@BOTH_CASES
+def test_bytes_that_are_no_text_vanish_as_where_python_replaces_them(lower_case):
+    assert not list(differences(any_text.bytes_of(3000, 21), PIECES, lower_case))
+
+
+@pytest.mark.parametrize("texts", [[], [""], ["", " \0", ""], ["a", "", "b c"]], ids=str)
+def test_texts_without_pieces_have_rows_of_their_own(texts):
+    batch = [text.encode() for text in texts]
+    assert len(cut(PIECES, True)(batch)) == len(texts)
+    assert not list(differences(batch, PIECES, True))
+
+
+@pytest.mark.parametrize("character", ["a", "é", "中", "\U0001f600"])
+def test_words_are_as_long_as_the_reference_lets_them_be(character):
+    words = [character * (MAX_WORD_CHARACTERS + more) for more in (-1, 0, 1)]
+    assert not list(differences([word.encode() for word in words], SHORT, True))
