@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bert_tf.service.service import Service
 
 _BACKLOG = 2048
+_WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
 _OTHER_FILES = 256  # what is open beside connections
 _NEEDED = ("uvicorn", "starlette", "prometheus_client")
 
@@ -43,7 +44,7 @@ def serve(run: str | os.PathLike[str], **settings: Any) -> None:
       BertError: the model cannot be loaded, the port is taken, or a package is missing.
       KeyboardInterrupt: a second signal came before all was finished.
     """
-    run_service(configured(os.fspath(run), **settings))
+    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
 
 
 def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:

@@ -128,7 +128,7 @@ def run(connection: Connection, source: Source) -> None:
         signal.signal(number, signal.SIG_IGN)
     if source.has_neighbours:
         os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # TensorFlow's own; read when a device is begun
-    log_form.set_up(log_form.SHORT, min(source.verbosity, -1))  # warnings; the process that listens says the rest
+    log_form.set_up(log_form.SHORT, source.verbosity)
     converse(connection, lambda: Served(source))
 
 

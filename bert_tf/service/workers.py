@@ -296,13 +296,15 @@ def launched(source: Source, number: int) -> tuple[Connection, Any]:
 
     Args:
       source: what it loads.
-      number: of the worker, for its name.
+      number: of the worker; the first one alone says on what it computes, the others only warn.
 
     Raises:
       OSError: the system starts none.
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
+    if number:
+        source = dataclasses.replace(source, verbosity=-1)
     own, other = context.Pipe()
     with contextlib.closing(other):
         process = context.Process(target=worker.run, args=(other, source), name=f"bert_tf worker {number}", daemon=True)
