@@ -250,7 +250,7 @@ class Service:
             task.cancel()
         workers = [*self._retired, *([self._current] if self._current else [])]
         for one in workers:
-            one.retire()
+            one.retire() if one.first.done() else one.kill()  # what is still being loaded answers nobody
         for one in workers:
             await asyncio.to_thread(one.join, max(0.0, self._end - time.monotonic()))
         self.kill()

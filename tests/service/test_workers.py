@@ -174,6 +174,18 @@ class TestEnd:
         assert (status, headers["connection"]) == (200, "close")  # so that the client does not send another on it
         assert running.error is None
 
+    def test_a_model_that_is_still_being_loaded_is_not_waited_for(self):
+        waits = threading.Event()
+        toy = Toy(description())
+        toy.load = lambda: waits.wait(20)
+        running = Running(toy)
+        running._thread.start()
+        running.wait_for(lambda: running._made.is_set() and running.server.started)
+        running.stop()
+        running._thread.join(5)
+        assert not running._thread.is_alive()
+        waits.set()
+
     def test_a_second_signal_ends_at_once(self):
         held, begun = threading.Event(), threading.Event()
 
