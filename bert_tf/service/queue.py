@@ -20,6 +20,10 @@ Answer = list[bytes]  # JSON of each example
 _AT_ONCE = 0.0  # a time at which nothing could wait any longer
 
 
+class GoneError(Exception):
+    """The model was replaced, and computes no further requests; ask the one that has taken its place."""
+
+
 @dataclasses.dataclass
 class Waiting:
     """A part that waits.
@@ -62,10 +66,16 @@ class Queue:
         return len(self._requests)
 
     def put(self, parts: Iterable[Part]) -> list[Waiting]:
-        """Adds a request; returns its parts, whose answers are to come."""
+        """Adds a request; returns its parts, whose answers are to come.
+
+        Raises:
+          GoneError: the queue is closed.
+        """
         waiting = [Waiting(part) for part in parts]
         if waiting:
             with self._changed:
+                if self._closed:
+                    raise GoneError
                 self._requests.append((time.monotonic(), collections.deque(waiting)))
                 self._tokens += sum(one.part.tokens for one in waiting)
                 self._changed.notify()

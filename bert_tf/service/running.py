@@ -129,6 +129,7 @@ async def until_signal(served: Service, server: Server, listener: socket.socket)
     """
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     loading = asyncio.ensure_future(served.start())
+    loading.add_done_callback(lambda done: done.cancelled() or done.exception())  # which, after a signal, nobody asks for
     try:
         await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
         if loading.done() and loading.exception() is not None:

@@ -16,11 +16,12 @@ from bert_tf.log_form import log
 from bert_tf.service import question, refusal
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
+from bert_tf.service.queue import GoneError
 from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
 from bert_tf.service.settings import Computing, Limits, Patience, ServeConfig
 from bert_tf.service.watch import Watch
 from bert_tf.service.worker import Description, Source
-from bert_tf.service.workers import GoneError, Launch, Plan, Workers
+from bert_tf.service.workers import Launch, Plan, Workers
 
 _READING = 2  # threads that read bodies
 _LOOK_S = 2.0  # between looks at the files of the run
@@ -280,7 +281,6 @@ def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> 
         loading=loading,
         vectors=config.vectors,
         encodes=config.computing.encode,
-        has_neighbours=config.computing.workers > 1 or config.computing.watch,
         verbosity=verbosity,
     )
     return Service(source, config.computing, config.limits, config.patience)

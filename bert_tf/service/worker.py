@@ -34,7 +34,6 @@ class Source:
       loading: further arguments of `bert_tf.load`.
       vectors: what vectors of texts are: `pooling` and `layers`.
       encodes: whether every model offers vectors, not only those that were trained for them.
-      has_neighbours: whether other workers may be on the same GPU, so that none may take all its memory at once.
       verbosity: of the log.
     """
 
@@ -43,7 +42,6 @@ class Source:
     loading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
     encodes: bool = False
-    has_neighbours: bool = False
     verbosity: int = 0
 
 
@@ -126,8 +124,8 @@ def run(connection: Connection, source: Source) -> None:
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    if source.has_neighbours:
-        os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")  # TensorFlow's own; read when a device is begun
+    # TensorFlow's own, read when a device is begun: on one GPU there are several workers, at a reload at least.
+    os.environ.setdefault("TF_FORCE_GPU_ALLOW_GROWTH", "true")
     log_form.set_up(log_form.SHORT, source.verbosity)
     converse(connection, lambda: Served(source))
 

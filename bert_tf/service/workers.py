@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import multiprocessing
+import pickle
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -23,7 +24,7 @@ from bert_tf.log_form import log
 from bert_tf.service import worker
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.question import Part
-from bert_tf.service.queue import Answer, Queue, Waiting
+from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
 from bert_tf.service.refusal import INTERNAL, Refusal
 from bert_tf.service.worker import Description, Failed, Found, Ready, Source
 
@@ -34,10 +35,6 @@ Launch = Callable[[Source, int], tuple[Connection, Any]]
 _LOOK_S = 0.5  # between looks whether an idle worker is alive
 _LONGEST_PAUSE_S = 30.0  # before another try to start a worker that cannot start
 _LONGEST_START_S = 600.0
-
-
-class GoneError(Exception):
-    """The model was replaced, and has no worker left; ask the one that has taken its place."""
 
 
 class StartError(BertError):
@@ -97,18 +94,13 @@ class Workers:
         self._closing = threading.Event()
         self._computing = 0
         self._tokens_per_s = 0.0
-        self._has_begun = False
+        self._has_begun = self._is_killed = False
         self._lock = threading.Lock()
 
     @property
     def computing(self) -> int:
         """How many workers there are that compute, or could."""
         return self._computing
-
-    @property
-    def processes(self) -> list[int]:
-        """Numbers of the processes."""
-        return [process.pid for process in list(self._processes.values())]
 
     def wait_s(self) -> float:
         """Returns how long what waits will take, in seconds, as far as that can be said."""
@@ -119,7 +111,11 @@ class Workers:
         self._begin(0)
 
     def submit(self, parts: Sequence[Part]) -> list[concurrent.futures.Future[Answer]]:
-        """Has the parts of a request computed; returns their answers, in their order."""
+        """Has the parts of a request computed; returns their answers, in their order.
+
+        Raises:
+          GoneError: the workers were retired.
+        """
         return [waiting.answer for waiting in self.queue.put(parts)]
 
     def retire(self) -> None:
@@ -136,6 +132,7 @@ class Workers:
 
     def kill(self) -> None:
         """Ends all processes at once, and what waits for them."""
+        self._is_killed = True
         self.retire()
         self.queue.fail(GoneError())
         for process in list(self._processes.values()):
@@ -185,10 +182,14 @@ class Workers:
 
     def _started(self, number: int) -> tuple[Connection, int]:
         """Starts a process; returns the connection to it when it is ready, and how much memory it has taken."""
+        if self._is_killed:
+            raise StartError("the service has ended")
         try:
             own, process = self._launch(self._source, number)
         except OSError as error:
             raise StartError(f"the system starts no process: {files.reason(error)}") from error
+        except (EOFError, RuntimeError) as error:  # the process that forks has ended, or is not to be had
+            raise StartError(f"no process can be started: {error}") from error
         self._processes[number] = process
         try:
             self._take_description(_told(own, Found).description)
@@ -256,7 +257,7 @@ class Workers:
                 log.warning("a worker has not answered for %.0f s; it is ended", self._plan.silence_s)
                 raise EOFError
             answers = connection.recv()
-        except (EOFError, OSError):
+        except (EOFError, OSError, pickle.UnpicklingError):  # it may have ended within its answer
             self._again(batch, "the process that computed it ended; is it too large for the memory?")
             return False
         if isinstance(answers, Failed):

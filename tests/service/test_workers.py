@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import threading
 
@@ -137,6 +138,22 @@ class TestReload:
             thread.join(10)
             assert early[0]["of"] == "model.ckpt-1"
             running.wait_for(lambda: not running.launcher.started[0].is_alive())
+
+    def test_a_request_that_was_read_before_is_computed_after(self, monkeypatch):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        with Running(Toy(description()), Toy(second)) as running:
+            read = running.service._read
+
+            async def slowly(*arguments):
+                parts = await read(*arguments)
+                if running.service.model.step == "model.ckpt-1":
+                    await running.service.reload()
+                    while running.launcher.started[0].is_alive():
+                        await asyncio.sleep(0.01)
+                return parts
+
+            monkeypatch.setattr(running.service, "_read", slowly)
+            assert running.predict("a")[0]["of"] == "model.ckpt-2"
 
     def test_a_model_that_cannot_be_loaded_leaves_the_one_there_is(self, caplog):
         with Running(Toy(description()), Toy(description(), problem="damaged"), admin=True) as running:
