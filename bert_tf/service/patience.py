@@ -15,8 +15,6 @@ from bert_tf.service.settings import Limits, Patience
 
 MOST_HEAD_BYTES = 16_384
 
-_HEAD, _READING = "head", "reading"  # what is waited for
-
 
 def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
     """Returns the class of connections.
@@ -29,44 +27,37 @@ def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
     class PatientProtocol(H11Protocol):
         """A connection."""
 
+        _head: asyncio.TimerHandle | None = None
+
         def connection_made(self, transport: Any) -> None:
             super().connection_made(transport)
-            self._timers: dict[str, asyncio.TimerHandle] = {}
             if len(self.connections) > limits.max_connections:
                 transport.abort()
             else:
-                self._abort_after(_HEAD, patience.header_timeout_s)
+                self._wait_for_head()
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
             if self.cycle is not None and not self.cycle.response_complete:
-                self._go_on(_HEAD)
-            elif _HEAD not in self._timers:
-                self._abort_after(_HEAD, patience.header_timeout_s)
-
-        def pause_writing(self) -> None:
-            super().pause_writing()
-            self._abort_after(_READING, patience.body_timeout_s)
-
-        def resume_writing(self) -> None:
-            super().resume_writing()
-            self._go_on(_READING)
+                self._stop_waiting()
+            elif self._head is None:
+                self._wait_for_head()
 
         def timeout_keep_alive_handler(self) -> None:
             super().timeout_keep_alive_handler()
-            if self.transport.get_write_buffer_size():  # the client has not read the end of its answer
+            if self.transport.get_write_buffer_size():  # the client has not read its answer to the end
                 self.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            for purpose in list(self._timers):
-                self._go_on(purpose)
+            self._stop_waiting()
 
-        def _abort_after(self, purpose: str, seconds: float) -> None:
-            self._timers[purpose] = self.loop.call_later(seconds, self.transport.abort)
+        def _wait_for_head(self) -> None:
+            self._head = self.loop.call_later(patience.header_timeout_s, self.transport.abort)
 
-        def _go_on(self, purpose: str) -> None:
-            if purpose in self._timers:
-                self._timers.pop(purpose).cancel()
+        def _stop_waiting(self) -> None:
+            if self._head is not None:
+                self._head.cancel()
+            self._head = None
 
     return PatientProtocol

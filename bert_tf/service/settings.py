@@ -63,10 +63,13 @@ class Patience:
     """How long the service waits, in seconds."""
 
     header_timeout_s: float = setting(10.0, "longest wait for the head of a request", lowest=0.01, highest=_LONGEST_S)
-    body_timeout_s: float = setting(
-        30.0, "longest wait for the body of a request, and for a client to read", lowest=0.01, highest=_LONGEST_S
+    body_timeout_s: float = setting(30.0, "longest wait for the body of a request", lowest=0.01, highest=_LONGEST_S)
+    idle_timeout_s: float = setting(
+        60.0,
+        "longest pause between two requests of a connection, and longest wait for a client to read",
+        lowest=0.01,
+        highest=_LONGEST_S,
     )
-    idle_timeout_s: float = setting(60.0, "longest pause between two requests of a connection", lowest=0.01, highest=_LONGEST_S)
     answer_timeout_s: float = setting(
         60.0,
         "longest time to an answer; then 503. A worker that is silent for so long is replaced",

@@ -162,6 +162,15 @@ class TestReload:
             assert 'bert_tf_reloads_total{outcome="failed"} 1.0' in running.ask("/metrics")[1]
         assert "cannot reload: damaged; model.ckpt-1 goes on answering" in caplog.text
 
+    def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        toys = Toy(description()), Toy(description()), Toy(second), Toy(second, problem="no memory")
+        with Running(*toys, workers=2, admin=True) as running:
+            running.wait_for(lambda: running.service.workers.computing == 2)
+            assert message(running.ask("/reload", b"")) == (503, "cannot reload: no memory")
+            assert running.predict("a")[0]["of"] == "model.ckpt-1"
+            running.wait_for(lambda: not running.launcher.started[2].is_alive())
+
     def test_on_a_hangup(self):
         second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
         with Running(Toy(description()), Toy(second)) as running:
