@@ -239,10 +239,11 @@ class Workers:
                 if batch and not self._computed(connection, batch):
                     process.kill()
                     process.join()
-                    log.warning(
-                        "worker %d (process %d) ended (%s) while it computed; the parts of %d requests go to another",
-                        *(number, process.pid, _why(process), len(batch)),
-                    )
+                    if not self._is_killed:
+                        log.warning(
+                            "worker %d (process %d) ended (%s) while it computed; %d parts of requests go to another",
+                            *(number, process.pid, _why(process), len(batch)),
+                        )
                     return False
         process.join()
         del self._processes[number]

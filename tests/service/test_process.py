@@ -115,7 +115,7 @@ def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_pat
         load = Load(command.port, expected)
         time.sleep(1)
         os.kill(command.workers[0], signal.SIGKILL)
-        command.wait_for("another|go to another")
+        command.wait_for("go to another|takes its place")
         write(run, project, "classification", step=40)  # --watch sees it
         command.wait_for("model.ckpt-40 answers")
         command.process.send_signal(signal.SIGHUP)
