@@ -126,9 +126,9 @@ def test_what_is_not_http_is_refused(service, sent):
     assert not answer or answer.startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so(service):
+def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so():
     block = b"a" * 500_000
-    with service.connected() as connection:
+    with Running(max_body_mb=0.1) as running, running.connected() as connection:
         connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(6):
             connection.sendall(b"%x\r\n%b\r\n" % (len(block), block))
@@ -168,15 +168,15 @@ def test_more_connections_than_there_may_be_are_closed():
 
 class TestTooMany:
     @pytest.fixture
-    def held(self):
-        """A service whose worker computes nothing until it is let."""
+    def held(self, request):
+        """A service whose worker computes nothing until it is let; the parameter has its settings."""
         self.begun, self.free = threading.Event(), threading.Event()
 
         def hold(_):
             self.begun.set()
             self.free.wait(20)
 
-        with Running(Toy(description(), hold), max_requests=3, max_queue_tokens=4, max_delay_ms=0.0) as running:
+        with Running(Toy(description(), hold), max_delay_ms=0.0, **request.param) as running:
             yield running
             self.free.set()
 
@@ -185,6 +185,7 @@ class TestTooMany:
         thread.start()
         return thread
 
+    @pytest.mark.parametrize("held", [{"max_requests": 3}], indirect=True)
     def test_requests(self, held):
         answers = []
         threads = [self._ask(held, {"text": "a"}, answers) for _ in range(3)]
@@ -197,6 +198,7 @@ class TestTooMany:
             thread.join(10)
         assert [one[0] for one in answers] == [200, 200, 200]
 
+    @pytest.mark.parametrize("held", [{"max_queue_tokens": 4}], indirect=True)
     def test_tokens(self, held):
         answers = []
         threads = [self._ask(held, {"text": "a"}, answers)]
@@ -209,6 +211,7 @@ class TestTooMany:
             thread.join(10)
         assert [one[0] for one in answers] == [200, 200]
 
+    @pytest.mark.parametrize("held", [{}], indirect=True)
     def test_a_request_whose_client_has_gone_is_not_computed(self, held):
         self._ask(held, {"text": "a"}, [])
         self.begun.wait(10)

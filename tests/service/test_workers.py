@@ -69,7 +69,7 @@ def test_an_idle_worker_that_ends_is_replaced():
 
 def test_a_worker_that_does_not_answer_is_replaced():
     stuck = threading.Event()
-    with Running(Toy(description(), Once(lambda _: stuck.wait(20))), answer_timeout_s=0.3) as running:
+    with Running(Toy(description(), Once(lambda _: stuck.wait(20))), answer_timeout_s=1.0) as running:
         assert running.ask(body={"text": "a"})[0] == 503
         running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
         assert running.predict("b")[0]["texts"] == ["b"]
