@@ -1,6 +1,6 @@
 """Folders in which the package keeps what it fetches, and finds what people put there.
 
-In a clone: `checkpoints/` and `data/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
+In a clone: `checkpoints/`, `data/` and `converted/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def clone(package: Path = PACKAGE) -> Path | None:
 
 
 def folder(environment: Mapping[str, str], package: Path = PACKAGE) -> Path:
-    """Returns the folder above `checkpoints` and `data`, whether it exists or not.
+    """Returns the folder above `checkpoints`, `data` and `converted`, whether it exists or not.
 
     Args:
       environment: of the process; an empty variable counts as none.

@@ -9,17 +9,29 @@ from typing import NamedTuple
 from bert_tf.commands.batch_flags import VERBOSITY, given
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read_with_words
+from bert_tf.commands.flags import Flag, help_line, read_with_words
 from bert_tf.errors import FlagError
-from bert_tf.jobs.export_config import SETTINGS, ExportConfig, configured
+from bert_tf.jobs.export_config import FORMAT, SETTINGS, ExportConfig, configured
+from bert_tf.text_table import table
 
-FLAGS = (*SETTINGS, VERBOSITY)
+COMPARE = Flag("compare", bool, False, "print how exports of several runs differ from the package, in place of keeping them")
+FLAGS = (*SETTINGS, COMPARE, VERBOSITY)
+_COLUMNS = ("format", "family", "largest difference", "MB", "seconds to open", "metric", "change in points")
 
 
 class Settings(NamedTuple):
-    """What is asked for."""
+    """What is asked for.
 
-    config: ExportConfig
+    Attributes:
+      config: an export; None for a comparison.
+      compared: runs to compare.
+      formats: to compare; none for all that can be opened here.
+      verbosity: of the log.
+    """
+
+    config: ExportConfig | None
+    compared: tuple[str, ...]
+    formats: tuple[str, ...]
     verbosity: int
 
 
@@ -39,9 +51,15 @@ def parse(argv: Sequence[str]) -> Settings:
       HelpAsked: instead of settings.
     """
     runs, parsed = read_with_words(argv, FLAGS)
+    verbosity = parsed[VERBOSITY.name].value
+    if parsed[COMPARE.name].value:
+        if not runs:
+            raise FlagError("export --compare: name one run at least")
+        formats = parsed[FORMAT.name].value
+        return Settings(None, tuple(runs), (formats,) if formats else (), verbosity)
     if len(runs) != 1:
         raise FlagError(f"export: name one run or checkpoint, not {len(runs)}: python -m bert_tf export RUN --format=...")
-    return Settings(configured(runs[0], **given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    return Settings(configured(runs[0], **given(parsed, SETTINGS)), (), (), verbosity)
 
 
 def help_text() -> str:
@@ -53,7 +71,22 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
+    if settings.config is None:
+        return _compare(settings)
     from bert_tf.jobs.export import export  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
     export(settings.config, environment=os.environ)
     return 0
+
+
+def _compare(settings: Settings) -> int:
+    from bert_tf.export.opening import OPENERS
+    from bert_tf.jobs.export_comparison import compare
+
+    found = compare(settings.compared, settings.formats or tuple(OPENERS), environment=os.environ)
+    print(*table(_COLUMNS, [tuple(map(_shown, row)) for row in found], left=(0, 1, 5)), sep="\n")
+    return 0
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import onnx
 from onnx import helper
 
 from bert_tf.batch.trained import Trained
-from bert_tf.checkpoints import values
-from bert_tf.checkpoints.names import encoder_shapes
-from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.conversion import heads
 from bert_tf.conversion.encoder import encode
 from bert_tf.conversion.onnx_graph import OnnxGraph
-from bert_tf.errors import CheckpointError
+from bert_tf.conversion.weights import weights
 from bert_tf.fields import INPUTS, ROW, Field
 from bert_tf.modeling.heads import registry
 
@@ -41,21 +36,6 @@ def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
     (output,) = (field.sized(trained.config.hidden_size) for field in head.outputs)
     graph.add("Identity", heads.add(graph, encoded, trained.head), name=output.name)
     return graph.model([_described(field) for field in INPUTS], [_described(output)], **metadata)
-
-
-def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Returns the weights of encoder and head by published name, without moments.
-
-    Raises:
-      CheckpointError: they are damaged, not finite, or of another model.
-    """
-    reader = CheckpointReader(trained.prefix)
-    shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
-    values.refuse_misfits(reader, shapes)
-    problem = values.problem_of_weights(reader, shapes)
-    if problem:
-        raise CheckpointError(problem)
-    return {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}
 
 
 def _described(field: Field) -> Any:

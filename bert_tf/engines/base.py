@@ -19,7 +19,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.estimator.failures import refuse_what_is_no_number
 from bert_tf.features.columns import Array, Features
 from bert_tf.fields import INPUTS, TOKEN, Field
-from bert_tf.inputs.pipeline import eval_batches
+from bert_tf.inputs.pipeline import Batching, eval_batches
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.base import Outputs
 
@@ -29,6 +29,8 @@ Open = Callable[[Path, str, int], Compute]  # from a file, a precision, and how 
 Convert = Callable[[Trained, str], Path]  # from a model and a precision to its file
 
 _TOKENS = 768  # of a batch: what a layer computes of them stays in a core's second cache
+# A request of few rows is padded to a multiple of 8 tokens: an engine prepares itself anew for each length that it meets.
+_FEW, _MULTIPLE = 8, 8
 
 
 class ConvertedEngine:
@@ -70,8 +72,7 @@ class ConvertedEngine:
         if self._loaded is None:
             raise ValueError("no weights are loaded")
         trained, inference = self._loaded.trained, self._inference
-        batching = inference.batching(trained.config, trained.max_seq_length)
-        batching = dataclasses.replace(batching, eval_tokens=batching.eval_tokens or _TOKENS)
+        batching = self._batching(trained, few=len(features) <= _FEW)
         fields = [field.sized(trained.config.hidden_size) for field in heads.of(trained.head).outputs]
         results = {field.name: features.empty(field) for field in fields}
         for rows in eval_batches(features, inference.batch_size, batching):
@@ -85,6 +86,11 @@ class ConvertedEngine:
     def close(self) -> None:
         """Frees memory."""
         self._loaded = None
+
+    def _batching(self, trained: Trained, *, few: bool) -> Batching:
+        found = self._inference.batching(trained.config, trained.max_seq_length)
+        multiple = max(found.multiple, _MULTIPLE if few else 1)
+        return dataclasses.replace(found, eval_tokens=found.eval_tokens or _TOKENS, multiple=multiple)
 
 
 @dataclasses.dataclass(frozen=True)

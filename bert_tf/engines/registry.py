@@ -93,8 +93,14 @@ def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
         return ENGINES[TENSORFLOW], "a GPU computes"
     for row in (ENGINES[OPENVINO], ENGINES[ONNXRUNTIME]):
         if precision in row.precisions and not row.missing(precision):
-            return row, f"installed, and the fastest here; this CPU has {formats.cpu_units()}"
+            return row, f"is installed; for matrix products this CPU has {formats.cpu_units()}{_hint(row, precision)}"
     return ENGINES[TENSORFLOW], f"nothing else that is installed computes in {precision}; pip install 'bert_tf[openvino]'"
+
+
+def _hint(row: EngineRow, precision: str) -> str:
+    """Says which precisions would be faster."""
+    faster = [name for name in row.precisions if name not in _FULL and formats.cpu_computes(name)]
+    return f": --precision={' or '.join(faster)} would be faster" if precision in _FULL and faster else ""
 
 
 def _tensorflow(inference: InferenceOptions, precision: str, home: Path) -> Engine:

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from bert_tf.batch.trained import Trained
+from bert_tf.errors import FlagError
 from bert_tf.tasks.base import Family, Task
+
+FLOAT32 = "float32"
+
+Labelled = Mapping[str, Sequence[Any]]  # examples by the name of their split or file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -13,11 +20,13 @@ class ExportOptions:
     """How to export.
 
     Attributes:
+      precision: of what is written; one of the format's.
       gate_data: folder or file of labelled examples that reduced precision is measured by; None for the task's own dev split.
-      max_loss_of_metric: points of the first metric that reduced precision may cost.
+      max_loss_of_metric: points of a metric that reduced precision may cost.
       pairs: whether sentences come in pairs; None for as the task says.
     """
 
+    precision: str = FLOAT32
     gate_data: str | None = None
     max_loss_of_metric: float = 0.5
     pairs: bool | None = None
@@ -32,12 +41,14 @@ class Exported:
       task: what was learned.
       step: of the checkpoint; 0 where it has none.
       options: how.
+      labelled: reads the examples that reduced precision is measured by.
     """
 
     trained: Trained
     task: Task
     step: int
     options: ExportOptions
+    labelled: Callable[[], Labelled] = dict
 
     @property
     def family(self) -> Family:
@@ -46,7 +57,14 @@ class Exported:
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether examples are pairs of texts: as is said, else as the task or the columns of the training say."""
+        """Whether sentences are pairs: as is said, else as the task or the columns of the training say.
+
+        Raises:
+          FlagError: nothing says it.
+        """
         if self.options.pairs is not None:
             return self.options.pairs
-        return (getattr(self.task, "text_b", None) or self.trained.record.get("text_b")) is not None
+        record = self.trained.record
+        if not hasattr(self.task, "text_b") and record.get("text_a") is None:
+            raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
+        return (getattr(self.task, "text_b", None) or record.get("text_b")) is not None

@@ -36,18 +36,25 @@ class Format:
       write: writes a model into a folder that is empty; the same bytes each time. The folder is temporary: its name may not
         get into what is written.
       extra: what it needs beside requirements.txt.
+      precisions: that it can write.
     """
 
     name: str
     write: Callable[[Exported, Path], None]
     extra: Extra | None = None
+    precisions: tuple[str, ...] = ("float32",)
 
-    def require(self) -> None:
-        """Refuses where an optional package is missing.
+    def require(self, precision: str) -> None:
+        """Refuses what the format cannot write here.
+
+        Args:
+          precision: of the model.
 
         Raises:
-          FlagError: one is; says how to install it.
+          FlagError: it has no such precision, or an optional package is missing; says how to install it.
         """
+        if precision not in self.precisions:
+            raise FlagError(f"--precision={precision}: --format={self.name} has {', '.join(self.precisions)}")
         missing = [name for name in self.extra.imports if importlib.util.find_spec(name) is None] if self.extra else []
         if self.extra and missing:
             raise FlagError(f"--format={self.name} needs {', '.join(missing)}: pip install 'bert_tf[{self.extra.name}]'")
@@ -59,4 +66,40 @@ def _saved_model(exported: Exported, folder: Path) -> None:
     writer.write(exported, folder)
 
 
-FORMATS: Mapping[str, Format] = {row.name: row for row in (Format("saved_model", _saved_model),)}
+def _huggingface(exported: Exported, folder: Path) -> None:
+    from bert_tf.export.huggingface import writer
+
+    writer.write(exported, folder)
+
+
+def _onnx(exported: Exported, folder: Path) -> None:
+    from bert_tf.export import onnx
+
+    onnx.write(exported, folder)
+
+
+def _openvino(exported: Exported, folder: Path) -> None:
+    from bert_tf.export import openvino
+
+    openvino.write(exported, folder)
+
+
+def _tensorrt(exported: Exported, folder: Path) -> None:
+    del exported, folder
+    raise FlagError(
+        "--format=tensorrt: TensorFlow 2.15 wants TensorRT 8.6, whose packages are no longer published;"
+        " take --format=onnx, and build the engine by trtexec (docs/export.md)"
+    )
+
+
+FORMATS: Mapping[str, Format] = {
+    row.name: row
+    for row in (
+        Format("saved_model", _saved_model),
+        Format("huggingface", _huggingface),
+        Format("onnx", _onnx, Extra("onnx", ("onnx", "onnxruntime")), ("float32", "int8")),
+        Format("openvino", _openvino, Extra("openvino", ("onnx", "openvino", "nncf")), ("float32", "bfloat16", "int8")),
+        Format("tensorrt", _tensorrt),
+    )
+}
+PRECISIONS = tuple(dict.fromkeys(name for row in FORMATS.values() for name in row.precisions))

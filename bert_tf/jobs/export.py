@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +13,13 @@ from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import OutputError
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
 from bert_tf.export.formats import FORMATS, Format
-from bert_tf.jobs import learned
+from bert_tf.jobs import gate_data, learned, sources
 from bert_tf.jobs.export_config import ExportConfig, Target
 from bert_tf.jobs.learned import Learned
 from bert_tf.log_form import log
+from bert_tf.tasks.base import Task
 
 RECORD = "export.json"  # says what a folder is, and of which model
 
@@ -32,23 +34,28 @@ def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
     Raises:
       BertError: something that the user can fix; then nothing was written.
     """
-    FORMATS[config.target.format].require()
-    return write(learned.find(config.run, config.task_name, config.model, environment=environment), config.target)
+    _require(config.target)
+    model = learned.find(config.run, config.task_name, config.model, environment=environment)
+    return write(
+        model, config.target, find_data=lambda task: str(sources.find_data(task, None, environment=environment).folder)
+    )
 
 
-def write(model: Learned, target: Target) -> Path:
+def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = gate_data.nowhere) -> Path:
     """Writes a model into a folder, whole or not at all; returns the folder.
 
     Args:
       model: what to write.
       target: as what, and where.
+      find_data: returns the folder of a task's files, by which reduced precision is measured.
 
     Raises:
       BertError: something that the user can fix; then nothing was written.
     """
-    row, folder = FORMATS[target.format], Path(target.output)
-    row.require()
-    exported = Exported(*model, _step(model.trained.prefix), ExportOptions(**target.options))
+    row, folder = _require(target), Path(target.output)
+    options = ExportOptions(**target.options)
+    labelled = functools.partial(gate_data.examples, model, options.gate_data, find_data)
+    exported = Exported(*model, _step(model.trained.prefix), options, labelled)
     atomic.make_folder(folder.absolute().parent)
     with lock.claiming(folder.absolute()) as other:
         if other is not None:
@@ -59,6 +66,13 @@ def write(model: Learned, target: Target) -> Path:
         atomic.delete_unfinished(folder)
     log.info("%s: %s of %s", folder, row.name, model.trained.prefix)
     return folder
+
+
+def _require(target: Target) -> Format:
+    """Returns the format, where it can be written here."""
+    row = FORMATS[target.format]
+    row.require(target.options.get("precision", FLOAT32))
+    return row
 
 
 def _write(row: Format, exported: Exported, folder: Path) -> None:
@@ -72,6 +86,7 @@ def _record(row: Format, exported: Exported) -> dict[str, Any]:
     """Returns what is exported; no times and no paths, so that it is the same each time."""
     return {
         "format": row.name,
+        "precision": exported.options.precision,
         "bert_tf": bert_tf.__version__,
         "task_name": exported.task.name,
         "step": exported.step,

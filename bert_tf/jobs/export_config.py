@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.batch.job import Given
 from bert_tf.errors import FlagError
-from bert_tf.export.formats import FORMATS
+from bert_tf.export.formats import FORMATS, PRECISIONS
 from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.settings import Setting, named
 
@@ -16,9 +16,10 @@ OVERWRITE = Setting("overwrite", bool, False, "replace whatever the folder holds
 # Of a model that a program has already; the others say which it is.
 OPTIONS = (
     OVERWRITE,
+    Setting("precision", str, "float32", f"of onnx and openvino: {', '.join(PRECISIONS)}", None, PRECISIONS),
     Setting("pairs", bool, None, "sentences come in pairs, text_a and text_b; else as the task, or --text_b in training, says"),
     Setting("gate_data", str, None, "labelled examples that reduced precision is measured by; else the task's dev split"),
-    Setting("max_loss_of_metric", float, 0.5, "points of the first metric that reduced precision may cost", 0.0),
+    Setting("max_loss_of_metric", float, 0.5, "points of a metric that reduced precision may cost", 0.0),
 )
 SETTINGS = (
     FORMAT,

@@ -151,7 +151,9 @@ class Model:
         """
         from bert_tf.jobs import export  # few programs need it
 
-        return export.write(Learned(self._trained, self._task), target(format=format, output=output, **options))
+        return export.write(
+            Learned(self._trained, self._task), target(format=format, output=output, **options), find_data=self._find_data
+        )
 
     def close(self) -> None:
         """Frees weights and session; the model cannot be used afterwards."""

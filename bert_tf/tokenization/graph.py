@@ -8,7 +8,6 @@ Shapes: B texts; N characters, K of them that are in words, M letters, W words a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -24,7 +23,6 @@ from bert_tf.tokenization.tables import (
     PAGE,
     REMOVED,
     SUFFIX,
-    WIDTH,
     Paged,
     Tables,
 )
@@ -68,7 +66,7 @@ class GraphTokenizer:
         self._words = tensorflow_text.FastWordpieceTokenizer(
             list(tables.pieces),
             suffix_indicator=SUFFIX,
-            max_bytes_per_word=MAX_WORD_CHARACTERS * WIDTH,
+            max_bytes_per_word=MAX_WORD_CHARACTERS * tables.width,
             token_out_type=tf.int32,
             unknown_token=tables.unknown,
             no_pretokenization=True,
@@ -94,8 +92,8 @@ class GraphTokenizer:
         characters = _Characters(text + tf.cumsum(tf.cast(is_blank, tf.int32)), text, place).part(kept)
         of_class = tf.gather(of_class, kept)
         if tables.final_sigma is not None:
-            is_sigma, plain = tf.equal(tf.gather(point, kept), CAPITAL_SIGMA), of_class
-            of_class = _where_any(is_sigma, lambda: self._with_final_sigmas(is_sigma, plain, characters.chunk), plain)
+            is_sigma = tf.equal(tf.gather(point, kept), CAPITAL_SIGMA)
+            of_class = self._with_final_sigmas(is_sigma, of_class, characters.chunk)
         return of_class, characters
 
     def _with_final_sigmas(self, is_sigma: tf.Tensor, of_class: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
@@ -121,9 +119,7 @@ class GraphTokenizer:
         origin = tf.repeat(tf.range(tf.size(count)), count)
         first = tf.gather(tables.first, of_class) - tf.cumsum(count, exclusive=True)
         number = tf.range(tf.size(origin)) + tf.gather(first, origin)
-        order = tf.gather(tables.order, number)
-        unsorted = number
-        number = _where_any(order > 0, lambda: _sorted(unsorted, order, tf.gather(chunk, origin)), unsorted)
+        number = _sorted(number, tf.gather(tables.order, number), tf.gather(chunk, origin))
         letter = tf.gather(tables.letter, number)
         kept = tf.where(tf.not_equal(letter, REMOVED))[:, 0]
         return tf.gather(letter, kept), tf.gather(tables.alone, tf.gather(number, kept)), tf.gather(origin, kept)
@@ -142,8 +138,8 @@ class GraphTokenizer:
         words = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(letters, splits, validate=False), "UTF-8")
         found, start, end = self._words.tokenize_with_offsets(words)  # [W, (pieces)]
         begin = tf.gather(first, found.value_rowids())  # [P]
-        starts = tf.gather(characters.place, begin + tf.cast(start.values, tf.int64) // WIDTH)
-        ends = tf.gather(characters.place, begin + tf.cast(end.values, tf.int64) // WIDTH - 1) + 1
+        starts = tf.gather(characters.place, begin + tf.cast(start.values, tf.int64) // self._tables.width)
+        ends = tf.gather(characters.place, begin + tf.cast(end.values, tf.int64) // self._tables.width - 1) + 1
         text = tf.cast(tf.gather(characters.text, begin), tf.int64)
 
         def by_text(column: tf.Tensor) -> tf.RaggedTensor:
@@ -153,7 +149,12 @@ class GraphTokenizer:
 
 
 def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of code points, in their shape."""
+    """Returns the numbers of code points, in their shape.
+
+    Args:
+      table: has them.
+      points: code points.
+    """
     return tf.gather(table.values.reshape(-1), tf.gather(table.page_of, points // PAGE) * PAGE + points % PAGE)
 
 
@@ -171,10 +172,7 @@ def _sorted(number: tf.Tensor, order: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
       order: [M] of each; 0 of what is no mark.
       chunk: [M] rises where a blank is between two.
     """
-    key = tf.cumsum(tf.cast(_begins(chunk, tf.equal(order, 0)), tf.int64)) * _ORDERS + tf.cast(order, tf.int64)
-    return tf.gather(number, tf.argsort(key, stable=True))
-
-
-def _where_any(condition: tf.Tensor, compute: Callable[[], tf.Tensor], otherwise: tf.Tensor) -> tf.Tensor:
-    """Returns what is computed where a rare condition holds anywhere; else the same as before."""
-    return tf.cond(tf.reduce_any(condition), compute, lambda: otherwise)
+    run = tf.cumsum(tf.cast(_begins(chunk, tf.equal(order, 0)), tf.int64))
+    marks = tf.where(order > 0)  # few
+    key = tf.gather_nd(run, marks) * _ORDERS + tf.cast(tf.gather_nd(order, marks), tf.int64)
+    return tf.tensor_scatter_nd_update(number, marks, tf.gather(tf.gather_nd(number, marks), tf.argsort(key, stable=True)))

@@ -1,7 +1,7 @@
 """The rules of `wordpiece` as arrays over code points, for those who cannot call Python.
 
 Code points that the rules treat alike are of one class. A class becomes letters: stand-ins, one for each character of the
-vocabulary, and `UNKNOWN` for all others. Nothing but a comparison with characters of the vocabulary decides on a piece, so that
+vocabulary, and one for all others. Nothing but a comparison with characters of the vocabulary decides on a piece, so that
 letters lose nothing.
 
 Shapes: P pages, C classes, L letters of all classes.
@@ -13,29 +13,33 @@ import functools
 import itertools
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from bert_tf.errors import VocabularyError
 from bert_tf.tokenization.vocabulary import UNK, Vocabulary
-from bert_tf.tokenization.wordpiece import CHUNK, IDEOGRAPHS, is_deleted, is_punctuation
+from bert_tf.tokenization.wordpiece import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, is_deleted, is_punctuation
 
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]
 
 SUFFIX = "##"
 PAGE = 256  # code points that are looked up together
-WIDTH = 4  # bytes of UTF-8 of each letter
-UNKNOWN = 0x10000  # letter that no piece has; those of the vocabulary follow
+LONGEST = 256  # bytes of UTF-8 that TensorFlow Text takes as a piece
 REMOVED = -1  # in the place of a letter: a mark that goes, but divides those that are sorted
 CAPITAL_SIGMA = ord("Σ")
 
 BLANK, DELETED, IDEOGRAPH, OTHER = range(4)  # kinds of characters
 NEITHER, CASED, IGNORED = range(3)  # what a capital sigma sees of its neighbours
 
+_UNKNOWN = 0  # number of the letter that no piece has; those of the vocabulary follow
+_ALPHABETS = {2: range(0x80, 0x800), 3: range(0x800, 0xD800), 4: range(0x10000, 0x110000)}  # by bytes of UTF-8
+_NO_CHARACTERS = 34  # the most code points of an alphabet that may not be in UTF-8
 _FINAL_SIGMA = ord("ς")
+_HIGHER = 0x40000  # planes from here on are nearly empty
 _WITHOUT_PROPERTIES = ("Cn", "Co", "Cs")  # not assigned, private, halves of pairs
 
 
@@ -51,10 +55,16 @@ class Paged(NamedTuple):
     values: IntArray
 
     @classmethod
-    def of(cls, values: Iterable[int]) -> Paged:
-        """Returns the numbers of all code points, which are given in their order."""
-        pages, page_of = np.unique(np.fromiter(values, np.int32).reshape(-1, PAGE), axis=0, return_inverse=True)
-        return cls(page_of.reshape(-1).astype(np.int32), pages)
+    def of(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
+        """Returns the number of each character.
+
+        Args:
+          number_of: of a character; the same for all of the higher planes that have no properties.
+          apart: of these, the ones with a number of their own.
+        """
+        pages = [_page(first, number_of, apart) for first in range(0, sys.maxunicode + 1, PAGE)]
+        values, page_of = np.unique(np.array(pages, np.int32), axis=0, return_inverse=True)
+        return cls(page_of.reshape(-1).astype(np.int32), values)
 
     def __call__(self, point: int) -> int:
         """Returns the number of a code point."""
@@ -62,9 +72,9 @@ class Paged(NamedTuple):
 
 
 class _Letter(NamedTuple):
-    """See `Tables`."""
+    """See `Tables`; the letter by number, or `REMOVED`."""
 
-    letter: int
+    number: int
     alone: bool = False
     order: int = 0
 
@@ -87,11 +97,12 @@ class Tables(NamedTuple):
       role: [C] `NEITHER`, `CASED` or `IGNORED`.
       first: [C] the first of the letters that it becomes.
       counts: [C] how many it becomes.
-      letter: [L] code point of each; `UNKNOWN` or `REMOVED`.
+      letter: [L] code point of each; or `REMOVED`.
       alone: [L] whether it is a word of its own.
       order: [L] class by which neighbouring marks are sorted; 0 of what stays in its place.
       pieces: the vocabulary in letters.
       unknown: [UNK] in letters.
+      width: bytes of UTF-8 of each letter.
     """
 
     class_of: Paged
@@ -105,11 +116,14 @@ class Tables(NamedTuple):
     order: IntArray
     pieces: tuple[str, ...]
     unknown: str
+    width: int
 
 
-def characters() -> Iterator[str]:
-    """Yields the characters of all code points, in their order."""
-    return map(chr, range(sys.maxunicode + 1))
+def _page(first: int, number_of: Callable[[str], int], apart: Container[str]) -> Sequence[int]:
+    characters = [chr(point) for point in range(first, first + PAGE)]
+    if first >= _HIGHER and all(unicodedata.category(c) in _WITHOUT_PROPERTIES and c not in apart for c in characters):
+        return [number_of(characters[0])] * PAGE
+    return list(map(number_of, characters))
 
 
 def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
@@ -118,13 +132,23 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
     Args:
       vocabulary: its pieces.
       lower_case: whether letters are lowered and lose their accents.
+
+    Raises:
+      VocabularyError: a piece is longer than TensorFlow Text can match.
     """
-    letter_of = _letters(vocabulary)
+    return _tables(vocabulary.tokens, lower_case)
+
+
+@functools.lru_cache(maxsize=2)
+def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
+    number_of = {c: number for number, c in enumerate(sorted(set(itertools.chain.from_iterable(tokens))), start=_UNKNOWN + 1)}
     known: dict[_Class, int] = {}
-    class_of = Paged.of(known.setdefault(_class(c, letter_of, lower_case), len(known)) for c in characters())
+    class_of = Paged.of(lambda c: known.setdefault(_class(c, number_of, lower_case), len(known)), number_of)
     counts = np.array([len(one.letters) for one in known], np.int32)
     letters = list(itertools.chain.from_iterable(one.letters for one in known))
-    pieces = tuple(_spelled(piece, letter_of) for piece in vocabulary.tokens)
+    long = sum(len(token) > LONGEST // max(_ALPHABETS) for token in tokens)
+    width, alphabet = _alphabet(len(number_of) + 1 + long)
+    pieces = tuple(_spelled(tokens, number_of, alphabet, LONGEST // width))
     return Tables(
         class_of=class_of,
         final_sigma=class_of(_FINAL_SIGMA) if lower_case else None,
@@ -132,42 +156,53 @@ def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
         role=np.array([one.role for one in known], np.int32),
         first=np.cumsum(counts, dtype=np.int32) - counts,
         counts=counts,
-        letter=np.array([one.letter for one in letters], np.int32),
+        letter=np.array([REMOVED if one.number == REMOVED else alphabet[one.number] for one in letters], np.int32),
         alone=np.array([one.alone for one in letters]),
         order=np.array([one.order for one in letters], np.int32),
         pieces=pieces,
-        unknown=pieces[vocabulary.id(UNK)],
+        unknown=pieces[tokens.index(UNK)],
+        width=width,
     )
 
 
-def _letters(vocabulary: Vocabulary) -> dict[str, int]:
-    """Returns the letter of each character of the vocabulary: code points that may be in UTF-8, all of `WIDTH` bytes."""
-    characters = sorted(set(itertools.chain.from_iterable(vocabulary.tokens)))
-    usable = (point for point in itertools.count(UNKNOWN + 1) if point & 0xFFFE != 0xFFFE)
-    return dict(zip(characters, usable))
+def _alphabet(size: int) -> tuple[int, Sequence[int]]:
+    """Returns code points that may be in UTF-8, as many as are wanted, and how many bytes each has: as few as will do."""
+    width = next(width for width, points in _ALPHABETS.items() if len(points) >= size + _NO_CHARACTERS)
+    usable = (point for point in _ALPHABETS[width] if point & 0xFFFE != 0xFFFE)
+    return width, list(itertools.islice(usable, size))
 
 
-def _spelled(piece: str, letter_of: Mapping[str, int]) -> str:
-    """Returns a piece in letters, behind the mark of pieces that go on with a word."""
-    mark = SUFFIX if piece.startswith(SUFFIX) and piece != SUFFIX else ""
-    return mark + "".join(chr(letter_of[character]) for character in piece[len(mark) :])
+def _spelled(tokens: Iterable[str], number_of: Mapping[str, int], alphabet: Sequence[int], longest: int) -> Iterator[str]:
+    """Yields pieces in letters, behind the mark of those that go on with a word."""
+    spare = reversed(alphabet)  # for pieces that no word has, and that are too long
+    for token in tokens:
+        mark = SUFFIX if token.startswith(SUFFIX) and token != SUFFIX else ""
+        piece = token[len(mark) :]
+        if len(piece) <= longest:
+            yield mark + "".join(chr(alphabet[number_of[c]]) for c in piece)
+        elif len(piece) > MAX_WORD_CHARACTERS or any(map(is_punctuation, piece)):
+            yield mark + chr(next(spare))
+        else:
+            raise VocabularyError(
+                f"{token!r:.80} has more than {longest} characters, which TensorFlow Text cannot match", "vocabulary"
+            )
 
 
-def _class(c: str, letter_of: Mapping[str, int], lower_case: bool) -> _Class:
+def _class(c: str, number_of: Mapping[str, int], lower_case: bool) -> _Class:
     is_ideograph = IDEOGRAPHS.fullmatch(c) is not None
-    if unicodedata.category(c) in _WITHOUT_PROPERTIES and not is_ideograph and c not in letter_of:
-        return _UNKNOWN  # most of all code points
+    if unicodedata.category(c) in _WITHOUT_PROPERTIES and not is_ideograph and c not in number_of:
+        return _MOST  # of all code points
     if CHUNK.fullmatch(c) is None:
         return _Class(BLANK, NEITHER, ())
     if is_deleted(c):
         return _Class(DELETED, NEITHER, ())
     parts = unicodedata.normalize("NFD", c.lower()) if lower_case else c
-    letters = (_letter(part, letter_of, lower_case, is_ideograph) for part in parts)
+    letters = (_letter(part, number_of, lower_case, is_ideograph) for part in parts)
     role = _role(c) if lower_case else NEITHER
     return _Class(IDEOGRAPH if is_ideograph else OTHER, role, tuple(filter(None, letters)))
 
 
-_UNKNOWN = _Class(OTHER, NEITHER, (_Letter(UNKNOWN),))
+_MOST = _Class(OTHER, NEITHER, (_Letter(_UNKNOWN),))
 
 
 @functools.cache
@@ -178,9 +213,9 @@ def _role(c: str) -> int:
     return IGNORED if ("A" + c + "Σ").lower().endswith("ς") else NEITHER
 
 
-def _letter(c: str, letter_of: Mapping[str, int], lower_case: bool, alone: bool) -> _Letter | None:
+def _letter(c: str, number_of: Mapping[str, int], lower_case: bool, alone: bool) -> _Letter | None:
     """Returns what a part of a character becomes; None where it goes without a trace."""
     order = unicodedata.combining(c) if lower_case else 0
     if lower_case and unicodedata.category(c) == "Mn":
         return None if order else _Letter(REMOVED)
-    return _Letter(letter_of.get(c, UNKNOWN), alone or is_punctuation(c), order)
+    return _Letter(number_of.get(c, _UNKNOWN), alone or is_punctuation(c), order)

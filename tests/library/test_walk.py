@@ -48,6 +48,7 @@ PAIRS = {
     "reproduce": ("reproduce", reproduce.FLAGS),
 }
 WITHOUT_FUNCTION = {
+    "export": "is a method of a model: bert_tf.load(...).export(...)",
     "benchmark": "belongs to a clone: it is not installed with the package",
 }
 # Flags without a keyword argument.

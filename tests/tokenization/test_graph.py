@@ -7,6 +7,7 @@ import functools
 import pytest
 import tensorflow as tf
 
+from bert_tf.errors import VocabularyError
 from bert_tf.tokenization.graph import GraphTokenizer
 from bert_tf.tokenization.tables import tables
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
@@ -96,3 +97,22 @@ def test_texts_without_pieces_have_rows_of_their_own(texts):
 def test_words_are_as_long_as_the_reference_lets_them_be(character):
     words = [character * (MAX_WORD_CHARACTERS + more) for more in (-1, 0, 1)]
     assert not list(differences([word.encode() for word in words], SHORT, True))
+
+
+def test_long_pieces_are_found_and_those_that_no_word_has_do_no_harm():
+    pieces = ("a" * 100, "##" + "b" * 128, "-" * 150, "a" * 201, "##" + "-" * 201)
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, "a", "##a", "-", *pieces])
+    words = ["a" * 100, "a" + "b" * 128, "a" * 101, "-" * 150, "a" * 201, "a" + "-" * 201]
+    assert not list(differences([word.encode() for word in words], vocabulary, True))
+
+
+def test_a_piece_that_cannot_be_matched_is_refused():
+    with pytest.raises(VocabularyError, match="has more than 128 characters, which TensorFlow Text cannot match"):
+        tables(Vocabulary([*SPECIAL_TOKENS, "a" * 150]), lower_case=True)
+
+
+def test_more_characters_than_two_bytes_can_tell_apart():
+    characters = [c for c in any_text.CHARACTERS[0x4E00:] if c.isalpha()][:3000]
+    vocabulary = Vocabulary([*SPECIAL_TOKENS, *characters, *(f"##{c}" for c in characters)])
+    assert tables(vocabulary, lower_case=False).width == 3
+    assert not list(differences(between_letters(characters), vocabulary, False))

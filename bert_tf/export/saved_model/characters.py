@@ -5,9 +5,13 @@ Shapes: B texts.
 
 from __future__ import annotations
 
+import functools
 from typing import NamedTuple
 
 import tensorflow as tf
+
+from bert_tf.tokenization.graph import look_up
+from bert_tf.tokenization.tables import Paged
 
 
 class Text(NamedTuple):
@@ -16,7 +20,7 @@ class Text(NamedTuple):
     Attributes:
       whole: [B] the texts.
       points: [B, (characters)] code points; U+FFFD where the bytes are none.
-      offsets: [B, (characters + 1)] first byte of each character, and the byte after the last.
+      offsets: [B, (characters)] first byte of each character.
     """
 
     whole: tf.Tensor
@@ -26,11 +30,12 @@ class Text(NamedTuple):
     @classmethod
     def of(cls, texts: tf.Tensor) -> Text:
         """Returns the characters of [B] texts."""
-        points, offsets = tf.strings.unicode_decode_with_offsets(texts, "UTF-8")
-        ends = tf.RaggedTensor.from_row_lengths(
-            tf.cast(tf.strings.length(texts), tf.int64), tf.ones_like(points.row_lengths()), validate=False
-        )
-        return cls(texts, points, tf.concat([offsets, ends], axis=1))
+        return cls(texts, *tf.strings.unicode_decode_with_offsets(texts, "UTF-8"))
+
+    def are_blank(self) -> tf.Tensor:
+        """Returns [B] whether a text has nothing but blanks."""
+        is_blank = look_up(_blanks(), self.points.flat_values)
+        return tf.math.unsorted_segment_min(is_blank, self.points.value_rowids(), self.points.nrows()) > 0
 
     def cut(self, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
         """Returns a part of each text.
@@ -53,5 +58,14 @@ class Text(NamedTuple):
         return tf.strings.substr(tf.gather(self.whole, texts), first, after - first)
 
     def _byte(self, texts: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        at = tf.gather(self.offsets.row_starts(), texts) + tf.cast(places, tf.int64)
-        return tf.gather(self.offsets.values, at)
+        """Returns [W] the first byte of a character of a text, for the place after the last the byte after the last."""
+        places = tf.cast(places, tf.int64)
+        is_end = places >= tf.gather(self.offsets.row_lengths(), texts)
+        at = tf.gather(self.offsets.row_starts(), texts) + tf.where(is_end, tf.zeros_like(places), places)
+        inside = tf.gather(tf.concat([self.offsets.values, [0]], axis=0), at)
+        return tf.where(is_end, tf.cast(tf.gather(tf.strings.length(self.whole), texts), tf.int64), inside)
+
+
+@functools.cache
+def _blanks() -> Paged:
+    return Paged.of(str.isspace)

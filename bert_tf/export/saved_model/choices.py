@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
+from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.cuts import CUTS, Span
 from bert_tf.export.saved_model.rows import Part, lay_out, lengths
 from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
@@ -24,7 +25,12 @@ _SPECIAL = 3  # [CLS] and two [SEP]
 
 
 def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The most probable of `options` [B, K], by `context` and `question`, which may be empty."""
+    """The most probable of `options` [B, K], by `context` and `question`, which may be empty.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained = exported.trained
     inputs = {**strings("context", "question"), "options": tf1.placeholder(tf.string, [None, None], "options")}
     shape = tf.shape(inputs["options"])
@@ -41,8 +47,10 @@ def _read(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Returns `INPUTS` of rows, and [N] the option of each, see `features.choices.build`."""
     trained, (questions, count) = exported.trained, tf.unstack(shape)
-    before, after = _around(inputs["question"])
-    ids = tokenizer.pieces(tf.concat([inputs["context"], before, after, tf.reshape(inputs["options"], [-1])], axis=0)).ids
+    has_none = Text.of(inputs["context"]).are_blank()  # then the question is read first
+    contexts = tf.where(has_none, inputs["question"], inputs["context"])
+    before, after = _around(tf.where(has_none, "", inputs["question"]))
+    ids = tokenizer.pieces(tf.concat([contexts, before, after, tf.reshape(inputs["options"], [-1])], axis=0)).ids
     found = lengths(ids)
     context, head, tail = (found[number * questions : (number + 1) * questions] for number in range(3))
     options = found[3 * questions :]

@@ -47,11 +47,30 @@ def lay_out(first: Part, second: Sequence[Part], is_pair: tf.Tensor, vocabulary:
     one = tf.ones_like(is_pair)
     before = [marks(vocabulary.cls_id, one), *_read(first), marks(vocabulary.sep_id, one)]
     after = [*(ids for part in second for ids in _read(part)), *([marks(vocabulary.sep_id, is_pair)] if second else [])]
-    ids = tf.concat([*before, *after], axis=1)  # [N, (tokens)]
     first_lengths = tf.add_n([lengths(part) for part in before])
-    values = ids.to_tensor(0)
-    mask, of_first = (tf.sequence_mask(size, tf.shape(values)[1], tf.int32) for size in (lengths(ids), first_lengths))
-    return dict(zip((field.name for field in INPUTS), (values, mask, mask - of_first)))
+    ids = side_by_side([*before, *after])
+    all_lengths = first_lengths + (tf.add_n([lengths(part) for part in after]) if after else 0)
+    mask, of_first = (tf.sequence_mask(size, tf.shape(ids)[1], tf.int32) for size in (all_lengths, first_lengths))
+    return dict(zip((field.name for field in INPUTS), (ids, mask, mask - of_first)))
+
+
+def side_by_side(parts: Sequence[tf.RaggedTensor]) -> tf.Tensor:
+    """Returns [N, T] what each row has of several parts, one behind the other, and 0 behind them.
+
+    As `tf.concat`, without its assertions: these are functions, whose names differ from export to export.
+    """
+    sizes = [lengths(part) for part in parts]
+    before = tf.cumsum(tf.stack(sizes), exclusive=True)  # [parts, N]
+    shape = [tf.size(sizes[0]), tf.reduce_max(tf.concat([tf.add_n(sizes), [0]], axis=0))]
+    places = [_places(part, shift) for part, shift in zip(parts, tf.unstack(before, num=len(parts)))]
+    return tf.scatter_nd(tf.concat(places, axis=0), tf.concat([part.values for part in parts], axis=0), shape)
+
+
+def _places(part: tf.RaggedTensor, shift: tf.Tensor) -> tf.Tensor:
+    """Returns row and column of each value, where a row begins at its shift."""
+    row = tf.cast(part.value_rowids(), tf.int32)
+    column = tf.range(tf.size(part.values)) + tf.gather(shift - tf.cast(part.row_starts(), tf.int32), row)
+    return tf.stack([row, column], axis=1)
 
 
 def marks(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
@@ -70,7 +89,12 @@ def _read(part: Part) -> list[tf.RaggedTensor]:
 
 
 def picked(values: tf.Tensor, span: Span) -> tf.RaggedTensor:
-    """Returns [N, (length)] the values that spans point to."""
+    """Returns [N, (length)] the values that spans point to.
+
+    Args:
+      values: of all texts.
+      span: counted from the first of all values.
+    """
     places = tf.ragged.range(span.starts, span.starts + span.lengths)
     return tf.RaggedTensor.from_row_splits(
         tf.gather(values, places.values), tf.cast(places.row_splits, tf.int64), validate=False

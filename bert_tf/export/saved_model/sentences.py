@@ -58,7 +58,12 @@ def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: 
 
 
 def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """Classes, numbers, and any of several labels: `text_a`, and `text_b` where the model reads pairs."""
+    """Classes, numbers, and any of several labels: `text_a`, and `text_b` where the model reads pairs.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, head = exported.trained, heads.of(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
     found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
@@ -75,7 +80,12 @@ def _decided(exported: Exported, served: Tensors) -> Tensors:
 
 
 def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """How alike two texts are, by their vectors: `text_a`, `text_b`."""
+    """How alike two texts are, by their vectors: `text_a`, `text_b`.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     inputs = strings("text_a", "text_b")
     size = tf.size(inputs["text_a"])
     vectors = _directions(exported.trained, tokenizer, tf.concat(list(inputs.values()), axis=0))  # [2 B, D]
@@ -85,7 +95,12 @@ def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]
 
 
 def vectors(exported: Exported, tokenizer: GraphTokenizer) -> Signature:
-    """The vector of each `text`: as it was learned, scaled to length 1; of other models the mean over its tokens."""
+    """The vector of each `text`: as it was learned, scaled to length 1; of other models the mean over its tokens.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     inputs, trained = strings("text"), exported.trained
     if trained.head.kind in (SIMILARITY, CONTRASTIVE):
         return Signature(inputs, {"vectors": _directions(trained, tokenizer, inputs["text"])})

@@ -9,9 +9,10 @@ import tensorflow as tf
 from bert_tf.batch.trained import Trained
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
+from bert_tf.export.graph import Tensors
 from bert_tf.export.saved_model import choices, sentences, spans, tags
 from bert_tf.export.saved_model.signature import DEFAULT, Signature
-from bert_tf.fields import INPUTS
+from bert_tf.fields import INPUTS, ROW, SLOT, TOKEN, Field
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, MULTI_LABEL, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer
@@ -49,7 +50,7 @@ def build(exported: Exported) -> dict[str, Signature]:
 def _ids(trained: Trained) -> Signature:
     """Ids of word pieces, as any tokenizer makes them."""
     inputs = graph.inputs(trained)
-    return Signature(inputs, graph.compute(trained, inputs).served)
+    return Signature(inputs, _outputs(trained, inputs))
 
 
 def _examples(trained: Trained) -> Signature:
@@ -58,12 +59,25 @@ def _examples(trained: Trained) -> Signature:
     fields = (*INPUTS, *heads.of(trained.head).inputs)
     found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
     tokens = tf.shape(found[_IDS].to_tensor())[1]
-    given = {field.name: _padded(found[field.name], tokens) for field in fields}
+    given = {field.name: _padded(found[field.name], field, tokens) for field in fields}
     real = tf.sequence_mask(found[_IDS].row_lengths(), tokens, tf.int32)
     given[_MASK] = tf.where((found[_MASK].row_lengths() > 0)[:, None], given[_MASK], real)
-    return Signature({EXAMPLES: serialized}, graph.compute(trained, given).served)
+    return Signature({EXAMPLES: serialized}, _outputs(trained, given))
 
 
-def _padded(values: tf.RaggedTensor, tokens: tf.Tensor) -> tf.Tensor:
-    """Returns [B, T] values, 0 where there are none."""
-    return tf.cast(values.to_tensor(0, shape=tf.stack([-1, tokens])), tf.int32)
+def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
+    """Returns what a client wants, and beside it what the head computes."""
+    found = graph.compute(trained, features)
+    return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
+
+
+def raw(name: str) -> str:
+    """Returns the name of an output of the head, where clients know another by its own."""
+    return f"raw_{name}"
+
+
+def _padded(values: tf.RaggedTensor, field: Field, tokens: tf.Tensor) -> tf.Tensor:
+    """Returns [B], [B, T] or [B, S] values, as the axis of the field is, padded where there are fewer."""
+    widths: dict[str, int | tf.Tensor] = {ROW: 1, TOKEN: tokens, SLOT: -1}
+    padded = values.to_tensor(int(field.padding), shape=tf.stack([-1, widths[field.axis]]))
+    return tf.cast(padded[:, 0] if field.axis == ROW else padded, field.dtype)

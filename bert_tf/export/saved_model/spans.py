@@ -5,6 +5,7 @@ Shapes: B questions, N rows (windows), T tokens of the longest row, n logits tha
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from typing import NamedTuple, cast
 
@@ -15,13 +16,13 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.graph import Tensors
 from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.cuts import Span, numbered
-from bert_tf.export.saved_model.rows import Part, lay_out, lengths, marks, picked
+from bert_tf.export.saved_model.rows import Part, lay_out, lengths, marks, picked, side_by_side
 from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
 from bert_tf.features.spans import longest_question
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tasks.span.family import SpanFamily
 from bert_tf.tokenization.graph import GraphTokenizer, look_up
-from bert_tf.tokenization.tables import Paged, characters
+from bert_tf.tokenization.tables import Paged
 
 WINDOWS = "windows"  # signature of all that is said of tokens
 
@@ -56,7 +57,12 @@ class _Best(NamedTuple):
 
 
 def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The answer to each `question` in its `context`; and what is said of the tokens of each window."""
+    """The answer to each `question` in its `context`; and what is said of the tokens of each window.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, inputs = exported.trained, strings("question", "context")
     features, rows = _read(exported, tokenizer, inputs)
     logits = graph.compute(trained, features).logits
@@ -87,11 +93,10 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
     features = lay_out(first, [second], tf.ones_like(question), exported.trained.vocabulary)
     shift = tf.gather(tf.cast(found.ids.row_starts(), tf.int32), size + question) + window.starts
     pieces = picked(tf.range(tf.size(found.ids.values)), Span(shift, window.lengths))  # [N, (pieces)]
-    tokens = tf.shape(features["input_ids"])[1]
 
     def by_token(values: tf.Tensor) -> tf.Tensor:
-        rows = tf.concat([marks(_NONE, kept + 2), pieces.with_values(values)], axis=1).to_tensor(_NONE)
-        return tf.pad(rows, [[0, 0], [0, tokens - tf.shape(rows)[1]]], constant_values=_NONE)
+        rows = side_by_side([marks(0, kept + 2), pieces.with_values(values - _NONE), marks(0, tf.ones_like(kept))])
+        return rows + _NONE  # where nothing is put there is 0
 
     starts, ends = (by_token(tf.gather(column.values, pieces.values)) for column in (found.starts, found.ends))
     return features, _Rows(question, starts, ends, by_token(_widest(pieces)) > 0)
@@ -162,9 +167,11 @@ def _of_questions(best: _Best, question: tf.Tensor) -> _Best:
 def _with_marks(text: Text, end: tf.Tensor) -> tf.Tensor:
     """Returns [B] the ends of answers with the accents that follow, which belong to no word piece."""
     points = text.points.to_tensor(0)  # [B, C]
-    is_end = tf.equal(look_up(_MARKS, points), 0) & (tf.range(tf.shape(points)[1]) >= end[:, None])
+    is_end = tf.equal(look_up(_marks(), points), 0) & (tf.range(tf.shape(points)[1]) >= end[:, None])
     after = tf.concat([is_end, tf.fill([tf.shape(points)[0], 1], True)], axis=1)
     return tf.minimum(tf.argmax(tf.cast(after, tf.int32), axis=1, output_type=tf.int32), lengths(text.points))
 
 
-_MARKS = Paged.of(unicodedata.category(c) == "Mn" for c in characters())
+@functools.cache
+def _marks() -> Paged:
+    return Paged.of(lambda c: unicodedata.category(c) == "Mn")

@@ -22,6 +22,7 @@ from bert_tf.tokenization.graph import GraphTokenizer
 
 _SPECIAL = 2  # [CLS] and [SEP]
 _STEP_PARTS = 2  # as in `features.tags`
+_DOUBLINGS = 16  # a text has less than 2 ** 16 windows
 _WHOLE = np.iinfo(np.int32).max  # context where the text ends, not the window
 _NONE = -1  # in the place of characters: of words that pad
 
@@ -53,7 +54,12 @@ class _Cut(NamedTuple):
 
 
 def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The tag of each word of a `text`, and the characters that it stands for."""
+    """The tag of each word of a `text`, and the characters that it stands for.
+
+    Args:
+      exported: the model.
+      tokenizer: of its vocabulary.
+    """
     trained, inputs = exported.trained, strings("text")
     text = Text.of(inputs["text"])
     words = split(text)
@@ -99,31 +105,34 @@ def _windows(cut: _Cut, room: int) -> _Windows:
       cut: the words.
       room: pieces of a row.
     """
-    begins, ends, pieces = cut.begins[:-1], cut.begins[1:], cut.pieces
-    none = tf.zeros([0], tf.int32)
-
-    def is_long(first: tf.Tensor) -> tf.Tensor:
-        return tf.gather(pieces, ends) - tf.gather(pieces, first) > room
-
-    def more(first: tf.Tensor, *_: tf.Tensor) -> tf.Tensor:
-        return tf.reduce_any(is_long(first))
-
-    def window(first: tf.Tensor, *rows: tf.Tensor) -> list[tf.Tensor]:
-        here = tf.where(is_long(first))[:, 0]
-        begin = tf.gather(first, here)
-        at = tf.gather(pieces, begin)
-        end = tf.searchsorted(pieces, at + room, side="right") - 1
-        half = tf.searchsorted(pieces, at + room // _STEP_PARTS)
-        following = tf.minimum(tf.maximum(half, begin + 1), end)
-        first = tf.tensor_scatter_nd_update(first, here[:, None], following)
-        return [first, *(tf.concat(pair, axis=0) for pair in zip(rows, (tf.cast(here, tf.int32), begin, end)))]
-
-    _, text, first, end = tf.while_loop(
-        more, window, [begins, none, none, none], shape_invariants=[begins.shape, *[tf.TensorShape([None])] * 3]
-    )
-    last = tf.where(is_long(begins), tf.searchsorted(pieces, tf.gather(pieces, ends) - room), begins)
-    rows = ((text, tf.range(tf.size(begins))), (first, last), (end, ends))
+    pieces, words = cut.pieces, tf.range(tf.size(cut.pieces))  # [W + 1]
+    begins, ends = cut.begins[:-1], cut.begins[1:]
+    last = tf.gather(ends, tf.minimum(tf.searchsorted(cut.begins, words, side="right") - 1, tf.size(ends) - 1))  # of the text
+    is_long = tf.gather(pieces, last) - pieces > room  # whether more is left from a word on than fits
+    end = tf.searchsorted(pieces, pieces + room, side="right") - 1
+    half = tf.searchsorted(pieces, pieces + room // _STEP_PARTS)
+    following = tf.where(is_long, tf.minimum(tf.maximum(half, words + 1), end), words)
+    first = tf.cast(tf.where(_reached(begins, following) & is_long)[:, 0], tf.int32)
+    rest = tf.searchsorted(pieces, tf.gather(pieces, ends) - room)
+    closing = tf.where(tf.gather(is_long, begins), rest, begins)
+    text = tf.searchsorted(cut.begins, first, side="right") - 1
+    rows = (text, tf.range(tf.size(begins))), (first, closing), (tf.gather(end, first), ends)
     return _Windows(*(tf.concat(pair, axis=0) for pair in rows))
+
+
+def _reached(begins: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
+    """Returns [W + 1] whether a window begins at a word.
+
+    Args:
+      begins: [B] where the first ones begin.
+      following: [W + 1] where the next one begins after one that begins at a word.
+    """
+    size = tf.size(following)
+    reached = tf.math.bincount(begins, minlength=size, maxlength=size)
+    for _ in range(_DOUBLINGS):  # windows 1, 2, 4, ... further on
+        step = tf.math.bincount(tf.boolean_mask(following, reached > 0), minlength=size, maxlength=size)
+        reached, following = tf.maximum(reached, step), tf.gather(following, following)
+    return reached > 0
 
 
 def _of_words(logits: tf.Tensor, windows: _Windows, cut: _Cut, usual_tag: int) -> tf.Tensor:

@@ -13,7 +13,7 @@ import tensorflow as tf
 from bert_tf.export.saved_model.characters import Text
 from bert_tf.tasks.tags import words as rules
 from bert_tf.tokenization.graph import look_up
-from bert_tf.tokenization.tables import Paged, characters
+from bert_tf.tokenization.tables import Paged
 
 _BLANK, _WORD, _DIGIT, _ALPHA, _JOINT, _OF_NUMBERS, _APOSTROPHE = (1 << bit for bit in range(7))
 _LETTER = 1 << 7  # of clitics: which one, times this
@@ -123,7 +123,7 @@ def _has(traits: tf.Tensor, trait: int) -> tf.Tensor:
 @functools.cache
 def _traits() -> Paged:
     """Returns what the rules see of each character."""
-    return Paged.of(map(_trait, characters()))
+    return Paged.of(_trait)
 
 
 def _trait(c: str) -> int:

@@ -5,20 +5,27 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
 from bert_tf.export import graph
 from bert_tf.export.exported import Exported
-from bert_tf.export.saved_model import signatures
+from bert_tf.export.saved_model import assets, signatures, warmup
 from bert_tf.export.saved_model.signature import Signature
 
 tf1 = tf.compat.v1
 
 _SERVE, _METHOD = "serve", "tensorflow/serving/predict"  # as TensorFlow Serving wants them
 _GRADIENT = "_gradient_op_type"  # names a function of the process that built the graph
+
+
+class _Built(NamedTuple):
+    """What a graph holds."""
+
+    signatures: Mapping[str, Signature]
+    assets: Mapping[str, tf.Tensor]
 
 
 def write(exported: Exported, folder: Path) -> None:
@@ -31,19 +38,20 @@ def write(exported: Exported, folder: Path) -> None:
     Raises:
       CheckpointError: the weights are damaged, not finite, or of another model.
     """
-    with graph.loaded(exported.trained, lambda: signatures.build(exported)) as (session, built):
+    files = assets.contents(exported)
+    with graph.loaded(exported.trained, lambda: _Built(signatures.build(exported), assets.named(files))) as (session, built):
         builder = tf1.saved_model.Builder(os.fspath(folder))
         builder.add_meta_graph_and_variables(
             session,
             [_SERVE],
-            signature_def_map=_definitions(built),
-            main_op=tf1.tables_initializer(),
+            signature_def_map=_definitions(built.signatures),
             saver=tf1.train.Saver(tf1.trainable_variables()),
             clear_devices=True,
             strip_default_attrs=True,
         )
         builder.save()
-    _clean(folder / "saved_model.pb")
+    _complete(folder / "saved_model.pb", files, built.assets)
+    warmup.write(folder, exported, built.signatures)
 
 
 def _definitions(built: Mapping[str, Signature]) -> dict[str, Any]:
@@ -57,10 +65,11 @@ def _definitions(built: Mapping[str, Signature]) -> dict[str, Any]:
     }
 
 
-def _clean(path: Path) -> None:
-    """Takes out of a graph what other processes do not know."""
+def _complete(path: Path, files: Mapping[str, str], tensors: Mapping[str, tf.Tensor]) -> None:
+    """Adds the assets to a graph, and takes out what other processes do not know."""
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
-    for meta_graph in model.meta_graphs:
-        for node in meta_graph.graph_def.node:
-            node.attr.pop(_GRADIENT, None)
+    (meta_graph,) = model.meta_graphs
+    for node in meta_graph.graph_def.node:
+        node.attr.pop(_GRADIENT, None)
+    assets.write(files, tensors, path.parent, meta_graph)
     path.write_bytes(model.SerializeToString(deterministic=True))

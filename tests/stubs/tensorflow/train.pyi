@@ -1,8 +1,23 @@
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy.typing as npt
 from tensorflow import DType
 from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
+
+# Messages of protocol buffers.
+class Int64List:
+    def __init__(self, *, value: Iterable[int]) -> None: ...
+
+class Feature:
+    def __init__(self, *, int64_list: Int64List) -> None: ...
+
+class Features:
+    def __init__(self, *, feature: Mapping[str, Feature]) -> None: ...
+
+class Example:
+    def __init__(self, *, features: Features) -> None: ...
+    def SerializeToString(self, *, deterministic: bool = False) -> bytes: ...
 
 class _CheckpointReader:
     def get_tensor(self, tensor_str: str) -> npt.NDArray[Any]: ...

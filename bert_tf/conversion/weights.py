@@ -1,0 +1,30 @@
+"""The weights of a trained model as arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints import values
+from bert_tf.checkpoints.names import encoder_shapes
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.errors import CheckpointError
+from bert_tf.modeling.heads import registry
+
+
+def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
+    """Returns the weights of encoder and head by published name, without moments.
+
+    Raises:
+      CheckpointError: they are damaged, not finite, or of another model.
+    """
+    reader = CheckpointReader(trained.prefix)
+    shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}
+    values.refuse_misfits(reader, shapes)
+    problem = values.problem_of_weights(reader, shapes)
+    if problem:
+        raise CheckpointError(problem)
+    return {name: np.asarray(reader[name]).astype(np.float32) for name in shapes}

@@ -1,0 +1,163 @@
+"""What reduced precision costs, measured by labelled examples, and whether that is too much.
+
+Shapes: E examples, G groups of them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from bert_tf import documents
+from bert_tf.batch.computer import Engine, InferenceOptions
+from bert_tf.engines.base import Compute, ConvertedEngine
+from bert_tf.errors import BertError, DataError
+from bert_tf.export.exported import Exported
+from bert_tf.inputs.pipeline import TO_LONGEST
+from bert_tf.log_form import log
+from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.devices import session_config
+from bert_tf.runtime.machine import Machine
+from bert_tf.tasks.base import Family, Outputs
+
+FILE = "gate.json"
+
+_GROUPS = 20
+_LEVEL = 0.95
+_POINTS = 100.0
+
+
+class GateError(BertError):
+    """Reduced precision costs more than is allowed."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """Of one metric, in points.
+
+    Attributes:
+      full: in float32.
+      reduced: in reduced precision.
+      interval: of reduced minus full, 95 %; None where too few examples tell how it varies.
+    """
+
+    full: float
+    reduced: float
+    interval: tuple[float, float] | None
+
+    @property
+    def points(self) -> float:
+        """Reduced minus full."""
+        return self.reduced - self.full
+
+
+def measure(exported: Exported, compute: Compute, folder: Path) -> None:
+    """Evaluates a reduced model beside TensorFlow in float32, and writes `FILE`.
+
+    Args:
+      exported: the model, and the precision to measure.
+      compute: the reduced model.
+      folder: to write to.
+
+    Raises:
+      GateError: a metric loses more than is allowed.
+      DataError: there are no labelled examples.
+    """
+    options, found = exported.options, {}
+    for name, examples in exported.labelled().items():
+        if not examples:
+            raise DataError("nothing to measure reduced precision by; give --gate_data", name)
+        changes = _changes(exported, compute, examples)
+        found[name] = {"examples": len(examples), "metrics": {key: _told(change) for key, change in changes.items()}}
+        for key, change in changes.items():
+            log.info("%s: %s in %s %+.2f points (%s)", name, key, options.precision, change.points, _within(change))
+            if change.points < -options.max_loss_of_metric:
+                raise GateError(
+                    f"--precision={options.precision}: {key} of {name} falls from {change.full:.2f} to {change.reduced:.2f},"
+                    f" {-change.points:.2f} points (95 %: {_within(change)}), more than --max_loss_of_metric="
+                    f"{options.max_loss_of_metric}; take another precision, or allow more"
+                )
+    record = {"precision": options.precision, "max_loss_of_metric": options.max_loss_of_metric, "data": found}
+    (folder / FILE).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
+
+
+def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> Mapping[str, Change]:
+    """Returns how each metric changes, with its interval by a jackknife that leaves out a group of examples at a time.
+
+    The same examples are left out of both, whatever the family and its metrics.
+    """
+    family = exported.family
+    inference = InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, "float32", None)
+    reduced = ConvertedEngine(inference, exported.options.precision, lambda *_: Path(), lambda *_: compute)
+    groups = [list(group) for group in np.array_split(np.arange(len(examples)), min(_GROUPS, len(examples)))]
+    values = []
+    for engine in (inference.engine(), reduced):
+        with contextlib.closing(engine):
+            engine.load(exported.trained)
+            outputs = [_outputs(exported, engine, [examples[place] for place in group]) for group in groups]
+        left_out = [_metrics(exported, outputs, groups, examples, without=number) for number in range(len(groups))]
+        values.append((_metrics(exported, outputs, groups, examples), left_out))
+    (full, full_without), (less, less_without) = values
+    return {
+        name: Change(
+            full[name],
+            less[name],
+            _interval(less[name] - full[name], [b[name] - a[name] for a, b in zip(full_without, less_without)]),
+        )
+        for name in family.metrics
+        if name in full
+    }
+
+
+def _outputs(exported: Exported, engine: Engine, examples: Sequence[Any]) -> Outputs:
+    trained = exported.trained
+    return engine.outputs(exported.family.features(examples, trained.tokenizer, trained.limits))
+
+
+def _metrics(
+    exported: Exported,
+    outputs: Sequence[Outputs],
+    groups: Sequence[Sequence[int]],
+    examples: Sequence[Any],
+    *,
+    without: int | None = None,
+) -> Mapping[str, float]:
+    """Returns the metrics in points, of all groups but one."""
+    family: Family = exported.family
+    kept = [number for number in range(len(groups)) if number != without or len(groups) == 1]
+    of_kept = [examples[place] for number in kept for place in groups[number]]
+    together = {name: np.concatenate([outputs[number][name] for number in kept]) for name in outputs[0]}
+    features = family.features(of_kept, exported.trained.tokenizer, exported.trained.limits)
+    measured = family.evaluation(family.predictions(together, features, of_kept), of_kept)
+    return {name: value * _POINTS for name, value in measured.metrics.items()}
+
+
+def _interval(change: float, without: Sequence[float]) -> tuple[float, float] | None:
+    """Returns the ends of the interval of a change, of what it is without each of G groups (Tukey, 1958)."""
+    number = len(without)
+    if number < 2:
+        return None
+    each: npt.NDArray[np.float64] = number * change - (number - 1) * np.asarray(without)
+    half = float(stats.t.ppf((1 + _LEVEL) / 2, number - 1) * each.std(ddof=1) / np.sqrt(number))
+    return change - half, change + half
+
+
+def _told(change: Change) -> dict[str, Any]:
+    rounded = None if change.interval is None else [round(end, 4) for end in change.interval]
+    return {
+        "float32": round(change.full, 4),
+        "reduced": round(change.reduced, 4),
+        "change": round(change.points, 4),
+        "interval_95": rounded,
+    }
+
+
+def _within(change: Change) -> str:
+    return "too few examples" if change.interval is None else "{:+.2f} to {:+.2f}".format(*change.interval)

@@ -1,0 +1,1 @@
+"""A folder that transformers, and for vectors sentence-transformers, loads."""

@@ -1,0 +1,84 @@
+"""The model card: what was learned, how well, from which data and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import bert_tf
+from bert_tf import documents, run_layout
+from bert_tf.export.exported import Exported
+from bert_tf.export.huggingface.architectures import Architecture
+
+_TRAINED_BY = (
+    *("num_train_epochs", "num_train_steps", "train_batch_size", "learning_rate", "learning_rate_schedule"),
+    *("warmup_proportion", "layer_decay", "label_smoothing", "adam_bias_correction", "max_seq_length", "long_text", "seed"),
+    "precision",
+)
+_DIGESTS = {
+    "train_examples_sha256": "training examples",
+    "checkpoint_sha256": "checkpoint that training began with",
+    "vocabulary_sha256": "vocabulary",
+}
+
+
+def text(exported: Exported, architecture: Architecture) -> str:
+    """Returns the card.
+
+    Args:
+      exported: the model.
+      architecture: the class that loads it.
+    """
+    labels = ", ".join(exported.family.labels)
+    library = "sentence-transformers" if architecture.makes_vectors else "transformers"
+    lines = [
+        *("---", f"library_name: {library}", f"pipeline_tag: {architecture.pipeline}", "tags:", "- bert", "---", ""),
+        *(f"# BERT for {exported.task.name}", ""),
+        f"`{architecture.name}`, fine-tuned with bert_tf {bert_tf.__version__}; step {exported.step}.",
+        f"Kind: {exported.family.kind}." + (f" Labels: {labels}." if labels else ""),
+        *_section("Metrics", _metrics(exported)),
+        *_section("Data", _digests(exported)),
+        *_section("Training", _settings(exported)),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _section(title: str, lines: Iterator[str]) -> list[str]:
+    found = list(lines)
+    return ["", f"## {title}", "", *found] if found else []
+
+
+def _metrics(exported: Exported) -> Iterator[str]:
+    """Yields rows of a table, of the results that the run has of this step."""
+    results = _results(exported)
+    if results.get("global_step") != exported.step:
+        return
+    yield from ("| split | metric | value | 95 % interval | examples |", "|---|---|---|---|---|")
+    for split, found in results["splits"].items():
+        for name in exported.family.metrics:
+            if name in found:
+                ends = found["intervals_95"].get(name)
+                within = "" if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"
+                yield f"| {split} | {name} | {found[name]:.4f} | {within} | {found['examples']} |"
+
+
+def _results(exported: Exported) -> Mapping[str, Any]:
+    """Returns what `eval_results.json` of the run says; nothing where there is none, or another program's."""
+    try:
+        found = documents.json_value(documents.read_text(exported.trained.folder / run_layout.RESULTS))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) and isinstance(found.get("splits"), dict) else {}
+
+
+def _digests(exported: Exported) -> Iterator[str]:
+    record = {**exported.trained.record, "vocabulary_sha256": exported.trained.vocabulary.fingerprint}
+    for name, words in _DIGESTS.items():
+        if record.get(name):
+            yield f"- {words}: sha256 `{record[name]}`"
+
+
+def _settings(exported: Exported) -> Iterator[str]:
+    for name in _TRAINED_BY:
+        if exported.trained.record.get(name) is not None:
+            yield f"- {name}: {exported.trained.record[name]}"

@@ -1,0 +1,61 @@
+"""The labelled examples that a reduced model is measured by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from bert_tf.batch import own_data
+from bert_tf.batch.job import LabelledColumns
+from bert_tf.errors import DataError
+from bert_tf.export.exported import Labelled
+from bert_tf.jobs.learned import Learned
+from bert_tf.log_form import log
+from bert_tf.tasks.base import DEV, Task
+from bert_tf.tasks.in_memory import RowsTask
+
+_NONE = "reduced precision is measured by labelled examples; name them by --gate_data"
+
+
+def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]) -> Labelled:
+    """Returns examples by the name of their split, or of their file.
+
+    Args:
+      model: what was learned.
+      given: folder of the task's files, or a file in the layout of its dev split; None for the task's own folder.
+      find_data: returns the folder of a task's files.
+
+    Raises:
+      DataError: there are none, or they have no labels.
+    """
+    task = model.task
+    if given is not None and Path(given).is_file():
+        return {given: _labelled(list(_reader(model, given).stream(given, task.splits("", DEV)[0])), given)}
+    if isinstance(task, RowsTask) and given is None:
+        nowhere(task)
+    folder = given or find_data(task)
+    log.info("%s: reduced precision is measured by the files in %s", task.name, folder)
+    return {split: _labelled(task.examples(folder, split), split) for split in task.splits(folder, DEV)}
+
+
+def nowhere(task: Task) -> str:
+    """Stands for the folder of a task where none is known.
+
+    Raises:
+      DataError: in any case.
+    """
+    raise DataError(_NONE, task.name)
+
+
+def _reader(model: Learned, file: str) -> Task:
+    """Returns what reads a file: the task, or that of the columns that the model was trained on."""
+    if isinstance(model.task, RowsTask):
+        return own_data.task(model.trained.record, LabelledColumns(), dev_file=file)
+    return model.task
+
+
+def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
+    if not found or getattr(found[0], "label", None) is None:
+        raise DataError("no labelled examples to measure reduced precision by", name)
+    return found

@@ -1,0 +1,76 @@
+"""Exports in Hugging Face's layout as `transformers` computes them; for its environment see test_transformers_oracle.py."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.export import graph
+from bert_tf.export.huggingface import writer
+from bert_tf.fields import INPUTS
+from tests.engines.models import rows
+from tests.export.models import RECORDS, exported
+
+pytestmark = pytest.mark.slow
+
+ACTIVATIONS = ("gelu_erf", "gelu_tanh", "relu")
+TEXTS = ("The old rains, over bread.", "Wínd\u00a0and SALT!", "unknown")
+
+
+def expected(trained, batch):
+    """The outputs of TensorFlow; vectors as a client gets them."""
+
+    def build():
+        inputs = graph.inputs(trained)
+        return inputs, graph.compute(trained, inputs, graph.PACKED)
+
+    with graph.loaded(trained, build) as (session, (inputs, computed)):
+        wanted = computed.served if trained.head.kind in ("similarity", "contrastive") else computed.logits
+        return session.run(next(iter(wanted.values())), {inputs[name]: values for name, values in batch.items()})
+
+
+@pytest.fixture(scope="module", name="compared")
+def fixture_compared(tmp_path_factory):
+    """Ours and theirs by name, the batch, and ids of texts by both."""
+    python = os.environ.get("BERT_TF_PEERS_PYTHON")
+    if not python:
+        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
+    folder = tmp_path_factory.mktemp("exports")
+    features = rows()
+    whole = features.batch(np.arange(len(features)), int(features.lengths.max()))
+    batch = {field.name: whole[field.name] for field in INPUTS}
+    ours = {}
+    kinds = {**{kind: (kind, "gelu_erf") for kind in RECORDS}, **{name: ("classification", name) for name in ACTIVATIONS}}
+    for name, (kind, activation) in kinds.items():
+        model = exported(folder / "runs" / name, kind, config={"hidden_act": activation})
+        (folder / name).mkdir()
+        writer.write(model, folder / name)
+        ours[name] = expected(model.trained, batch)
+    np.savez(folder / "batch.npz", **batch)
+    (folder / "texts.json").write_text(json.dumps(TEXTS))
+    script = Path(__file__).with_name("transformers_logits.py")
+    subprocess.run([python, script, folder], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    tokenizer = model.trained.tokenizer
+    ids = [model.trained.vocabulary.ids(["[CLS]", *_pieces(tokenizer, text), "[SEP]"]) for text in TEXTS]
+    return ours, dict(np.load(folder / "logits.npz")), batch, ids, json.loads((folder / "ids.json").read_text())
+
+
+def _pieces(tokenizer, text):
+    return [piece.token for piece in tokenizer.tokenize(text)]
+
+
+@pytest.mark.parametrize("name", [*RECORDS, *ACTIVATIONS])
+def test_transformers_computes_the_same(compared, name):
+    ours, theirs, batch, *_ = compared
+    real = batch["input_mask"] == 1 if name in ("tags", "span") else slice(None)
+    np.testing.assert_allclose(theirs[name][real], ours[name][real], rtol=1e-5, atol=1e-5)
+
+
+def test_transformers_cuts_texts_alike(compared):
+    *_, ours, theirs = compared
+    assert ours == theirs

@@ -1,0 +1,55 @@
+"""Computes exported folders by transformers, in an environment of its own: FOLDER/*/config.json and batch.npz to logits.npz.
+
+A folder of vectors is computed as its modules for sentence-transformers say.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import transformers
+
+
+def outputs(folder, batch):
+    name = json.loads((folder / "config.json").read_text())["architectures"][0]
+    model, info = getattr(transformers, name).from_pretrained(folder, output_loading_info=True)
+    unmatched = [*info["missing_keys"], *info["unexpected_keys"], *info["mismatched_keys"]]
+    if unmatched:
+        raise SystemExit(f"{folder}: {name}: {unmatched}")
+    model.eval()
+    ids, mask, segments = (torch.tensor(batch[name], dtype=torch.long) for name in ("input_ids", "input_mask", "segment_ids"))
+    if name == "BertForMultipleChoice":
+        ids, mask, segments = ids[None], mask[None], segments[None]
+    with torch.no_grad():
+        found = model(input_ids=ids, attention_mask=mask, token_type_ids=segments)
+    if name == "BertForQuestionAnswering":
+        return torch.stack([found.start_logits, found.end_logits], dim=-1)
+    if name == "BertForMultipleChoice":
+        return found.logits[0]
+    if name == "BertModel":
+        return vectors(folder, found.last_hidden_state, mask)
+    return found.logits
+
+
+def vectors(folder, tokens, mask):
+    pooling = json.loads((folder / "1_Pooling" / "config.json").read_text())
+    assert pooling["pooling_mode_mean_tokens"], pooling
+    real = mask[:, :, None].float()
+    found = (tokens * real).sum(dim=1) / real.sum(dim=1)
+    kinds = [module["type"].rpartition(".")[2] for module in json.loads((folder / "modules.json").read_text())]
+    return torch.nn.functional.normalize(found, dim=-1) if "Normalize" in kinds else found
+
+
+def main():
+    folder = pathlib.Path(sys.argv[1])
+    batch = np.load(folder / "batch.npz")
+    folders = sorted(path.parent for path in folder.glob("*/config.json"))
+    np.savez(folder / "logits.npz", **{path.name: outputs(path, batch).numpy() for path in folders})
+    texts = json.loads((folder / "texts.json").read_text())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folders[0])
+    (folder / "ids.json").write_text(json.dumps(tokenizer(texts)["input_ids"]))
+
+
+main()

@@ -1,0 +1,32 @@
+"""Trained models of every family, with random weights."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from bert_tf.engines.base import step_of
+from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.tasks import families
+from bert_tf.tasks.in_memory import RowsTask
+from tests.engines.models import trained
+
+RECORDS = {
+    "classification": {"labels": ["no", "yes", "maybe"]},
+    "regression": {"labels": []},
+    "multi_label": {"labels": ["a", "b", "c", "d"]},
+    "choice": {"labels": []},
+    "tags": {"labels": ["O", "B-PER", "I-PER"]},
+    "span": {"labels": []},
+    "similarity": {"labels": [], "highest_score": 5.0},
+    "contrastive": {"labels": [], "highest_score": 5.0, "temperature": 0.05},
+}
+
+
+def exported(
+    folder: Path, kind: str = "classification", *, config: dict[str, object] | None = None, **options: object
+) -> Exported:
+    """Writes a checkpoint, and returns it as it is exported."""
+    task = RowsTask(families.of_record({"kind": kind, **RECORDS[kind]}))
+    model = dataclasses.replace(trained(folder, task.family.head, **(config or {})), record=task.family.record())
+    return Exported(model, task, step_of(model.prefix), ExportOptions(**options))

@@ -1,0 +1,216 @@
+"""A SavedModel says what the package says, in a process that knows nothing of it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
+
+import bert_tf
+from bert_tf.errors import FlagError
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.tasks import families
+from bert_tf.tasks import registry as tasks
+from tests import toy_tags
+from tests.export.runs import CASES, LENGTH, random_rows, values, write_run
+
+tf1 = tf.compat.v1
+
+CLIENT = Path(__file__).with_name("client.py")
+IDS = {"input_ids": [[2, 5, 6, 3], [2, 7, 3, 0]], "input_mask": [[1, 1, 1, 1], [1, 1, 1, 0]], "segment_ids": [[0] * 4] * 2}
+CLOSE = 1e-5
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """Loaded models by case; none is computed with before it is asked."""
+    folder = tmp_path_factory.mktemp("runs")
+    opened = {name: bert_tf.load(write_run(folder / name, case.record)) for name, case in CASES.items()}
+    yield opened
+    for model in opened.values():
+        model.close()
+
+
+@pytest.fixture(scope="module")
+def exported(models, tmp_path_factory):
+    """Folders of SavedModels by case."""
+    folder = tmp_path_factory.mktemp("exported")
+    return {name: model.export("saved_model", folder / name, **CASES[name].options) for name, model in models.items()}
+
+
+@pytest.fixture(scope="module")
+def said(exported):
+    """What each model says of its rows, by name; TensorFlow's first loader is quick."""
+    return {name: outputs(exported[name], "serving_default", values(case)) for name, case in CASES.items()}
+
+
+def outputs(folder, signature, inputs):
+    """Returns the outputs of a call, as lists."""
+    ((_, found),) = answers(folder, [(signature, inputs)])
+    return found
+
+
+def answers(folder, calls):
+    """Yields signature and outputs of each call."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        signatures = tf1.saved_model.load(session, ["serve"], str(folder)).signature_def
+        for name, inputs in calls:
+            fed = {signatures[name].inputs[key].name: value for key, value in inputs.items()}
+            found = session.run({key: info.name for key, info in signatures[name].outputs.items()}, fed)
+            yield name, {key: plain(value.tolist()) for key, value in found.items()}
+
+
+def plain(value):
+    return value.decode() if isinstance(value, bytes) else [plain(one) for one in value] if isinstance(value, list) else value
+
+
+def test_a_process_without_the_package_hears_the_same(exported, said, tmp_path):
+    calls = {str(exported[name]): {"serving_default": values(CASES[name])} for name in ("pairs", "answers", "tags")}
+    done = subprocess.run(
+        [sys.executable, "-I", CLIENT],
+        input=json.dumps(calls),
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""},
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    heard = json.loads(done.stdout)
+    assert not heard["foreign"]
+    for folder, answers in heard["answers"].items():
+        wanted = said[Path(folder).name]
+        assert answers["serving_default"].keys() == wanted.keys()
+        for name, found in answers["serving_default"].items():
+            assert_alike(found, wanted[name])
+
+
+def assert_alike(found, wanted):
+    """Lists are padded with empty texts and zeros."""
+    if isinstance(wanted, list):
+        for one, other in zip(found, wanted):
+            assert_alike(one, other)
+        assert not any(found[len(wanted) :])
+    else:
+        assert found == (wanted if isinstance(wanted, str) else pytest.approx(wanted, abs=CLOSE))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_raw_texts_have_the_predictions_of_the_package(said, models, name):
+    assert_predicted(said[name], models[name].predict(CASES[name].rows), CASES[name])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_texts_of_any_length_have_the_predictions_of_the_package(exported, models, name):
+    rows = random_rows(name, 60, seed=4)
+    found = outputs(exported[name], "serving_default", values(CASES[name], rows))
+    assert_predicted(found, models[name].predict(rows), CASES[name])
+
+
+def assert_predicted(found, predictions, case):
+    for key, of_prediction in case.wanted.items():
+        for number, one in enumerate(predictions):
+            wanted = of_prediction(one)
+            if wanted is not None:  # odds where there is no candidate
+                assert_alike(found[key][number], wanted)
+
+
+def test_characters_of_words_are_those_of_their_text(said, models):
+    said = said["tags"]
+    for number, one in enumerate(models["tags"].predict(CASES["tags"].rows)):
+        spans = zip(said["first_characters"][number], said["after_characters"][number])
+        assert tuple(CASES["tags"].rows[number][start:end] for start, end in spans if start >= 0) == one.words
+
+
+def test_answers_are_cut_out_of_their_text_with_the_accents_that_follow(said):
+    said = said["answers"]
+    for row, answer, start, end in zip(CASES["answers"].rows, said["answer"], said["start"], said["end"]):
+        assert row["context"][start:end] == answer
+
+
+@pytest.mark.parametrize("name", ["pairs", "similarity"])
+def test_vectors_are_those_of_the_package(exported, models, name):
+    texts = ["rain and wind", "soup"]
+    wanted = models[name].encode(texts, normalize=name == "similarity")
+    np.testing.assert_allclose(outputs(exported[name], "vectors", {"text": texts})["vectors"], wanted, atol=CLOSE)
+
+
+def example(**columns):
+    lists = {name: tf.train.Feature(int64_list=tf.train.Int64List(value=values)) for name, values in columns.items()}
+    return tf.train.Example(features=tf.train.Features(feature=lists)).SerializeToString()
+
+
+def test_examples_of_any_length_are_those_of_ids(exported):
+    long, short = ({name: rows[number][:size] for name, rows in IDS.items()} for number, size in enumerate((4, 3)))
+    examples = [example(**long), example(**short), example(input_ids=short["input_ids"])]
+    found = np.array(outputs(exported["pairs"], "examples", {"examples": examples})["probabilities"])
+    wanted = np.array(outputs(exported["pairs"], "ids", IDS)["probabilities"])
+    np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
+
+
+def test_requests_for_warming_up_can_be_answered(exported):
+    for name in ("pairs", "options", "answers"):
+        path = exported[name] / "assets.extra" / "tf_serving_warmup_requests"
+        logs = [PredictionLog.FromString(record.numpy()) for record in tf.data.TFRecordDataset(str(path))]
+        requests = [log.predict_log.request for log in logs]
+        calls = [
+            (request.model_spec.signature_name, {key: tf.make_ndarray(value) for key, value in request.inputs.items()})
+            for request in requests
+        ]
+        answered = [signature for signature, found in answers(exported[name], calls) if found]
+        assert len(answered) == 2 * len(set(answered)) == len(calls)
+        assert {"serving_default", "ids", "examples", "vectors"} <= set(answered)
+
+
+def test_assets_hold_vocabulary_and_thresholds(exported, models):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        meta_graph = tf1.saved_model.load(session, ["serve"], str(exported["pairs"]))
+    assert {asset.filename for asset in meta_graph.asset_file_def} == {"vocab.txt", "decisions.json"}
+    said = json.loads((exported["several labels"] / "assets" / "decisions.json").read_text())
+    assert (said["labels"], said["threshold"]) == (["x", "y", "z"], 0.5)
+    vocabulary = (Path(models["pairs"].checkpoint).parent / "vocab.txt").read_bytes()
+    assert (exported["pairs"] / "assets" / "vocab.txt").read_bytes() == vocabulary
+
+
+def test_only_weights_are_kept_and_no_device_is_named(exported):
+    saved = tf.train.load_checkpoint(str(exported["pairs"] / "variables" / "variables"))
+    assert not [name for name in saved.get_variable_to_shape_map() if "adam" in name.lower() or "step" in name]
+    assert b"device:" not in (exported["pairs"] / "saved_model.pb").read_bytes()
+
+
+def test_the_same_bytes_twice_wherever_they_are_written(exported, models, tmp_path):
+    again = models["pairs"].export("saved_model", tmp_path / "another" / "place")
+    files = {path.relative_to(again): path for path in again.rglob("*") if path.is_file()}
+    assert len(files) == 7
+    for name, path in files.items():
+        assert path.read_bytes() == (exported["pairs"] / name).read_bytes(), name
+    assert str(tmp_path).encode() not in (again / "saved_model.pb").read_bytes()
+
+
+def test_inputs_are_as_long_as_the_model_reads_them(exported):
+    texts = {"text_a": ["wind " * 40, "wind " * 11], "text_b": ["wind " * 50, "wind " * 10]}
+    long, cut = outputs(exported["pairs"], "serving_default", texts)["probabilities"]
+    assert LENGTH < 40
+    np.testing.assert_allclose(long, cut, atol=CLOSE)
+
+
+def test_models_of_texts_in_memory_have_to_be_told_whether_they_read_pairs(models, tmp_path):
+    with pytest.raises(FlagError, match="nothing says whether its texts come in pairs; give --pairs or --nopairs"):
+        models["texts"].export("saved_model", tmp_path / "a")
+    assert not list(tmp_path.iterdir())
+
+
+def test_kinds_from_outside_take_ids(tmp_path, monkeypatch):
+    monkeypatch.setitem(families._FAMILIES, toy_tags.KIND, toy_tags.TagFamily)
+    monkeypatch.setitem(heads._HEADS, toy_tags.KIND, toy_tags.TagHead)
+    monkeypatch.setitem(tasks._registered, toy_tags.NAME, toy_tags.TagTask())
+    record = {"task_name": toy_tags.NAME, "kind": toy_tags.KIND, "labels": list(toy_tags.TAGS)}
+    with bert_tf.load(write_run(tmp_path / "run", record)) as model:
+        folder = model.export("saved_model", tmp_path / "exported")
+    assert outputs(folder, "serving_default", IDS) == outputs(folder, "ids", IDS)

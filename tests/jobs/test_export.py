@@ -1,0 +1,142 @@
+"""Exports are written whole or not at all, and replace nothing but exports of their own kind."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import signal
+
+import pytest
+
+from bert_tf.batch.job import Given
+from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.export.formats import FORMATS, Extra, Format
+from bert_tf.jobs import export, learned
+from bert_tf.jobs.export_config import configured, target
+from tests.batch.runs import write_run
+from tests.tiny import write_project
+
+KIND, OTHER = "of-tests", "another"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    return write_run(folder / "run", write_project(folder / "tiny", layers=1), steps=(20,))
+
+
+@pytest.fixture
+def model(run):
+    return learned.find(run, None, Given(), environment={})
+
+
+@pytest.fixture(autouse=True)
+def _formats(monkeypatch):
+    """Formats that write one file; `fails` does half of it."""
+    for name, write in ((KIND, _write), (OTHER, _write), ("fails", _fail), ("dies", _die)):
+        monkeypatch.setitem(FORMATS, name, Format(name, write))
+
+
+def _write(exported, folder):
+    (folder / "model").write_text(exported.trained.prefix)
+
+
+def _fail(_, folder):
+    (folder / "half").write_text("half")
+    raise OSError(28, os.strerror(28))
+
+
+def _die(exported, folder):
+    (folder / "half").write_text("half")
+    os.kill(os.getpid(), getattr(signal, exported.options.gate_data))
+
+
+def write(model, folder, kind=KIND, **options):
+    found = target(format="saved_model", output=folder, **options)
+    return export.write(model, found._replace(format=kind))
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_folder_says_what_it_is(model, tmp_path):
+    folder = write(model, tmp_path / "a" / "b")
+    record = json.loads((folder / "export.json").read_text())
+    assert (record["format"], record["task_name"], record["step"], record["labels"]) == (KIND, "MRPC", 20, ["0", "1"])
+    assert record["checkpoint_sha256"] == model.trained.digest
+    assert names(folder) == ["export.json", "model"]
+    assert names(tmp_path / "a") == ["b"]
+
+
+def test_an_export_of_its_kind_is_replaced(model, tmp_path):
+    (write(model, tmp_path / "a") / "old").touch()
+    assert names(write(model, tmp_path / "a")) == ["export.json", "model"]
+
+
+@pytest.mark.parametrize("content", [{"notes.txt": "mine"}, {"export.json": "{"}, {"export.json": '{"format": "another"}'}])
+def test_anything_else_is_replaced_only_when_told(model, tmp_path, content):
+    for name, text in content.items():
+        (tmp_path / name).write_text(text)
+    with pytest.raises(OutputError, match=r"holds something else than an export as of-tests; name another --output"):
+        write(model, tmp_path)
+    assert names(tmp_path) == sorted(content)
+    assert names(write(model, tmp_path, overwrite=True)) == ["export.json", "model"]
+
+
+def test_the_run_itself_is_never_replaced(model, run):
+    before = names(run)
+    for folder in (run, run.parent):
+        with pytest.raises(OutputError, match="holds a run or its checkpoints; name another --output"):
+            write(model, folder, overwrite=True)
+    assert names(run) == before
+
+
+def test_a_file_is_not_replaced(model, tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(OutputError, match="is not a folder; name another --output"):
+        write(model, tmp_path / "a", overwrite=True)
+
+
+def test_what_fails_leaves_the_export_before(model, tmp_path):
+    write(model, tmp_path / "a")
+    with pytest.raises(OutputError, match="No space left"):
+        write(model, tmp_path / "a", "fails", overwrite=True)
+    assert names(tmp_path) == ["a"]
+    assert names(tmp_path / "a") == ["export.json", "model"]
+
+
+@pytest.mark.parametrize("kill", ["SIGTERM", "SIGKILL"])
+def test_what_is_killed_leaves_nothing_that_the_next_export_does_not_remove(model, tmp_path, kill):
+    def work():
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        write(model, tmp_path / "a", "dies", gate_data=kill)
+
+    process = multiprocessing.get_context("fork").Process(target=work)
+    process.start()
+    process.join()
+    assert process.exitcode == -getattr(signal, kill)
+    assert not (tmp_path / "a").exists()
+    write(model, tmp_path / "a")
+    assert names(tmp_path) == ["a"]
+
+
+def test_two_exports_do_not_write_to_one_folder_at_a_time(model, tmp_path):
+    with export.lock.claiming(tmp_path / "a"), pytest.raises(OutputError, match="has been writing to it since"):
+        write(model, tmp_path / "a")
+
+
+def test_a_missing_package_is_said_before_anything_is_read(monkeypatch, tmp_path):
+    monkeypatch.setitem(FORMATS, "rare", Format("rare", _write, Extra("some", ("no_such_module",))))
+    config = configured("no-such-run", format="saved_model", output=tmp_path / "a")
+    rare = config._replace(target=config.target._replace(format="rare"))
+    with pytest.raises(FlagError, match=r"--format=rare needs no_such_module: pip install 'bert_tf\[some\]'"):
+        export.export(rare, environment={})
+
+
+def test_a_run_that_does_not_exist_is_named(tmp_path):
+    config = configured(str(tmp_path / "none"), format="saved_model", output=tmp_path / "a")
+    with pytest.raises(CheckpointError, match="none"):
+        export.export(config, environment={})
+    assert not (tmp_path / "a").exists()
