@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from bert_tf.library.result import Result
     from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.service.running import serve
     from bert_tf.tasks.choice.in_memory import ChoiceTask
     from bert_tf.tasks.sentence.in_memory import SentenceTask
     from bert_tf.tasks.similarity.in_memory import ContrastiveTask, SimilarityTask
@@ -82,6 +83,7 @@ __all__ = [
     "rename_checkpoint",
     "reproduce",
     "search",
+    "serve",
     "strip_checkpoint",
     "write_report",
 ]
@@ -162,6 +164,7 @@ _MODULES = {
     "rename_checkpoint": "library.checkpoints",
     "reproduce": "library.reproducing",
     "search": "library.searching",
+    "serve": "service.running",
     "strip_checkpoint": "library.checkpoints",
     "write_report": "library.page",
 }

@@ -15,6 +15,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
+        "serve": "answers requests by HTTP with a trained model",
     },
     "Vectors of texts": {
         "encode": "turns texts into vectors, of files or pipes of any length",

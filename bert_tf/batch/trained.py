@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import functools
 import hashlib
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 from bert_tf import files, run_layout
 from bert_tf.batch import job
 from bert_tf.batch.job import Given
+from bert_tf.checkpoints import names
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
@@ -73,6 +75,12 @@ class Trained:
     def digest(self) -> str:
         """Of the checkpoint's index, see `digest`."""
         return digest(self.prefix) or ""
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of encoder and head in memory, as float32."""
+        shapes = {**names.encoder_shapes(self.config), **heads.of(self.head).variables(self.config)}
+        return 4 * sum(math.prod(shape) for shape in shapes.values())
 
     @property
     def architecture(self) -> tuple[object, ...]:

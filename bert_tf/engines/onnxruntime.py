@@ -25,9 +25,9 @@ def open_file(path: Path, precision: str, threads: int) -> Compute:
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = _ERRORS
     session = onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
+    reads, names = ([value.name for value in values] for values in (session.get_inputs(), session.get_outputs()))
 
     def compute(batch: Batch) -> dict[str, object]:
-        return dict(zip(names, session.run(names, dict(batch))))
+        return dict(zip(names, session.run(names, {name: batch[name] for name in reads})))
 
     return compute  # type: ignore[return-value]

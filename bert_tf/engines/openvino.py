@@ -26,10 +26,11 @@ def open_file(path: Path, precision: str, threads: int) -> Compute:
         "ENABLE_CPU_PINNING": False,  # other processes may have been given the same cores
     }
     core = openvino.Core()
-    request = core.compile_model(core.read_model(path), "CPU", properties).create_infer_request()
+    compiled = core.compile_model(core.read_model(path), "CPU", properties)
+    request, reads = compiled.create_infer_request(), [value.any_name for value in compiled.inputs]
 
     def compute(batch: Batch) -> dict[str, object]:
-        found = request.infer(dict(batch), share_inputs=True)
+        found = request.infer({name: batch[name] for name in reads}, share_inputs=True)
         return {name: found[output] for output in found for name in output.names}
 
     return compute  # type: ignore[return-value]

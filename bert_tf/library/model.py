@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import html
 import os
 import threading
@@ -19,8 +20,9 @@ from bert_tf.jobs.learned import Learned
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.encoder import Encoder, Floats
 from bert_tf.library.keywords import takes
+from bert_tf.library.reading import Reader
 from bert_tf.library.result import Result
-from bert_tf.tasks.base import DEV, PURPOSES, TEST, Family, Task
+from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 
 _ROWS = "rows"
 
@@ -69,6 +71,31 @@ class Model:
         """Names of the labels, in the order of the classes; empty where there are none, as for a number."""
         return self._family.labels
 
+    @functools.cached_property
+    def reader(self) -> Reader:
+        """How it reads rows: without TensorFlow, in any process."""
+        return Reader(self._family, self._trained.tokenizer, self._trained.limits)
+
+    @property
+    def digest(self) -> str:
+        """Sha256 of the checkpoint's index, which tells weights from others of the same name."""
+        return self._trained.digest
+
+    @property
+    def weight_bytes(self) -> int:
+        """Of the weights in memory."""
+        return self._trained.weight_bytes
+
+    def load_weights(self) -> None:
+        """Reads the weights now, so that the first prediction does not wait for them.
+
+        Raises:
+          CheckpointError: they are damaged.
+          ClosedError: the model was closed.
+        """
+        with self._turn:
+            self._loaded()
+
     def predict(self, rows: Iterable[Any]) -> Sequence[Any]:
         """Predicts rows in memory.
 
@@ -82,9 +109,15 @@ class Model:
           DataError: a row is of another form.
           ClosedError: the model was closed.
         """
-        family = self._family
-        examples = family.from_rows(rows, TEST, labelled=False)
-        return family.listed(self._predictions(examples), examples) if examples else []
+        return self.answer(self.reader.examples(rows))
+
+    def answer(self, examples: Sequence[Any]) -> Sequence[Any]:
+        """Predicts rows that were read by `reader`, see `predict`.
+
+        Args:
+          examples: from `Reader.examples`, also from several calls.
+        """
+        return self._family.listed(self._predictions(examples), examples) if examples else []
 
     def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
         """Returns vectors of texts by the encoder of the model, see `Encoder.encode`.
@@ -179,10 +212,9 @@ class Model:
         return task.examples(folder, splits[0])
 
     def _predictions(self, examples: Sequence[Any]) -> Any:
-        family = self._family
-        features = family.features(examples, self._trained.tokenizer, self._trained.limits)
+        features = self.reader.features(examples)
         with self._turn:
-            return family.predictions(self._loaded().outputs(features), features, examples)
+            return self._family.predictions(self._loaded().outputs(features), features, examples)
 
     def _loaded(self) -> Engine:
         if self._closed:

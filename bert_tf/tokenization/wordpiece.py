@@ -40,6 +40,7 @@ IDEOGRAPHS = re.compile(
 _ASCII_PARTS = re.compile("[0-9A-Za-z]+|[!-~]")  # words, and each punctuation mark
 
 _REMEMBERED_CHUNKS = 1 << 18
+_REMEMBERED_CHARACTERS = 8 * _REMEMBERED_CHUNKS  # chunks of usual length; what strangers send may be longer
 
 
 class Piece(NamedTuple):
@@ -74,11 +75,13 @@ class _Remembered(dict[str, T]):
 
     def __init__(self, cut: Callable[[str], T]) -> None:
         super().__init__()
-        self._cut = cut
+        self._cut, self._characters = cut, 0
 
     def __missing__(self, text: str) -> T:
-        if len(self) >= _REMEMBERED_CHUNKS:
+        self._characters += len(text)
+        if len(self) >= _REMEMBERED_CHUNKS or self._characters > _REMEMBERED_CHARACTERS:
             self.clear()
+            self._characters = len(text)
         found = self[text] = self._cut(text)
         return found
 
@@ -97,9 +100,13 @@ class WordPieceTokenizer:
         self.lower_case = lower_case
         self._id_of = {token: number for number, token in enumerate(vocabulary.tokens)}
         self._longest_piece = max(map(len, vocabulary.tokens))
-        self._pieces_of = functools.lru_cache(maxsize=_REMEMBERED_CHUNKS)(self._cut_chunk)
+        self._pieces_of = _Remembered(self._cut_chunk)
         self._ids_of = _Remembered(self._ids_between_blanks)
         self._placed = _Remembered(self._between_blanks)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Goes to another process without what it remembers."""
+        return _made, (self.vocabulary, self.lower_case)
 
     def tokenize(self, text: str) -> list[Piece]:
         """Returns the pieces of a text, with offsets into it.
@@ -109,7 +116,7 @@ class WordPieceTokenizer:
         """
         pieces: list[Piece] = []
         for match in CHUNK.finditer(text):
-            shift, found = match.start(), self._pieces_of(match.group())
+            shift, found = match.start(), self._pieces_of[match.group()]
             pieces += [Piece(p.token, p.id, p.start + shift, p.end + shift) for p in found] if shift else found
         return pieces
 
@@ -141,7 +148,7 @@ class WordPieceTokenizer:
         return ids, starts, ends
 
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
-        return tuple(piece.id for match in CHUNK.finditer(text) for piece in self._pieces_of(match.group()))
+        return tuple(piece.id for match in CHUNK.finditer(text) for piece in self._pieces_of[match.group()])
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
         pieces: list[Piece] = []
@@ -236,3 +243,7 @@ def is_punctuation(c: str) -> bool:
     if c.isascii():
         return not c.isalnum() and c.isprintable() and c != " "
     return unicodedata.category(c).startswith("P")
+
+
+def _made(vocabulary: Vocabulary, lower_case: bool) -> WordPieceTokenizer:
+    return WordPieceTokenizer(vocabulary, lower_case=lower_case)

@@ -23,6 +23,7 @@ from bert_tf.commands import (
     report,
     reproduce,
     search,
+    serve,
 )
 from bert_tf.errors import FlagError
 
@@ -39,6 +40,7 @@ PAIRS = {
         f"checkpoint {action}": (f"{action}_checkpoint{'s' * (action in ('diff', 'average'))}", row.flags)
         for action, row in checkpoint.ACTIONS.items()
     },
+    "serve": ("serve", serve.FLAGS),
     "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
     "data check": ("check_data", data.ACTIONS["check"].flags),
     "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
@@ -69,6 +71,7 @@ WITHOUT_ARGUMENT = {
     **{
         f"checkpoint {action}": {"verbosity": "of the log of a command"} for action in ("average", "strip", "convert", "rename")
     },
+    "serve": {"verbosity": "of the log of a command"},
     "data fetch": {"from": "a word of Python's: the argument is source_dir"},
     "devices": {"json": "the form of what is printed; the value has all of it"},
     "memory plan": {"json": "the form of what is printed"},

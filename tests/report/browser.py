@@ -72,11 +72,11 @@ class Browser:
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
 
-    def open(self, path: Path, *, width: int, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
-        """Loads a file, and waits until all of it is there.
+    def open(self, path: Path | str, *, width: int, height: int = 900, dark: bool = False, scripts: bool = True) -> None:
+        """Loads a page, and waits until all of it is there.
 
         Args:
-          path: of the file.
+          path: of a file, or an address.
           width: in pixels.
           height: in pixels.
           dark: what the system prefers.
@@ -90,7 +90,7 @@ class Browser:
         self.complaints.clear()
         self.requests.clear()
         self._loaded = False
-        self._call("Page.navigate", url=path.resolve().as_uri())
+        self._call("Page.navigate", url=path if isinstance(path, str) else path.resolve().as_uri())
         while not self._loaded:
             self._take()
         self.evaluate("Promise.all([...document.images].map(image => image.decode())).then(() => 0)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import doctest
 import string
 import sys
@@ -290,3 +291,21 @@ def test_columns_hold_what_tokenize_says(text, lower_case):
     expected = [(piece.id, piece.start, piece.end) for piece in tokenizer.tokenize(text)]
     assert list(zip(*(column.tolist() for column in tokenizer.pieces(text)))) == expected
     assert tokenizer.pieces(text).ids.tolist() == tokenizer.ids(text)
+
+
+def test_what_is_remembered_is_bounded_in_characters(monkeypatch):
+    long = [f"ab{number:0400}" for number in range(5)]
+    expected = [WordPieceTokenizer(VOCABULARY).ids(text) for text in long]
+    monkeypatch.setattr(wordpiece, "_REMEMBERED_CHARACTERS", 1000)
+    own = WordPieceTokenizer(VOCABULARY)
+    assert [own.ids(text) for text in long] == expected
+    for remembered in (own._ids_of, own._pieces_of):
+        assert sum(map(len, remembered)) <= 1000
+
+
+def test_goes_to_another_process_without_what_it_remembers():
+    tokenizer = WordPieceTokenizer(VOCABULARY, lower_case=False)
+    expected = tokenizer.ids("unaffable B")
+    sent = copy.deepcopy(tokenizer)  # as pickle does it
+    assert len(sent._pieces_of) == 0
+    assert sent.ids("unaffable B") == expected

@@ -84,7 +84,8 @@ def _of_mapping(row: Mapping[str, Any], kind: str | None) -> tuple[tuple[Any, ..
     fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
     if len(fitting) != 1 or (kind is not None and _LABEL not in row):
         wanted = " or ".join(" and ".join(keys) for keys in USUAL_TEXTS)
-        raise ValueError(f"has {', '.join(map(str, row))}; give {wanted}{', and label' if kind else ''}")
+        there = ", ".join(map(str, row))
+        raise ValueError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
     return tuple(row[key] for key in fitting[0]), row.get(_LABEL), row.get(_ID)
 
 

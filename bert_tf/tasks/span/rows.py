@@ -30,7 +30,8 @@ def example(values: Mapping[str, Any], guid: str, *, labelled: bool, may_be_none
     """
     missing = [name for name in (QUESTION, CONTEXT, *([ANSWER] if labelled else [])) if name not in values]
     if missing:
-        raise RowError(f"no {', '.join(missing)}; there are {', '.join(map(str, values)) or 'no values'}")
+        there = ", ".join(map(str, values)) or "no values"
+        raise RowError(f"no {', '.join(missing)}; there are {there:.200}")
     question, context = (cells.text(values[name], name) for name in (QUESTION, CONTEXT))
     found = answers(values[ANSWER], values.get(START), context, may_be_none=may_be_none) if labelled else None
     named = values.get(ID)

@@ -1,0 +1,101 @@
+"""python -m benchmarks.load: many clients at once ask a service that runs, and every answer is checked.
+
+wrk sends (apt-get install wrk).
+
+    python -m bert_tf serve out/mrpc --port=8500 &
+    python -m benchmarks.load --rows=rows.jsonl --clients=64 --seconds=120
+
+A row is an object in each line of the file. First each is sent alone; these answers are what the others are compared with. Then
+one client, then many: answers that are good, wrong, refused and lost, answers a second, and latency.
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+_SCRIPT = Path(__file__).with_suffix(".lua")
+_ALONE_S = 20
+_RESULT = "RESULT "
+_COLUMNS = ("clients", "good", "wrong", "refused", "lost", "per_second", "p50_ms", "p99_ms")
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Runs a command line; returns 0 where every answer was good, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--rows", type=Path, required=True, help="file of rows, an object in each line")
+    parser.add_argument("--url", default="http://127.0.0.1:8500/predict")
+    parser.add_argument("--clients", type=int, default=64)
+    parser.add_argument("--seconds", type=int, default=120)
+    flags = parser.parse_args(arguments)
+    if shutil.which("wrk") is None:
+        parser.error("wrk is not installed: apt-get install wrk")
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows.lua"
+        rows.write_text(as_lua(answered(flags.url, flags.rows.read_text(encoding="utf-8").splitlines())), encoding="ascii")
+        found = [
+            {"clients": clients, **_measured(flags.url, rows, clients, seconds)}
+            for clients, seconds in ((1, min(_ALONE_S, flags.seconds)), (flags.clients, flags.seconds))
+        ]
+    sys.stdout.write("".join("\t".join(map(str, line)) + "\n" for line in (_COLUMNS, *map(_values, found))))
+    return 0 if all(one["wrong"] == one["refused"] == one["lost"] == 0 for one in found) else 1
+
+
+def answered(url: str, lines: Sequence[str]) -> list[tuple[bytes, bytes]]:
+    """Returns the body of each row, and what the service answers to it alone.
+
+    Args:
+      url: of the service.
+      lines: a row in each, as JSON.
+
+    Raises:
+      ValueError: a row is refused.
+    """
+    address = urlsplit(url)
+    connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
+    found = []
+    for number, line in enumerate(lines):
+        body = json.dumps({**json.loads(line), "id": f"row-{number}"}).encode()
+        connection.request("POST", address.path, body, {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status != 200:
+            raise ValueError(f"row {number}: {text.decode(errors='replace')}")
+        found.append((body, text.partition(b'"predictions": ')[2]))
+    return found
+
+
+def as_lua(rows: Sequence[tuple[bytes, bytes]]) -> str:
+    """Returns pairs of texts as a table of Lua."""
+    return "return {\n" + "".join(f"{{{_text(body)}, {_text(answer)}}},\n" for body, answer in rows) + "}\n"
+
+
+def _text(value: bytes) -> str:
+    return '"' + "".join(f"\\{byte:03}" for byte in value) + '"'
+
+
+def _measured(url: str, rows: Path, clients: int, seconds: int) -> dict[str, Any]:
+    command = ["wrk", f"-t{min(2, clients)}", f"-c{clients}", f"-d{seconds}s", "--timeout=60s", f"--script={_SCRIPT}", url]
+    environment = {**os.environ, "BERT_TF_LOAD_ROWS": str(rows)}
+    said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
+    (line,) = (line for line in said.splitlines() if line.startswith(_RESULT))
+    found: dict[str, Any] = json.loads(line.removeprefix(_RESULT))
+    return found
+
+
+def _values(result: Mapping[str, Any]) -> list[Any]:
+    return [result[column] for column in _COLUMNS]
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,59 @@
+"""The serve command: a trained model behind HTTP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
+from bert_tf.commands.flags import help_line, read_with_words
+from bert_tf.errors import FlagError
+from bert_tf.service.settings import SETTINGS, ServeConfig, configured
+
+FLAGS = (*SETTINGS, VERBOSITY)
+
+
+class Settings(NamedTuple):
+    """The flags."""
+
+    config: ServeConfig
+    verbosity: int
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(
+        lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; requests that were not yet answered are lost"
+    )
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments: the run, and flags.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value, or no run is named, or several are.
+      HelpAsked: instead of settings.
+    """
+    words, parsed = read_with_words(argv, FLAGS)
+    if len(words) != 1:
+        raise FlagError(f"serve takes the folder of one run, or a checkpoint: serve out/mrpc; {len(words)} are named")
+    return Settings(configured(words[0], **given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    setup_logging(settings.verbosity)
+    from bert_tf.service.running import run_service  # what imports HTTP waits until it is needed: --help is quick
+
+    run_service(settings.config, verbosity=settings.verbosity)
+    return 0

@@ -1,0 +1,263 @@
+"""Paths of the service: what each takes and returns."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from bert_tf import documents
+from bert_tf.errors import BertError
+from bert_tf.log_form import log
+from bert_tf.service import metrics, openapi, page
+from bert_tf.service.question import ENCODE, PREDICT
+from bert_tf.service.refusal import GONE, INTERNAL, NOT_ALLOWED, NOT_FOUND, TIMEOUT, TOO_LARGE, UNAVAILABLE, Refusal
+from bert_tf.service.service import Answered, Service
+from bert_tf.service.settings import Address
+from bert_tf.service.worker import Description
+
+_JSON, _HTML = "application/json", "text/html; charset=utf-8"
+_CLOSE = {"Connection": "close"}
+# What a browser may do with the pages: load their own files, and ask this service.
+_OF_PAGES = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
+    " base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_KEYS = {PREDICT: "predictions", ENCODE: "vectors"}  # of answers
+
+
+def make(service: Service, address: Address) -> ASGIApp:
+    """Returns the application.
+
+    Args:
+      service: that answers.
+      address: what is allowed, and logged.
+    """
+    paths = _Paths(service, address)
+    routes = [
+        *(Route(path, get, methods=["GET"]) for path, get in paths.gets.items()),
+        *(Route(path, post, methods=["POST"]) for path, post in paths.posts.items()),
+    ]
+    app = Starlette(
+        routes=routes,
+        exception_handlers={Refusal: _refused, HTTPException: _unknown, ClientDisconnect: _gone, Exception: _internal},
+    )
+    app.router.redirect_slashes = False
+    return _Observed(app, service, frozenset((*paths.gets, *paths.posts)), logs=address.access_log)
+
+
+class _Paths:
+    """The functions of the paths.
+
+    Attributes:
+      gets: by path.
+      posts: by path.
+    """
+
+    def __init__(self, service: Service, address: Address) -> None:
+        self._service = service
+        self.gets = {
+            "/": self._page,
+            "/docs": self._docs,
+            "/openapi.json": self._openapi,
+            "/health": self._ready,
+            "/health/live": self._live,
+            "/health/ready": self._ready,
+            "/metrics": self._metrics,
+            **{f"/{name}": _static(name) for name in page.STATIC},
+        }
+        self.posts = {f"/{call}": self._computes(call) for call in _KEYS}
+        if address.admin:
+            self.posts["/reload"] = self._reload
+
+    def _computes(self, call: str) -> Callable[[Request], Awaitable[Response]]:
+        async def compute(request: Request) -> Response:
+            with self._service.place():
+                body = await _body(request, self._service)
+                answered = await _unless_gone(request, self._service.answer(call, body))
+            request.scope["state"].update(rows=len(answered.values), tokens=answered.tokens)
+            return Response(_answer(call, answered), media_type=_JSON)
+
+        return compute
+
+    async def _reload(self, request: Request) -> Response:
+        if "origin" in request.headers:  # a page of any site can have a browser send this
+            raise Refusal(403, "a browser may not reload; use curl")
+        try:
+            model = await self._service.reload()
+        except BertError as error:
+            raise Refusal(UNAVAILABLE, f"cannot reload: {error}") from error
+        return _json({"model": _model(model)})
+
+    async def _ready(self, _: Request) -> Response:
+        model, workers = self._service.model, self._service.workers
+        stopped = "stopping" if self._service.is_stopping else "loading" if model is None else "no worker computes"
+        state = "ready" if self._service.is_ready else stopped
+        computing = workers.computing if workers else 0
+        said = {"status": state, "workers": computing, "model": model and _model(model)}
+        return _json(said, 200 if self._service.is_ready else UNAVAILABLE)
+
+    async def _live(self, _: Request) -> Response:
+        return _json({"status": "live"})
+
+    async def _metrics(self, _: Request) -> Response:
+        return Response(self._service.metrics.text(), headers={"Content-Type": metrics.TYPE})
+
+    async def _openapi(self, _: Request) -> Response:
+        return _json(openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts]))
+
+    async def _docs(self, _: Request) -> Response:
+        described = openapi.document(self._service.model, self._service.limits, paths=[*self.gets, *self.posts])
+        return Response(page.docs(described), headers=_OF_PAGES, media_type=_HTML)
+
+    async def _page(self, _: Request) -> Response:
+        return Response(page.to_try(self._service.model), headers=_OF_PAGES, media_type=_HTML)
+
+
+def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def get(_: Request) -> Response:
+        content, kind = page.static(name)
+        return Response(content, headers={**_OF_PAGES, "Cache-Control": "max-age=300"}, media_type=kind)
+
+    return get
+
+
+async def _body(request: Request, service: Service) -> bytes:
+    """Reads a body; of one that is too large the rest is read and dropped, so that the client comes to hear why.
+
+    Raises:
+      Refusal: it is too large, or does not come.
+      ClientDisconnect: the client has gone.
+    """
+    most, declared = service.limits.body_bytes, request.headers.get("content-length", "")
+    too_large = Refusal(
+        TOO_LARGE, f"the body has more than {most} bytes; send less at a time, or start the service with --max_body_mb", _CLOSE
+    )
+    if declared.isdigit() and int(declared) > most and "expect" in request.headers:
+        raise too_large
+    parts: list[bytes] = []
+    size, end = 0, time.monotonic() + service.patience.body_timeout_s
+    stream = request.stream()
+    while True:
+        try:
+            part = await asyncio.wait_for(stream.__anext__(), end - time.monotonic())
+        except StopAsyncIteration:
+            break
+        except asyncio.TimeoutError as error:
+            if size > most:
+                raise too_large from error
+            raise Refusal(TIMEOUT, f"the body has not come within {service.patience.body_timeout_s:g} s", _CLOSE) from error
+        size += len(part)
+        parts = [] if size > most else [*parts, part] if len(parts) < 16 else [b"".join((*parts, part))]
+    if size > most:
+        raise too_large
+    return b"".join(parts)
+
+
+async def _unless_gone(request: Request, answer: Awaitable[Answered]) -> Answered:
+    """Waits for an answer; a client that goes away before it comes has nothing more computed."""
+    answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
+    try:
+        await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        if not answering.done():
+            raise ClientDisconnect
+        return answering.result()
+    finally:
+        leaving.cancel()
+        answering.cancel()
+
+
+async def _left(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+def _answer(call: str, answered: Answered) -> bytes:
+    model = documents.to_json(_model(answered.model)).encode()
+    return b'{"model": %b, "%b": [%b]}\n' % (model, _KEYS[call].encode(), b", ".join(answered.values))
+
+
+def _model(model: Description) -> dict[str, str]:
+    return {"name": model.name, "checkpoint": model.step, "digest": model.digest[:12]}
+
+
+def _json(value: Any, status: int = 200) -> Response:
+    return Response(documents.to_json(value) + "\n", status, media_type=_JSON)
+
+
+def _problem(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:
+    said = documents.to_json({"error": {"status": status, "message": message}}) + "\n"
+    return Response(said, status, dict(headers or {}), media_type=_JSON)
+
+
+async def _refused(_: Request, error: Any) -> Response:
+    return _problem(error.status, error.message, error.headers)
+
+
+async def _unknown(request: Request, error: Any) -> Response:
+    path = request.url.path[:80]
+    said = {
+        NOT_FOUND: f"there is no {path}; GET /docs lists what there is",
+        NOT_ALLOWED: f"{path} takes {(error.headers or {}).get('Allow', 'another method')}, not {request.method}",
+    }
+    return _problem(error.status_code, said.get(error.status_code, error.detail), error.headers)
+
+
+async def _gone(_: Request, __: Exception) -> Response:
+    return _problem(GONE, "the client has gone")
+
+
+async def _internal(_: Request, __: Exception) -> Response:
+    return _problem(INTERNAL, "internal error; the log of the service says more")
+
+
+class _Observed:
+    """Counts, times and logs requests; what nobody foresaw becomes one line for the client."""
+
+    def __init__(self, app: ASGIApp, service: Service, paths: frozenset[str], *, logs: bool) -> None:
+        self._app, self._service, self._paths, self._logs = app, service, paths, logs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        start, status = time.perf_counter(), 0
+
+        async def sending(message: Message) -> None:
+            nonlocal status
+            status = message.get("status", status)
+            if self._service.is_stopping and message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", ()), (b"connection", b"close")]  # the client is to find another
+            await send(message)
+
+        scope.setdefault("state", {})
+        try:
+            await self._app(scope, receive, sending)
+        except Exception:  # of which the client has been told
+            log.exception("internal error in %s %s; this is a defect of bert_tf", scope["method"], _quoted(scope["path"]))
+        finally:
+            self._note(scope, status or INTERNAL, time.perf_counter() - start)
+
+    def _note(self, scope: Scope, status: int, seconds: float) -> None:
+        path = scope["path"] if scope["path"] in self._paths else "other"
+        figures = self._service.metrics
+        figures.requests.labels(path, str(status)).inc()
+        figures.seconds.labels(path).observe(seconds)
+        if status >= 400:
+            figures.rejected.labels(str(status)).inc()
+        if self._logs:
+            client = (scope.get("client") or ("-",))[0]
+            of_rows = "".join(f" {name}={scope['state'][name]}" for name in ("rows", "tokens") if name in scope["state"])
+            log.info("%s %s %d %.1f ms%s %s", scope["method"], _quoted(scope["path"]), status, seconds * 1e3, of_rows, client)
+
+
+def _quoted(path: str) -> str:
+    """Returns a path as a word of one line."""
+    return path[:200].encode("unicode_escape").decode()

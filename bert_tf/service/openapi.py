@@ -1,0 +1,134 @@
+"""The service as a document of OpenAPI: what each path takes and returns, for this model."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import bert_tf
+from bert_tf.service import forms
+from bert_tf.service.question import ENCODE, NORMALIZE, ROWS
+from bert_tf.service.settings import Limits
+from bert_tf.service.worker import Description
+
+_ERRORS = {
+    "400": "not JSON in UTF-8, a key that appears twice, or nested too deeply",
+    "408": "the body does not come",
+    "413": "the body, a text, or the number of rows is too large",
+    "422": "JSON of another form",
+    "429": "too many requests wait; Retry-After says when to try again",
+    "500": "the rows cannot be computed",
+    "503": "no worker computes, or no answer came in time; Retry-After says when to try again",
+}
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["status", "message"],
+            "properties": {"status": {"type": "integer"}, "message": {"type": "string", "description": "one line"}},
+        }
+    },
+}
+_MODEL = {
+    "type": "object",
+    "required": ["name", "checkpoint", "digest"],
+    "properties": {
+        "name": {"type": "string", "description": "of the run's folder"},
+        "checkpoint": {"type": "string"},
+        "digest": {"type": "string", "description": "tells its weights from others"},
+    },
+}
+_UNKNOWN = forms.Form("Predicts rows.", {}, {"type": "object"}, {}, (), "json")
+_TEXTS = {
+    "anyOf": [
+        {"type": "string"},
+        {"type": "array", "items": {"type": "string"}, "minItems": 1, "maxItems": 2},
+        {"type": "object", "description": "text, or text_a and text_b"},
+    ]
+}
+_GETS = {
+    "/": ("a page to try the model", "text/html"),
+    "/docs": ("this document as a page", "text/html"),
+    "/openapi.json": ("this document", "application/json"),
+    "/health": ("200 if a request would be computed now, else 503", "application/json"),
+    "/health/live": ("200 if the process answers", "application/json"),
+    "/health/ready": ("the same as /health", "application/json"),
+    "/metrics": ("figures for Prometheus", "text/plain"),
+}
+
+
+def document(model: Description | None, limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
+    """Returns the document.
+
+    Args:
+      model: that answers; None while none is loaded.
+      limits: of requests.
+      paths: those that there are.
+    """
+    form = forms.FORMS.get(model.kind, _UNKNOWN) if model else _UNKNOWN
+    described: dict[str, Any] = {path: {"get": _get(*said)} for path, said in _GETS.items() if path in paths}
+    described["/predict"] = {"post": _post(form.says, _rows(form.row, limits), form.example, "predictions", "Prediction")}
+    if model and ENCODE in model.calls:
+        body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "to length 1"}})
+        described["/encode"] = {"post": _post("Makes vectors of texts.", body, {ROWS: ["He left."]}, "vectors", "Vector")}
+    if "/reload" in paths:
+        described["/reload"] = {"post": _answered("Loads the checkpoint that the run has now.", {"model": _reference("Model")})}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": f"bert_tf: {model.name if model else 'loading'}",
+            "version": bert_tf.__version__,
+            "description": _described(model, form, limits),
+        },
+        "paths": described,
+        "components": {
+            "schemas": {
+                "Error": _ERROR,
+                "Model": _MODEL,
+                "Row": form.row,
+                "Prediction": form.prediction,
+                "Vector": {"type": "array", "items": {"type": "number"}},
+            }
+        },
+    }
+
+
+def _described(model: Description | None, form: forms.Form, limits: Limits) -> str:
+    labels = f" Labels: {', '.join(model.labels)}." if model and model.labels else ""
+    return (
+        f"{form.says}{labels} A request has at most {limits.max_rows} rows, {limits.body_bytes} bytes, and"
+        f" {limits.max_text_length} characters in a text."
+    )
+
+
+def _reference(name: str) -> dict[str, str]:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+def _rows(row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Returns the schema of a body: an object with rows, or one row that is an object."""
+    listed = {"type": "array", "items": row, "maxItems": limits.max_rows}
+    several = {"type": "object", "required": [ROWS], "properties": {ROWS: listed, **(more or {})}}
+    return {"anyOf": [several, {"type": "object", "description": "one row", **row}]}
+
+
+def _post(says: str, body: Mapping[str, Any], example: Any, key: str, schema: str) -> dict[str, Any]:
+    answer = {"model": _reference("Model"), key: {"type": "array", "items": _reference(schema)}}
+    content = {"application/json": {"schema": body, "example": example}}
+    return {"requestBody": {"required": True, "content": content}, **_answered(says, answer)}
+
+
+def _answered(says: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+    schema = {"type": "object", "required": list(properties), "properties": properties}
+    errors = {status: _response(said, _reference("Error")) for status, said in _ERRORS.items()}
+    return {"summary": says, "responses": {"200": _response("the answers, in the order of the rows", schema), **errors}}
+
+
+def _response(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:
+    return {"description": says, "content": {"application/json": {"schema": schema}}}
+
+
+def _get(says: str, kind: str) -> dict[str, Any]:
+    return {"summary": says, "responses": {"200": {"description": says, "content": {kind: {}}}}}

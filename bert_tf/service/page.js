@@ -1,0 +1,135 @@
+"use strict";
+// Asks the service, and shows what it answers. All text goes in as text, never as markup.
+
+const form = document.getElementById("ask");
+const answer = document.getElementById("answer");
+const raw = document.getElementById("raw");
+
+function make(tag, text, attributes = {}) {
+  const made = document.createElement(tag);
+  if (text !== undefined) made.textContent = text;
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function within(tag, parts, attributes) {
+  const made = make(tag, undefined, attributes);
+  made.append(...parts);
+  return made;
+}
+
+const percent = share => `${(100 * share).toFixed(1)} %`;
+
+// Rows of a name, a share as a bar, and the share as a number.
+function bars(caption, entries, isBest) {
+  const rows = entries.map(([name, share], place) => within("tr", [
+    make("th", name, { scope: "row" }),
+    within("td", [make("meter", percent(share), { value: share, "aria-hidden": "true" })], { class: "bar" }),
+    make("td", percent(share), { class: "n" }),
+  ], isBest(name, place) ? { class: "best" } : {}));
+  const head = within("thead", [within("tr", [make("th", caption, { scope: "col" }), make("td"), make("th", "probability", { scope: "col" })])]);
+  return within("div", [within("table", [head, within("tbody", rows)])], { class: "scroll" });
+}
+
+// A text with places marked; they are counted in code points, as Python counts, not in JavaScript's units.
+function marked(text, places) {
+  const characters = Array.from(text), parts = [];
+  let at = 0;
+  for (const { start, end, label, colour } of places) {
+    if (start < at) continue;
+    parts.push(characters.slice(at, start).join(""));
+    const mark = make("mark", characters.slice(start, end).join(""), { class: `mark-${colour}` });
+    if (label) mark.append(make("small", label));
+    parts.push(mark);
+    at = end;
+  }
+  parts.push(characters.slice(at).join(""));
+  return within("p", parts, { class: "text" });
+}
+
+const shown = {
+  labels(found) {
+    const chosen = [].concat(found.label);
+    const all = Object.entries(found.probabilities).sort((a, b) => b[1] - a[1]);
+    return [make("p", chosen.join(", ") || "no label", { class: "big" }), bars("label", all, name => chosen.includes(name))];
+  },
+  number(found) {
+    return [make("p", found.label.toFixed(4), { class: "big" })];
+  },
+  answer(found, row) {
+    const parts = [make("p", found.label || "The text has no answer.", { class: "big" })];
+    if (found.start !== null) parts.push(marked(row.context, [{ start: found.start, end: found.end, colour: 0 }]));
+    const others = found.n_best.slice(0, 5).map(one => [one.text || "(no answer)", one.probability]);
+    return [...parts, bars("answer", others, name => name === (found.label || "(no answer)"))];
+  },
+  words(found, row) {
+    const types = [...new Set(found.entities.map(one => one.type))].sort();
+    if (found.entities.length) {
+      const places = found.entities.map(one => ({ start: one.start, end: one.end, label: one.type, colour: types.indexOf(one.type) % 8 }));
+      const lines = found.entities.map(one => within("tr", [make("th", one.text, { scope: "row" }), make("td", one.type || "–"), make("td", percent(one.score), { class: "n" })]));
+      const head = within("thead", [within("tr", ["entity", "type", "probability"].map(name => make("th", name, { scope: "col" })))]);
+      return [marked(row.text, places), within("div", [within("table", [head, within("tbody", lines)])], { class: "scroll" })];
+    }
+    if (found.label.every(tag => tag === "O")) return [marked(row.text, []), make("p", "No entities.", { class: "soft" })];
+    const head = within("thead", [within("tr", ["word", "tag", "probability"].map(name => make("th", name, { scope: "col" })))]);
+    const lines = found.words.map((word, place) => within("tr", [make("th", word, { scope: "row" }), make("td", found.label[place]), make("td", percent(found.scores[place]), { class: "n" })]));
+    return [within("div", [within("table", [head, within("tbody", lines)])], { class: "scroll" })];
+  },
+  options(found, row) {
+    const all = row.options.map((option, place) => [option, found.probabilities[place]]);
+    return [make("p", found.option, { class: "big" }), bars("option", all, (_, place) => place === found.label)];
+  },
+  pair(found) {
+    return [make("p", found.label.toFixed(3), { class: "big" }), make("p", `Cosine of both vectors: ${found.cosine.toFixed(4)}`)];
+  },
+  json(found) {
+    return [within("pre", [make("code", JSON.stringify(found, null, 2))])];
+  },
+};
+
+function asked() {
+  if (form.dataset.shown === "json") return JSON.parse(form.elements.body.value);
+  const row = {};
+  for (const field of form.querySelectorAll("textarea")) {
+    const value = "list" in field.dataset ? field.value.split("\n").filter(line => line.trim()) : field.value;
+    if (!("optional" in field.dataset) || value.trim()) row[field.name] = value;
+  }
+  if ("text_a" in row && !("text_b" in row)) return { text: row.text_a };
+  return row;
+}
+
+function say(parts, object) {
+  answer.replaceChildren(...parts);
+  raw.hidden = object === undefined;
+  raw.querySelector("code").textContent = object === undefined ? "" : JSON.stringify(object, null, 2);
+}
+
+function complain(message) {
+  say([make("p", message, { class: "error" })]);
+}
+
+async function ask(event) {
+  event.preventDefault();
+  const button = form.querySelector("button");
+  button.disabled = true;
+  answer.setAttribute("aria-busy", "true");
+  try {
+    const row = asked();
+    const response = await fetch("predict", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(row) });
+    const said = await response.json();
+    if (!response.ok) complain(said.error.message);
+    else say(said.predictions.flatMap(one => shown[form.dataset.shown](one, row)), said);
+  } catch (error) {
+    complain(error instanceof SyntaxError ? `Not JSON: ${error.message}` : "The service does not answer.");
+  } finally {
+    button.disabled = false;
+    answer.removeAttribute("aria-busy");
+  }
+}
+
+if (form) {
+  form.addEventListener("submit", ask);
+  form.addEventListener("keydown", event => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) form.requestSubmit();
+  });
+}

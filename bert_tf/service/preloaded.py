@@ -1,0 +1,21 @@
+"""What the process imports that workers are forked from: a worker that has to be replaced is there in a second.
+
+Importing sets up no device of TensorFlow's.
+"""
+
+from __future__ import annotations
+
+import gc
+import importlib
+
+from bert_tf.runtime import collector, noise
+
+MODULES = ("bert_tf.library.loading", "bert_tf.estimator.forward", "bert_tf.service.worker", "scipy.special")
+
+collector.collect_rarely()
+noise.quiet_before_import()
+noise.quiet_python()
+for name in MODULES:
+    importlib.import_module(name)
+gc.collect()
+gc.freeze()  # what is imported stays, and its pages are shared

@@ -1,0 +1,158 @@
+"""The body of a request becomes what a worker computes, in pieces that fit a batch."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from bert_tf import documents
+from bert_tf.documents import DocumentError
+from bert_tf.errors import DataError
+from bert_tf.library.reading import Reader
+from bert_tf.service.refusal import BAD_REQUEST, TOO_LARGE, UNUSABLE, Refusal
+from bert_tf.service.settings import Limits
+from bert_tf.tasks.base import TEST
+from bert_tf.tasks.sentence.family import SentenceFamily
+
+PREDICT, ENCODE = "predict", "encode"
+ROWS, NORMALIZE = "rows", "normalize"  # keys of bodies
+
+_TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """What is computed of a request without a pause.
+
+    Attributes:
+      call: PREDICT or ENCODE.
+      examples: from a reader.
+      tokens: of all of them.
+      options: of the call, by name.
+    """
+
+    call: str
+    examples: Sequence[Any]
+    tokens: int
+    options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
+    """Returns the parts of a request.
+
+    Args:
+      call: PREDICT or ENCODE.
+      body: JSON.
+      reader: of the model.
+      limits: of a request.
+      batch_tokens: of a part, where that has more than one example.
+
+    Raises:
+      Refusal: the body is not JSON, has another form, or asks for too much.
+    """
+    rows, options = _READERS[call](_value(body))
+    if len(rows) > limits.max_rows:
+        raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
+    reader = _encoding(reader) if call == ENCODE else reader
+    examples = _examples(rows, reader)
+    _check_texts([text for example in examples for text in example.texts], limits)
+    tokens = reader.tokens(examples)
+    if sum(tokens) > limits.max_request_tokens:
+        raise _too_large(f"{sum(tokens)} tokens", limits.max_request_tokens, "max_request_tokens")
+    return _parts(call, examples, tokens, options, batch_tokens)
+
+
+def _value(body: bytes) -> Any:
+    try:
+        value = documents.json_value(body.decode())
+    except UnicodeDecodeError as error:
+        raise Refusal(BAD_REQUEST, f"the body is not UTF-8: byte {error.start}") from error
+    except DocumentError as error:
+        raise Refusal(BAD_REQUEST, f"the body is not usable: {error}") from error
+    if not isinstance(value, dict):
+        raise Refusal(UNUSABLE, f'the body is {_named(value)}; give an object: {{"{ROWS}": [...]}}, or one row')
+    return value
+
+
+def _named(value: Any) -> str:
+    kinds = {list: "a list", str: "a string", bool: "true or false", type(None): "null"}
+    return kinds.get(type(value), "a number")
+
+
+def _of_predict(value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    if ROWS not in value:
+        return [value], {}
+    _refuse_others(value, (ROWS,))
+    return _list(value[ROWS]), {}
+
+
+def _of_encode(value: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+    normalize = value.pop(NORMALIZE, False)
+    if not isinstance(normalize, bool):
+        raise Refusal(UNUSABLE, f"{NORMALIZE} is {_named(normalize)}; give true or false")
+    return _of_predict(value)[0], {NORMALIZE: normalize}
+
+
+def _refuse_others(value: dict[str, Any], known: Sequence[str]) -> None:
+    others = [key for key in value if key not in known]
+    if others:
+        raise Refusal(UNUSABLE, f"unknown key {others[0]!r:.80} beside {', '.join(known)}")
+
+
+def _list(rows: Any) -> list[Any]:
+    if not isinstance(rows, list):
+        raise Refusal(UNUSABLE, f"{ROWS} is {'an object' if isinstance(rows, dict) else _named(rows)}; give a list")
+    return rows
+
+
+_READERS: Mapping[str, Callable[[dict[str, Any]], tuple[list[Any], dict[str, Any]]]] = {
+    PREDICT: _of_predict,
+    ENCODE: _of_encode,
+}
+
+
+def _encoding(reader: Reader) -> Reader:
+    """Returns a reader of texts and pairs, which are encoded whatever the model has learned."""
+    return dataclasses.replace(reader, family=SentenceFamily(()))
+
+
+def _examples(rows: list[Any], reader: Reader) -> Sequence[Any]:
+    try:
+        return reader.examples(rows)
+    except DataError as error:
+        raise Refusal(UNUSABLE, str(error).removeprefix(f"{TEST}: ")) from error
+
+
+def _check_texts(texts: Sequence[str], limits: Limits) -> None:
+    if len(texts) > _TEXTS_OF_A_ROW * limits.max_rows:
+        raise Refusal(
+            TOO_LARGE, f"{len(texts)} texts in all rows, at most {_TEXTS_OF_A_ROW * limits.max_rows}; send fewer rows"
+        )
+    longest = max(map(len, texts), default=0)
+    if longest > limits.max_text_length:
+        raise _too_large(f"a text of {longest} characters", limits.max_text_length, "max_text_length")
+    for text in texts:
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise Refusal(UNUSABLE, f"half a character, {text[error.start]!a}: write both halves of the pair") from error
+
+
+def _too_large(found: str, most: int, setting: str) -> Refusal:
+    return Refusal(TOO_LARGE, f"{found}, at most {most}; send less at a time, or start the service with --{setting}")
+
+
+def _parts(
+    call: str, examples: Sequence[Any], tokens: Sequence[int], options: Mapping[str, Any], batch_tokens: int
+) -> list[Part]:
+    """Cuts a request such that it shares batches with others."""
+    parts, first, held = [], 0, 0
+    for number, size in enumerate(tokens):
+        if number > first and held + size > batch_tokens:
+            parts.append(Part(call, examples[first:number], held, options))
+            first, held = number, 0
+        held += size
+    if first < len(examples):
+        parts.append(Part(call, examples[first:], held, options))
+    return parts

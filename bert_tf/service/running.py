@@ -1,0 +1,158 @@
+"""A service as a process: its port, its signals, its end."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib.util
+import logging
+import os
+import resource
+import signal
+import socket
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import files
+from bert_tf.errors import DeviceError, FlagError
+from bert_tf.library.keywords import takes
+from bert_tf.log_form import log
+from bert_tf.runtime import threads
+from bert_tf.service.settings import SETTINGS, Address, ServeConfig, configured
+
+if TYPE_CHECKING:
+    from bert_tf.service.server import Server
+    from bert_tf.service.service import Service
+
+_BACKLOG = 2048
+_WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
+_OTHER_FILES = 256  # what is open beside connections
+_NEEDED = ("uvicorn", "starlette", "prometheus_client")
+
+
+@takes(SETTINGS)
+def serve(run: str | os.PathLike[str], **settings: Any) -> None:
+    """Serves a trained model by HTTP until SIGTERM or Ctrl-C; does what `python -m bert_tf serve` does.
+
+    It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
+
+    Args:
+      run: folder of a run, or a checkpoint.
+      **settings: those of the command, by the names of its flags.
+
+    Raises:
+      BertError: the model cannot be loaded, the port is taken, or a package is missing.
+      KeyboardInterrupt: a second signal came before all was finished.
+    """
+    run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
+
+
+def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
+    """Serves until a signal; what was accepted is finished first.
+
+    Args:
+      config: what to serve, and how.
+      verbosity: of the log.
+
+    Raises:
+      BertError: the model cannot be loaded, the port is taken, or a package is missing.
+      KeyboardInterrupt: a second signal came before all was finished.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise FlagError(
+            f"serve needs {', '.join(missing)}: pip install 'uvicorn>=0.30' 'starlette>=0.40' 'prometheus-client>=0.20'"
+        )
+    _allow_files(config.limits.max_connections + _OTHER_FILES)
+    with contextlib.closing(listening(config.address)) as listener:
+        asyncio.run(_serve(config, listener, verbosity))
+
+
+def listening(address: Address) -> socket.socket:
+    """Returns a socket that listens.
+
+    Raises:
+      DeviceError: it cannot, since the port is taken or the address is not of this machine.
+    """
+    try:
+        family, kind, protocol, _, place = socket.getaddrinfo(
+            address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family, kind, protocol)
+        try:
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.bind(place)
+            found.listen(_BACKLOG)
+        except BaseException:
+            found.close()
+            raise
+    except OSError as error:
+        raise DeviceError(
+            f"cannot listen on {address.host} port {address.port}: {files.reason(error)}; name others with --host and --port"
+        ) from error
+    return found
+
+
+def _allow_files(most: int) -> None:
+    """Lets the process have so many files and sockets open, as far as the system allows: many allow a thousand unless asked."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, hard))
+
+
+async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -> None:
+    from bert_tf.service import app, service
+    from bert_tf.service.server import Server
+
+    served = service.of(config, verbosity=verbosity, cores=threads.granted_cpus)
+    server = Server(app.make(served, config.address), config, stopping=served.stop)
+    for logger in ("uvicorn.error", "asyncio"):
+        logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told
+    _on_hangup(served.request_reload)
+    log.info("http://%s:%d: %s is being loaded; SIGTERM ends the service", *_place(listener), config.run)
+    await until_signal(served, server, listener)
+
+
+async def until_signal(served: Service, server: Server, listener: socket.socket) -> None:
+    """Loads the model and answers, until a signal; then finishes what was accepted.
+
+    Args:
+      served: loads and answers.
+      server: listens, and hears signals.
+      listener: what it listens on.
+
+    Raises:
+      BertError: the model cannot be loaded.
+      KeyboardInterrupt: a second signal came before all was finished.
+    """
+    serving = asyncio.ensure_future(server.serve(sockets=[listener]))
+    loading = asyncio.ensure_future(served.start())
+    loading.add_done_callback(lambda done: done.cancelled() or done.exception())  # which, after a signal, nobody asks for
+    try:
+        await asyncio.wait({serving, loading}, return_when=asyncio.FIRST_COMPLETED)
+        if loading.done() and loading.exception() is not None:
+            server.should_exit = True
+            await serving
+            loading.result()
+        await serving
+        if not server.force_exit:
+            await served.close()
+    finally:
+        loading.cancel()
+        served.kill()
+    if server.force_exit:
+        raise KeyboardInterrupt
+
+
+def _place(listener: socket.socket) -> tuple[str, int]:
+    host, port = listener.getsockname()[:2]
+    return (f"[{host}]" if ":" in host else host), port
+
+
+def _on_hangup(reload: Callable[[], None]) -> None:
+    with contextlib.suppress(
+        NotImplementedError, RuntimeError, ValueError
+    ):  # a thread that is not the main one hears no signals
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, reload)

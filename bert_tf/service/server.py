@@ -1,0 +1,76 @@
+"""uvicorn, with the signals and the patience of this service."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from types import FrameType
+
+import uvicorn
+from starlette.types import ASGIApp
+
+from bert_tf.log_form import log
+from bert_tf.service import patience
+from bert_tf.service.settings import ServeConfig
+
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class Server(uvicorn.Server):
+    """Ends on a signal when all requests are answered, and on a second one at once."""
+
+    def __init__(self, app: ASGIApp, config: ServeConfig, *, stopping: Callable[[], None]) -> None:
+        """Sets uvicorn up.
+
+        Args:
+          app: that answers.
+          config: of the service.
+          stopping: is called on the first signal.
+        """
+        self._stopping = stopping
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=patience.protocol(config.patience, config.limits),
+                loop="asyncio",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=config.patience.idle_timeout_s,  # type: ignore[arg-type]  # a fraction will do
+                timeout_graceful_shutdown=config.patience.grace_s,  # type: ignore[arg-type]
+                h11_max_incomplete_event_size=patience.MOST_HEAD_BYTES,
+            )
+        )
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Hears signals while it serves; uvicorn's own raises them once more afterwards, which would be a second one."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        before = {number: signal.signal(number, self.handle_exit) for number in _SIGNALS}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Ends gracefully, and on the second signal at once.
+
+        Args:
+          sig: its number.
+          frame: that it interrupts.
+        """
+        del sig, frame
+        if self.should_exit:
+            self.force_exit = True
+        else:
+            self._stopping()
+            log.info("a signal: no further connections; what was accepted is finished, a second signal ends at once")
+        self.should_exit = True

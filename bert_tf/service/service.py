@@ -1,0 +1,286 @@
+"""A model that answers, and is exchanged for another while it does."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+import functools
+import os
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from typing import NamedTuple
+
+from bert_tf.errors import BertError
+from bert_tf.log_form import log
+from bert_tf.service import question, refusal
+from bert_tf.service.metrics import Metrics
+from bert_tf.service.question import Part
+from bert_tf.service.queue import GoneError
+from bert_tf.service.refusal import NOT_FOUND, TOO_MANY, UNAVAILABLE, Refusal
+from bert_tf.service.settings import Computing, Limits, Patience, ServeConfig
+from bert_tf.service.watch import Watch
+from bert_tf.service.worker import Description, Source
+from bert_tf.service.workers import Launch, Plan, Workers
+
+_READING = 2  # threads that read bodies
+_LOOK_S = 2.0  # between looks at the files of the run
+
+
+class Answered(NamedTuple):
+    """What a request gets.
+
+    Attributes:
+      model: that answered.
+      values: JSON of each row.
+      tokens: that were computed.
+    """
+
+    model: Description
+    values: list[bytes]
+    tokens: int
+
+
+class Service:
+    """Reads requests, has them computed, and keeps the model up to date; of one event loop.
+
+    Attributes:
+      is_stopping: whether a signal has come: what was accepted is finished.
+      limits: of requests.
+      patience: with workers.
+      computing: who computes.
+      metrics: what it has done.
+    """
+
+    def __init__(
+        self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch | None = None
+    ) -> None:
+        """Loads nothing yet.
+
+        Args:
+          source: what to load.
+          computing: who computes.
+          limits: of requests.
+          patience: with workers.
+          launch: starts the process of a worker; None for `workers.launched`.
+        """
+        self._launch = launch
+        self.limits, self.patience, self.computing = limits, patience, computing
+        self.metrics = Metrics()
+        self._source = source
+        self._plan = Plan(computing.workers, computing.batch_tokens, computing.max_delay_ms / 1e3, patience.answer_timeout_s)
+        self._current: Workers | None = None
+        self._model: Description | None = None
+        self._retired: list[Workers] = []
+        self._readers = concurrent.futures.ThreadPoolExecutor(_READING, "read")
+        self._reloading = asyncio.Lock()
+        self._inside = 0
+        self.is_stopping, self._end = False, 0.0
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def model(self) -> Description | None:
+        """That answers; None until one does."""
+        return self._model
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a request would be computed now."""
+        return self._current is not None and self._current.computing > 0 and not self.is_stopping
+
+    @property
+    def workers(self) -> Workers | None:
+        """Those that compute."""
+        return self._current
+
+    def stop(self) -> None:
+        """Tells that no further requests are wanted; those that come all the same are answered."""
+        self.is_stopping = True
+        self._end = time.monotonic() + self.patience.grace_s
+
+    async def start(self) -> None:
+        """Loads the model.
+
+        Raises:
+          BertError: it cannot be loaded.
+        """
+        workers = self._made()
+        workers.start()
+        self._retired.append(workers)  # until it computes, it is one to be ended
+        model = await asyncio.wrap_future(workers.first)
+        self._exchange(workers, model)
+        if self.computing.watch:
+            self._spawn(self._watch())
+
+    @contextlib.contextmanager
+    def place(self) -> Iterator[None]:
+        """Keeps a place for a request from its head to its answer.
+
+        Raises:
+          Refusal: there is none.
+        """
+        if self._inside >= self.limits.max_requests:
+            raise self._later(TOO_MANY, f"{self._inside} requests wait or are computed, the most that may; try again later")
+        self._inside += 1
+        self.metrics.inside.set(self._inside)
+        try:
+            yield
+        finally:
+            self._inside -= 1
+            self.metrics.inside.set(self._inside)
+
+    async def answer(self, call: str, body: bytes) -> Answered:
+        """Returns the answer to a request; also where the model is exchanged meanwhile.
+
+        Args:
+          call: a call of the model.
+          body: JSON.
+
+        Raises:
+          Refusal: it cannot be answered.
+        """
+        try:
+            return await asyncio.wait_for(self._answer(call, body), self.patience.answer_timeout_s)
+        except asyncio.TimeoutError as error:
+            raise self._later(UNAVAILABLE, f"no answer within {self.patience.answer_timeout_s:g} s; try again later") from error
+
+    async def _answer(self, call: str, body: bytes) -> Answered:
+        while True:
+            workers, model = self._current, self._model
+            if workers is None or model is None:
+                raise refusal.later(UNAVAILABLE, "the model is not yet loaded; try again later", 2)
+            parts = await self._read(call, body, model)
+            try:
+                answers = await self._computed(workers, parts)
+            except GoneError as error:
+                if workers is self._current:
+                    raise refusal.later(UNAVAILABLE, "the service is stopping", 5) from error
+                continue
+            return Answered(model, [value for answer in answers for value in answer], sum(part.tokens for part in parts))
+
+    async def _read(self, call: str, body: bytes, model: Description) -> list[Part]:
+        if call not in model.calls:
+            raise Refusal(NOT_FOUND, f"this model offers {', '.join(model.calls)} alone; start the service with --encode")
+        read = functools.partial(question.read, batch_tokens=self.computing.batch_tokens)
+        return await asyncio.get_running_loop().run_in_executor(self._readers, read, call, body, model.reader, self.limits)
+
+    async def _computed(self, workers: Workers, parts: list[Part]) -> list[list[bytes]]:
+        queued = workers.queue.tokens
+        if parts and queued >= self.limits.max_queue_tokens:
+            raise self._later(TOO_MANY, f"{queued} tokens wait, the most that may; try again later")
+        futures = workers.submit(parts)
+        try:
+            return await asyncio.gather(*map(asyncio.wrap_future, futures))
+        except BaseException:
+            for future in futures:
+                future.cancel()  # nobody waits for the other parts
+            raise
+
+    def _later(self, status: int, message: str) -> Refusal:
+        return refusal.later(status, message, min(60.0, self._current.wait_s() if self._current else 2.0))
+
+    async def reload(self) -> Description:
+        """Exchanges the model for the one that the folder of the run has now; requests go on meanwhile.
+
+        Raises:
+          BertError: that cannot be loaded; the model stays.
+        """
+        async with self._reloading:
+            workers = self._made()
+            self._retired.append(workers)
+            workers.start()
+            try:
+                model = await asyncio.wrap_future(workers.first)
+                await asyncio.wrap_future(workers.all)
+            except BertError as error:
+                workers.kill()
+                self._retired.remove(workers)
+                self.metrics.reloads.labels("failed").inc()
+                log.error("cannot reload: %s; %s goes on answering", error, self._model.step if self._model else "nothing")
+                raise
+            self._exchange(workers, model)
+            self.metrics.reloads.labels("done").inc()
+            return model
+
+    def request_reload(self) -> None:
+        """Begins a reload, of which nobody hears but the log; does nothing while one is under way."""
+        if not self._reloading.locked():
+            self._spawn(self._reload_quietly())
+
+    async def _reload_quietly(self) -> None:
+        with contextlib.suppress(BertError):
+            await self.reload()
+
+    def _made(self) -> Workers:
+        loop = asyncio.get_running_loop()
+
+        def changed() -> None:
+            loop.call_soon_threadsafe(self.request_reload)
+
+        return Workers(self._source, self._plan, self.metrics, changed=changed, launch=self._launch)
+
+    def _exchange(self, workers: Workers, model: Description) -> None:
+        """Gives all further requests to other workers; those before have what they took computed, and end."""
+        earlier, self._current, self._model = self._current, workers, model
+        self._retired.remove(workers)
+        if earlier is not None:
+            self._retired.append(earlier)
+            earlier.retire()
+        self.metrics.model.clear()
+        self.metrics.model.labels(model.checkpoint, model.digest[:12]).set(1)
+        self.metrics.queue_tokens.set_function(lambda: workers.queue.tokens)
+        self.metrics.queue_requests.set_function(lambda: workers.queue.requests)
+        log.info("%s answers", model.checkpoint)
+
+    async def _watch(self) -> None:
+        watch = Watch(self._source.run)
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if await asyncio.to_thread(watch.has_changed):
+                log.info("%s: another checkpoint stands for the run", self._source.run)
+                await self._reload_quietly()
+
+    def _spawn(self, work: Awaitable[None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Has what waits computed, and ends the workers; at once where the time for that is over."""
+        for task in list(self._tasks):
+            task.cancel()
+        workers = [*self._retired, *([self._current] if self._current else [])]
+        for one in workers:
+            one.retire() if one.first.done() else one.kill()  # what is still being loaded answers nobody
+        for one in workers:
+            await asyncio.to_thread(one.join, max(0.0, self._end - time.monotonic()))
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends the workers at once."""
+        for one in [*self._retired, *([self._current] if self._current else [])]:
+            one.kill()
+        self._readers.shutdown(wait=False)
+
+
+def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> Service:
+    """Returns the service of a configuration; needs an event loop.
+
+    Args:
+      config: what to serve, and how.
+      verbosity: of the log of workers.
+      cores: returns how many the machine grants, which workers share.
+    """
+    loading = dict(config.loading)
+    if config.computing.workers > 1:
+        each = max(1, cores() // config.computing.workers)
+        loading = {"intra_op_threads": each, "inter_op_threads": each, **loading}
+    source = Source(
+        run=os.path.abspath(config.run),
+        task_name=config.task_name,
+        loading=loading,
+        vectors=config.vectors,
+        encodes=config.computing.encode,
+        verbosity=verbosity,
+    )
+    return Service(source, config.computing, config.limits, config.patience)

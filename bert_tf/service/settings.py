@@ -1,0 +1,132 @@
+"""Settings of a service; no TensorFlow, and nothing of HTTP: --help is quick."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from bert_tf.jobs import machine_settings
+from bert_tf.jobs.batch_settings import MODEL
+from bert_tf.settings import Setting, named, setting, settings_of
+from bert_tf.vectors import options
+
+_LONGEST_S = 86_400  # seconds of a day
+_MOST_PORTS = 65_535
+
+
+@dataclasses.dataclass(frozen=True)
+class Address:
+    """Where the service listens, and who may ask for what."""
+
+    host: str = setting(
+        "127.0.0.1", "address to listen on; 0.0.0.0 for every network: then put a proxy with access control before it"
+    )
+    port: int = setting(8500, "port to listen on; 0 for any that is free, which the log names", lowest=0, highest=_MOST_PORTS)
+    admin: bool = setting(False, "allow POST /reload; SIGHUP reloads in any case")
+    access_log: bool = setting(False, "log a line for each request")
+
+
+@dataclasses.dataclass(frozen=True)
+class Computing:
+    """Who computes, and how much at a time."""
+
+    workers: int = setting(1, "processes that compute, each with weights of its own", lowest=1, highest=256)
+    batch_tokens: int = setting(2048, "tokens that are computed together, over all requests that wait", lowest=1)
+    max_delay_ms: float = setting(2.0, "longest wait of a request for others to share a batch with", lowest=0, highest=60_000)
+    watch: bool = setting(False, "reload when the checkpoint that stands for the run changes")
+    encode: bool = setting(
+        False, "offer POST /encode for this model too, which holds its weights a second time; models of vectors do"
+    )
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How much one request, and all of them, may ask for."""
+
+    max_body_mb: float = setting(1.0, "largest body of a request, in MB; larger ones get 413", lowest=0.001, highest=1024)
+    max_rows: int = setting(1024, "most rows of a request", lowest=1)
+    max_text_length: int = setting(100_000, "most characters of a text", lowest=1)
+    max_request_tokens: int = setting(262_144, "most tokens of a request, windows of long texts included", lowest=1)
+    max_requests: int = setting(512, "most requests that are read, wait or are computed; further ones get 429", lowest=1)
+    max_queue_tokens: int = setting(262_144, "most tokens that wait; further requests get 429", lowest=1)
+    max_connections: int = setting(1024, "most connections; further ones are closed at once", lowest=1, highest=65_536)
+
+    @property
+    def body_bytes(self) -> int:
+        """Of the largest body."""
+        return int(self.max_body_mb * 1e6)
+
+
+@dataclasses.dataclass(frozen=True)
+class Patience:
+    """How long the service waits, in seconds."""
+
+    header_timeout_s: float = setting(10.0, "longest wait for the head of a request", lowest=0.01, highest=_LONGEST_S)
+    body_timeout_s: float = setting(30.0, "longest wait for the body of a request", lowest=0.01, highest=_LONGEST_S)
+    idle_timeout_s: float = setting(
+        60.0,
+        "longest pause between two requests of a connection, and longest wait for a client to read",
+        lowest=0.01,
+        highest=_LONGEST_S,
+    )
+    answer_timeout_s: float = setting(
+        60.0,
+        "longest time to an answer; then 503. A worker that is silent for so long is replaced",
+        lowest=0.01,
+        highest=_LONGEST_S,
+    )
+    grace_s: float = setting(30.0, "longest time to finish what was accepted, after SIGTERM", lowest=0.0, highest=_LONGEST_S)
+
+
+_GROUPS: Mapping[str, type] = {"address": Address, "computing": Computing, "limits": Limits, "patience": Patience}
+TASK = Setting("task_name", str, None, "what the model was trained on, where no run_config.json is beside it")
+VECTORS = tuple(row for row in options.SETTINGS if row.name in ("pooling", "layers"))
+LOADING = (*MODEL, *machine_settings.SETTINGS)
+SETTINGS = (*settings_of(*_GROUPS.values()), TASK, *VECTORS, *LOADING)
+
+
+class ServeConfig(NamedTuple):
+    """What to serve, and how.
+
+    Attributes:
+      run: folder of a run, or a checkpoint.
+      address: where to listen.
+      computing: who computes.
+      limits: of requests.
+      patience: with clients and workers.
+      task_name: what the model has learned, where no record says it.
+      vectors: settings of `VECTORS` by name.
+      loading: settings of `LOADING` by name, those that are given.
+    """
+
+    run: str
+    address: Address
+    computing: Computing
+    limits: Limits
+    patience: Patience
+    task_name: str | None
+    vectors: Mapping[str, Any]
+    loading: Mapping[str, Any]
+
+
+def configured(run: str, **values: Any) -> ServeConfig:
+    """Makes a configuration of settings by name.
+
+    Args:
+      run: folder of a run, or a checkpoint.
+      **values: the settings that are given, None for those that are not.
+
+    Raises:
+      FlagError: a setting is unknown or has an unusable value.
+    """
+    given = named(SETTINGS, values)
+    groups: dict[str, Any] = {name: _made(group, given) for name, group in _GROUPS.items()}
+    vectors = {row.name: given.get(row.name, row.default) for row in VECTORS}
+    options.layer_numbers(vectors["layers"])
+    loading = {row.name: given[row.name] for row in LOADING if row.name in given}
+    return ServeConfig(run, task_name=given.get(TASK.name), vectors=vectors, loading=loading, **groups)
+
+
+def _made(group: type, given: Mapping[str, Any]) -> Any:
+    return group(**{row.name: given[row.name] for row in settings_of(group) if row.name in given})

@@ -1,0 +1,47 @@
+"""Predictions as values of JSON: what `Model.predict` returns, by the same names."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import documents
+from bert_tf.tasks.span.predictions import Prediction as Answer
+
+
+def as_json(prediction: Any) -> bytes:
+    """Returns one prediction as an object of JSON."""
+    return documents.to_json(_answer(prediction) if isinstance(prediction, Answer) else plain(prediction)).encode()
+
+
+def plain(value: Any) -> Any:
+    """Returns a value in types that JSON has; an object as its fields and properties by name."""
+    if dataclasses.is_dataclass(value):
+        return {name: plain(getattr(value, name)) for name in _names(type(value))}
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        return plain(value._asdict())
+    if isinstance(value, Mapping):
+        return {str(key): plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _names(kind: Any) -> list[str]:
+    properties = [name for name, found in vars(kind).items() if isinstance(found, property) and not name.startswith("_")]
+    return [*(field.name for field in dataclasses.fields(kind)), *properties]
+
+
+def _answer(answer: Answer) -> dict[str, Any]:
+    """Has the probability of each candidate beside its text."""
+    listed = [{**candidate._asdict(), "probability": probability} for candidate, probability in answer.n_best]
+    return {**plain(answer), "n_best": listed}
+
+
+def vector_as_json(vector: npt.NDArray[np.float32]) -> bytes:
+    """Returns a vector as a list of JSON, with as many digits as tell float32 numbers apart."""
+    return f"[{','.join(map(str, vector))}]".encode()

@@ -1,0 +1,349 @@
+"""The workers of one model: processes that are replaced when they end, and lose no request by that.
+
+A thread for each worker takes batches from the queue, sends them, and waits. When its process ends, by a signal or for lack of
+memory, the parts of its batch go back to the queue, each alone, and another process takes the place. A part on which a second
+worker ends is refused.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import multiprocessing
+import pickle
+import threading
+import time
+from collections.abc import Callable, Sequence
+from multiprocessing.connection import Connection
+from typing import Any
+
+from bert_tf import files
+from bert_tf.errors import BertError
+from bert_tf.log_form import log
+from bert_tf.service import worker
+from bert_tf.service.metrics import Metrics
+from bert_tf.service.question import Part
+from bert_tf.service.queue import Answer, GoneError, Queue, Waiting
+from bert_tf.service.refusal import INTERNAL, Refusal
+from bert_tf.service.worker import Description, Failed, Found, Ready, Source
+
+PRELOADED = "bert_tf.service.preloaded"
+
+Launch = Callable[[Source, int], tuple[Connection, Any]]
+
+_LOOK_S = 0.5  # between looks whether an idle worker is alive
+_LONGEST_PAUSE_S = 30.0  # before another try to start a worker that cannot start
+_LONGEST_START_S = 600.0
+
+
+class StartError(BertError):
+    """A worker cannot begin to compute."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """How many workers, and what they are given.
+
+    Attributes:
+      workers: how many.
+      batch_tokens: see `Queue`.
+      max_delay_s: see `Queue`.
+      silence_s: after which a worker that computes is taken to be stuck.
+    """
+
+    workers: int
+    batch_tokens: int
+    max_delay_s: float
+    silence_s: float
+
+
+class Workers:
+    """All workers of one model.
+
+    Attributes:
+      first: the model, as soon as one worker computes; or why none does.
+      all: done when all compute.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        plan: Plan,
+        metrics: Metrics,
+        *,
+        changed: Callable[[], None] = lambda: None,
+        launch: Launch | None = None,
+    ) -> None:
+        """Starts nothing yet.
+
+        Args:
+          source: what they load.
+          plan: how many, and what they are given.
+          metrics: count what they do.
+          changed: is called where a worker cannot be replaced, since the files of the model are gone or are those of another.
+          launch: starts a process; None for `launched`.
+        """
+        self._source, self._plan, self._metrics, self._changed = source, plan, metrics, changed
+        self._launch = launch or launched
+        self.queue = Queue(batch_tokens=plan.batch_tokens, max_delay_s=plan.max_delay_s)
+        self.first: concurrent.futures.Future[Description] = concurrent.futures.Future()
+        self.all: concurrent.futures.Future[None] = concurrent.futures.Future()
+        self._threads: list[threading.Thread] = []
+        self._processes: dict[int, Any] = {}
+        self._closing = threading.Event()
+        self._computing = 0
+        self._tokens_per_s = 0.0
+        self._has_begun = self._is_killed = False
+        self._lock = threading.Lock()
+
+    @property
+    def computing(self) -> int:
+        """How many workers there are that compute, or could."""
+        return self._computing
+
+    def wait_s(self) -> float:
+        """Returns how long what waits will take, in seconds, as far as that can be said."""
+        return self.queue.tokens / (self._tokens_per_s * max(1, self._computing)) if self._tokens_per_s else 1.0
+
+    def start(self) -> None:
+        """Starts the first worker; the others follow when it computes."""
+        self._begin(0)
+
+    def submit(self, parts: Sequence[Part]) -> list[concurrent.futures.Future[Answer]]:
+        """Has the parts of a request computed; returns their answers, in their order.
+
+        Raises:
+          GoneError: the workers were retired.
+        """
+        return [waiting.answer for waiting in self.queue.put(parts)]
+
+    def retire(self) -> None:
+        """Has what waits computed, and then ends; returns at once."""
+        self._closing.set()
+        self.queue.close()
+
+    def join(self, timeout_s: float) -> bool:
+        """Waits for the end after `retire`; returns whether it came in time."""
+        end = time.monotonic() + timeout_s
+        for thread in list(self._threads):
+            thread.join(max(0.0, end - time.monotonic()))
+        return not any(thread.is_alive() for thread in self._threads)
+
+    def kill(self) -> None:
+        """Ends all processes at once, and what waits for them."""
+        self._is_killed = True
+        self.retire()
+        self.queue.fail(GoneError())
+        for process in list(self._processes.values()):
+            process.kill()
+
+    def _begin(self, number: int) -> None:
+        thread = threading.Thread(target=self._work, args=(number,), name=f"worker {number}", daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def _work(self, number: int) -> None:
+        """Has a process compute, and another when that has ended, until the queue is closed."""
+        failures = 0
+        while True:
+            try:
+                connection, memory = self._started(number)
+            except StartError as error:
+                failures += 1
+                if not self._tries_again(error, failures):
+                    return
+                continue
+            failures = 0
+            self._count(1, memory)
+            is_done = self._serve(number, connection)
+            self._count(-1)
+            if is_done:
+                return
+            self._metrics.replaced.inc()
+
+    def _tries_again(self, error: StartError, failures: int) -> bool:
+        """Waits until a worker that could not start is started again; returns whether it is."""
+        if not self.first.done():
+            self.first.set_exception(error)
+            self.all.set_exception(error)
+            return False
+        if self._closing.is_set():
+            if not self._computing:
+                self.queue.fail(GoneError())
+            return False
+        if not self.all.done():
+            self.all.set_exception(error)
+        pause = min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
+        log.error("a worker cannot start: %s; the next try is in %.0f s", error, pause)
+        self._changed()
+        self._closing.wait(pause)
+        return True
+
+    def _started(self, number: int) -> tuple[Connection, int]:
+        """Starts a process; returns the connection to it when it is ready, and how much memory it has taken."""
+        if self._is_killed:
+            raise StartError("the service has ended")
+        try:
+            own, process = self._launch(self._source, number)
+        except OSError as error:
+            raise StartError(f"the system starts no process: {files.reason(error)}") from error
+        except (EOFError, RuntimeError) as error:  # the process that forks has ended, or is not to be had
+            raise StartError(f"no process can be started: {error}") from error
+        self._processes[number] = process
+        try:
+            self._take_description(_told(own, Found).description)
+            return own, _told(own, Ready).memory_bytes
+        except BaseException:
+            own.close()
+            process.kill()
+            raise
+
+    def _take_description(self, found: Description) -> None:
+        """Of the first worker it says what all are to load; of another, whether that is still there."""
+        with self._lock:
+            if not self.first.done():
+                self._source = dataclasses.replace(self._source, run=found.checkpoint)
+                self._description = found
+                _say(found, self._plan.workers)
+            elif found.digest != self._description.digest:
+                raise StartError(f"{found.checkpoint}: the checkpoint has changed")
+
+    def _count(self, change: int, memory: int = 0) -> None:
+        with self._lock:
+            self._computing += change
+            self._metrics.workers.inc(change)
+            is_first = change > 0 and not self._has_begun
+            self._has_begun |= is_first
+            if change > 0 and not self.all.done() and self._computing == self._plan.workers:
+                self.all.set_result(None)
+        if is_first:
+            log.info("%s computes; the first worker has %d MB in memory", self._description.step, memory >> 20)
+            for number in range(1, self._plan.workers):
+                self._begin(number)
+            self.first.set_result(self._description)
+
+    def _serve(self, number: int, connection: Connection) -> bool:
+        """Hands batches on; returns whether the queue is closed, and not the process ended."""
+        process = self._processes[number]
+        with contextlib.closing(connection):
+            while True:
+                if not process.is_alive():
+                    log.warning(
+                        "worker %d (process %d) has ended (%s); another takes its place", number, process.pid, _why(process)
+                    )
+                    return False
+                batch = self.queue.take(_LOOK_S)
+                if batch is None:
+                    break
+                if batch and not self._computed(connection, batch):
+                    process.kill()
+                    process.join()
+                    if not self._is_killed:
+                        log.warning(
+                            "worker %d (process %d) ended (%s) while it computed; %d parts of requests go to another",
+                            *(number, process.pid, _why(process), len(batch)),
+                        )
+                    return False
+        process.join()
+        del self._processes[number]
+        return True
+
+    def _computed(self, connection: Connection, batch: Sequence[Waiting]) -> bool:
+        """Has a batch computed; returns whether the worker is still there."""
+        start = time.monotonic()
+        try:
+            connection.send([worker.asked(one.part) for one in batch])
+            if not connection.poll(self._plan.silence_s):
+                log.warning("a worker has not answered for %.0f s; it is ended", self._plan.silence_s)
+                raise EOFError
+            answers = connection.recv()
+        except (EOFError, OSError, pickle.UnpicklingError):  # it may have ended within its answer
+            self._again(batch, "the process that computed it ended; is it too large for the memory?")
+            return False
+        if isinstance(answers, Failed):
+            log.error("a batch cannot be computed: %s%s", answers.problem, f"\n{answers.trace}" if answers.trace else "")
+            self._again(batch, "internal error" if answers.trace else answers.problem)
+            return True
+        self._note(batch, time.monotonic() - start)
+        for one, answer in zip(batch, answers):
+            one.answer.set_result(answer)
+        return True
+
+    def _again(self, batch: Sequence[Waiting], problem: str) -> None:
+        """Puts what was not computed back; refuses what was alone, since it is to blame."""
+        for one in batch:
+            if one.alone:
+                one.answer.set_exception(Refusal(INTERNAL, f"the request cannot be computed: {problem}"))
+        self.queue.put_back([one for one in batch if not one.alone])
+
+    def _note(self, batch: Sequence[Waiting], seconds: float) -> None:
+        tokens, rows = (sum(values) for values in zip(*((one.part.tokens, len(one.part.examples)) for one in batch)))
+        rate = tokens / max(seconds, 1e-9)
+        self._tokens_per_s = rate if not self._tokens_per_s else 0.8 * self._tokens_per_s + 0.2 * rate
+        metrics = self._metrics
+        metrics.rows.inc(rows)
+        metrics.tokens.inc(tokens)
+        for histogram, value in (
+            (metrics.batch_rows, rows),
+            (metrics.batch_tokens, tokens),
+            (metrics.batch_requests, len(batch)),
+            (metrics.batch_seconds, seconds),
+        ):
+            histogram.observe(value)
+
+
+def launched(source: Source, number: int) -> tuple[Connection, Any]:
+    """Starts a process that computes; returns the connection to it, and the process.
+
+    Args:
+      source: what it loads.
+      number: of the worker; the first one alone says on what it computes, the others only warn.
+
+    Raises:
+      OSError: the system starts none.
+    """
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([PRELOADED])
+    if number:
+        source = dataclasses.replace(source, verbosity=-1)
+    own, other = context.Pipe()
+    with contextlib.closing(other):
+        process = context.Process(target=worker.run, args=(other, source), name=f"bert_tf worker {number}", daemon=True)
+        process.start()
+    return own, process
+
+
+def _told(connection: Connection, kind: type[Any]) -> Any:
+    """Returns what a worker says that begins.
+
+    Raises:
+      StartError: it says why it cannot, or ends.
+    """
+    try:
+        if not connection.poll(_LONGEST_START_S):
+            raise StartError(f"it has said nothing for {_LONGEST_START_S:.0f} s")
+        said = connection.recv()
+    except (EOFError, OSError) as error:
+        raise StartError("its process ended; is there memory for its weights?") from error
+    if isinstance(said, Failed):
+        if said.trace:
+            log.error("%s", said.trace)
+        raise StartError(said.problem)
+    if not isinstance(said, kind):
+        raise StartError(f"it said {said!r:.80}")
+    return said
+
+
+def _why(process: Any) -> str:
+    process.join(1.0)
+    code = process.exitcode
+    return f"signal {-code}" if code is not None and code < 0 else f"status {code}"
+
+
+def _say(found: Description, workers: int) -> None:
+    megabytes = found.weight_bytes / 1e6
+    log.info(
+        "%s: weights of %.0f MB for each of %d worker%s, %.0f MB together, and as much again during a reload",
+        *(found.checkpoint, megabytes, workers, "" if workers == 1 else "s", megabytes * workers),
+    )

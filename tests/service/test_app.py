@@ -1,0 +1,172 @@
+"""What clients are told, over a socket; the model is a toy."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from tests.service.fakes import Running, Toy, description, message
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Running(max_rows=4, max_text_length=50, max_body_mb=0.002, max_request_tokens=60, admin=True) as running:
+        yield running
+
+
+def test_one_row_or_many(service):
+    assert [one["texts"] for one in service.predict("a", ["b", "c"], {"text": "d"})] == [["a"], ["b", "c"], ["d"]]
+    status, said, headers = service.ask(body={"text_a": "a", "text_b": "b", "id": 7})
+    assert (status, headers["content-type"]) == (200, "application/json")
+    assert said["predictions"] == [{"id": "7", "texts": ["a", "b"], "call": "predict", "of": "model.ckpt-1"}]
+    assert said["model"] == {"name": "toy", "checkpoint": "model.ckpt-1", "digest": "d1d1d1d1d1d1"}
+
+
+def test_no_rows_have_no_predictions(service):
+    assert service.predict() == []
+
+
+def test_vectors_may_be_normalized(service):
+    _, said, _ = service.ask("/encode", {"rows": ["a", ["b", "c"]], "normalize": True})
+    assert [(one["texts"], one["normalize"]) for one in said["vectors"]] == [(["a"], True), (["b", "c"], True)]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "said"),
+    [
+        (b"", 400, "the body is not usable: line 1: not JSON"),
+        (b'{"rows": [', 400, "not JSON: Expecting value at character 11"),
+        (b'{"rows": ["\xff"]}', 400, "the body is not UTF-8: byte 11"),
+        (b'{"rows": [], "rows": []}', 400, "the key 'rows' appears twice"),
+        (b"[" * 900, 400, "the body is not usable"),
+        (b'{"rows": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "nested more than 64 deep"),
+        (b"[1]", 422, "the body is a list; give an object"),
+        (b"null", 422, "the body is null; give an object"),
+        (b"3", 422, "the body is a number"),
+        (b'"text"', 422, "the body is a string"),
+        (b'{"rows": "text"}', 422, "rows is a string; give a list"),
+        (b'{"rows": {}}', 422, "rows is an object; give a list"),
+        (b'{"rows": [], "model": 1}', 422, "unknown key 'model' beside rows"),
+        (b'{"rows": ["a", 5]}', 422, "row 1: is 5; give a text"),
+        (b'{"rows": [null]}', 422, "row 0: is None"),
+        (b'{"txt": "a"}', 422, "row 0: has txt; give"),
+        (json.dumps({f"x{number}": 1 for number in range(150)}).encode(), 422, "x41, ; give text or sentence"),
+        (b'{"text": 5}', 422, "row 0: a text is 5"),
+        (b'{"text": "\\ud800"}', 422, "half a character, '\\ud800'"),
+        (b'{"rows": ["a", "b", "c", "d", "e"]}', 413, "5 rows, at most 4; send less at a time"),
+        (b'{"text": "' + b"a" * 51 + b'"}', 413, "a text of 51 characters, at most 50"),
+        (json.dumps({"rows": ["a " * 25] * 4}).encode(), 413, "64 tokens, at most 60"),
+        (b"a" * 2001, 413, "the body has more than 2000 bytes"),
+    ],
+    ids=lambda value: repr(value)[:40] if isinstance(value, bytes) else None,
+)
+def test_what_cannot_be_used_is_one_line(service, body, status, said):
+    found, line = message(service.ask(body=body))
+    assert found == status
+    assert said in line
+
+
+def test_a_nul_is_a_character_like_others(service):
+    assert service.predict("a\0b")[0]["texts"] == ["a\0b"]
+
+
+@pytest.mark.parametrize("normalize", ["yes", 1, None])
+def test_normalize_is_true_or_false(service, normalize):
+    assert message(service.ask("/encode", {"rows": [], "normalize": normalize}))[0] == 422
+
+
+def test_unknown_paths_and_methods(service):
+    assert message(service.ask("/nothing")) == (404, "there is no /nothing; GET /docs lists what there is")
+    assert message(service.ask("/predict")) == (405, "/predict takes POST, not GET")
+    assert message(service.ask("/health", {}))[0] == 405
+    assert message(service.ask("/predict/", {}))[0] == 404
+
+
+def test_a_call_that_the_model_does_not_offer():
+    with Running(Toy(description(calls=("predict",)))) as running:
+        assert message(running.ask("/encode", {"rows": []}))[0] == 404
+
+
+def test_health(service):
+    status, said, _ = service.ask("/health")
+    assert (status, said["status"], said["workers"]) == (200, "ready", 1)
+    assert service.ask("/health/ready")[0] == service.ask("/health/live")[0] == 200
+
+
+def test_before_the_model_is_loaded_the_process_is_live_and_not_ready():
+    waits = threading.Event()
+    toy = Toy(description())
+    toy.load = lambda: waits.wait(10)
+    running = Running(toy)
+    running._thread.start()
+    running.wait_for(lambda: running._made.is_set() and running.server.started)
+    try:
+        assert (running.ask("/health/live")[0], running.ask("/health")[0]) == (200, 503)
+        status, said, headers = running.ask(body={"rows": ["a"]})
+        assert (status, said["error"]["message"]) == (503, "the model is not yet loaded; try again later")
+        assert headers["retry-after"] == "2"
+        assert "The model is loading" in running.ask("/")[1]
+        assert running.ask("/docs")[0] == 200
+        waits.set()
+        running.wait_for(lambda: running.ask("/health")[0] == 200)
+    finally:
+        waits.set()
+        running.__exit__()
+
+
+def test_metrics_count_requests_rows_tokens_and_refusals():
+    with Running() as running:
+        running.predict("a b", "c")
+        running.ask(body=b"[")
+        running.ask("/secret/path")
+        figures = running.ask("/metrics")[1]
+    for line in (
+        'bert_tf_requests_total{path="/predict",status="200"} 1.0',
+        'bert_tf_requests_total{path="other",status="404"} 1.0',
+        'bert_tf_rejected_total{status="400"} 1.0',
+        "bert_tf_rows_total 2.0",
+        "bert_tf_tokens_total 7.0",
+        "bert_tf_batch_rows_count 1.0",
+        "bert_tf_queue_tokens 0.0",
+        "bert_tf_workers 1.0",
+        'bert_tf_request_seconds_count{path="/predict"} 2.0',
+        'bert_tf_model{checkpoint="/runs/toy/model.ckpt-1",digest="d1d1d1d1d1d1"} 1.0',
+    ):
+        assert f"\n{line}\n" in figures
+    assert "secret" not in figures
+
+
+def test_a_line_for_each_request_where_it_is_asked_for(caplog):
+    caplog.set_level("INFO")
+    with Running(access_log=True) as running:
+        running.predict("a b", "c")
+        running.ask("/no%0Athing")
+    lines = [record.getMessage() for record in caplog.records]
+    assert any(line.startswith("POST /predict 200 ") and line.endswith(" ms rows=2 tokens=7 127.0.0.1") for line in lines)
+    assert any(line.startswith("GET /no\\nthing 404 ") for line in lines)
+
+
+def test_reload_needs_the_switch_and_is_not_for_browsers(service):
+    assert message(service.ask("/reload", b"", Origin="http://elsewhere"))[0] == 403
+    assert service.ask("/reload", b"")[1] == {"model": {"name": "toy", "checkpoint": "model.ckpt-1", "digest": "d1d1d1d1d1d1"}}
+    with Running() as running:
+        assert running.ask("/reload", b"")[0] == 404
+
+
+def test_what_nobody_foresaw_is_no_traceback_for_the_client(service, monkeypatch, caplog):
+    def broken(*_):
+        raise KeyError("secret")
+
+    monkeypatch.setattr(service.service, "_read", broken)
+    assert message(service.ask(body={"rows": []})) == (500, "internal error; the log of the service says more")
+    service.wait_for(lambda: "KeyError: 'secret'" in caplog.text)
+
+
+def test_pages_load_nothing_from_elsewhere_and_say_so_to_the_browser(service):
+    for path in ("/", "/docs", "/page.js", "/page.css"):
+        status, text, headers = service.ask(path)
+        assert status == 200
+        assert "default-src 'none'" in headers["content-security-policy"]
+        assert "://" not in text.replace("http://HOST:PORT", "")

@@ -1,0 +1,109 @@
+"""The pages in a real browser: Debian's package chromium, or Google Chrome. The model is a toy."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import pytest
+
+from bert_tf.service import forms
+from bert_tf.tasks import families
+from tests.report import browser
+from tests.report.test_browser import LEAST_CONTRAST, OVERFLOWING, SMALLEST_LETTERS
+from tests.service.fakes import READER, Running, Toy, description
+from tests.service.runs import KINDS
+
+pytestmark = pytest.mark.slow
+
+SMILE = "\N{GRINNING FACE}"  # one character for Python, two for JavaScript
+SHARES = {"0": 0.25, "<b>1</b>": 0.75}
+CANDIDATES = [{"text": "Ann & Bob", "probability": 0.9}, {"text": "", "probability": 0.1}]
+ENTITY = {"type": "PER", "text": "Ann & Bob", "start": 2, "end": 11, "score": 0.9}
+# Of each kind what the toy answers, what is typed in, what is then in the answer, and what is marked.
+ANSWERS = {
+    "classification": ({"label": "<b>1</b>", "probabilities": SHARES}, {}, ["<b>1</b>", "75.0 %", "25.0 %"], []),
+    "multi_label": ({"label": ["0", "1"], "probabilities": {"0": 0.6, "1": 0.7}}, {"text_b": ""}, ["0, 1", "70.0 %"], []),
+    "regression": ({"label": 2.5, "probabilities": {}}, {}, ["2.5000"], []),
+    "span": (
+        {"label": "Ann & Bob", "start": 2, "end": 11, "n_best": CANDIDATES},
+        {"context": f"{SMILE} Ann & Bob left."},
+        ["Ann & Bob", "(no answer)", "90.0 %"],
+        ["Ann & Bob"],
+    ),
+    "tags": (
+        {"words": ["x"], "label": ["B-PER"], "scores": [0.9], "entities": [ENTITY]},
+        {"text": f"{SMILE} Ann & Bob left."},
+        ["90.0 %"],
+        ["Ann & BobPER"],
+    ),
+    "choice": ({"label": 1, "option": "They swim.", "probabilities": [0.4, 0.6]}, {}, ["They swim.", "60.0 %"], []),
+    "similarity": ({"label": 4.25, "cosine": 0.85}, {}, ["4.250", "0.8500"], []),
+    "contrastive": ({"label": 0.5, "cosine": 0.5}, {}, ["0.500"], []),
+    "unheard of": ({"label": "x"}, {"body": '{"rows": ["a"]}'}, ['"label": "x"'], []),
+}
+ASK = """(async () => {
+  const typed = %s, form = document.getElementById('ask');
+  for (const [name, value] of Object.entries(typed)) form.elements[name].value = value;
+  form.requestSubmit();
+  while (document.getElementById('answer').textContent.includes('Nothing was asked'))
+    await new Promise(go => setTimeout(go, 20));
+  return document.getElementById('answer').innerText;
+})()"""
+MARKS = "[...document.querySelectorAll('mark')].map(mark => mark.textContent)"
+UNLABELLED = "[...document.querySelectorAll('textarea, button')].filter(one => !(one.labels.length || one.textContent)).length"
+
+
+class Canned(Toy):
+    def __init__(self, kind, answer):
+        family = families.of_record({"kind": kind, **KINDS[kind][0]}) if kind in KINDS else READER.family
+        super().__init__(description(kind=kind, reader=dataclasses.replace(READER, family=family)))
+        self._canned = json.dumps({"id": "test-0", **answer}).encode()
+
+    def _answer(self, *_):
+        return self._canned
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    with browser.started(tmp_path_factory.mktemp("profile")) as started:
+        yield started
+
+
+def test_every_kind_with_a_form_is_tried():
+    assert set(forms.FORMS) == set(ANSWERS) - {"unheard of"}
+
+
+@pytest.mark.parametrize("kind", ANSWERS)
+@pytest.mark.parametrize(("width", "dark"), [(1000, False), (360, True)])
+def test_what_is_asked_is_answered_and_marked(chromium, kind, width, dark):
+    answer, typed, shown, marks = ANSWERS[kind]
+    with Running(Canned(kind, answer)) as running:
+        chromium.open(f"http://127.0.0.1:{running.port}/", width=width, dark=dark)
+        text = chromium.evaluate(ASK % json.dumps(typed))
+    assert [part for part in shown if part not in text] == []
+    assert chromium.evaluate(MARKS) == marks
+    assert chromium.complaints == []
+    assert {request.rpartition("/")[2] for request in chromium.requests} == {"", "page.css", "page.js", "predict"}
+    assert chromium.evaluate(OVERFLOWING) == []
+    assert chromium.evaluate(SMALLEST_LETTERS) >= 12
+    assert chromium.evaluate(LEAST_CONTRAST) >= 4.5
+    assert chromium.evaluate(UNLABELLED) == 0
+
+
+def test_a_refusal_is_shown(chromium):
+    with Running(max_text_length=3) as running:
+        chromium.open(f"http://127.0.0.1:{running.port}/", width=800)
+        text = chromium.evaluate(ASK % json.dumps({"text_a": "a long text"}))
+    assert text.startswith("a text of 13 characters, at most 3")
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_list_of_paths_is_readable(chromium, dark):
+    with Running() as running:
+        chromium.open(f"http://127.0.0.1:{running.port}/docs", width=700, dark=dark)
+        text = chromium.evaluate("document.body.innerText")
+    assert "POST /encode" in text
+    assert chromium.complaints == []
+    assert chromium.evaluate(OVERFLOWING) == []
+    assert chromium.evaluate(LEAST_CONTRAST) >= 4.5

@@ -1,0 +1,224 @@
+"""Clients that are slow, broken or malicious, over raw sockets; the service answers on. The model is a toy."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from tests.service.fakes import Running, Toy, description, message
+
+REQUEST = b'POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{"text": "a"}'
+PAUSES = {"header_timeout_s": 0.4, "body_timeout_s": 0.4, "idle_timeout_s": 0.4}
+
+
+@pytest.fixture(scope="module")
+def service():
+    with Running(max_body_mb=0.1, **PAUSES) as running:
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _answers_on(request):
+    """Whatever a client did, the next one is answered."""
+    yield
+    if "service" in request.fixturenames:
+        assert request.getfixturevalue("service").predict("a")[0]["texts"] == ["a"]
+
+
+def received(connection: socket.socket) -> bytes:
+    """Returns what comes until the other side closes."""
+    parts = []
+    with contextlib.suppress(ConnectionResetError):
+        while part := connection.recv(1 << 16):
+            parts.append(part)
+    return b"".join(parts)
+
+
+def closed_after(connection: socket.socket) -> float:
+    start = time.monotonic()
+    received(connection)
+    return time.monotonic() - start
+
+
+@pytest.mark.parametrize("sent", [b"", b"POST /predict HTTP/1.1\r\nHo"], ids=["nothing", "half a head"])
+def test_a_head_that_does_not_come_is_not_waited_for(service, sent):
+    with service.connected() as connection:
+        connection.sendall(sent)
+        assert closed_after(connection) < 5
+
+
+def test_the_head_of_a_second_request_is_not_waited_for_either():
+    with Running(header_timeout_s=0.3) as running, running.connected() as connection:
+        connection.sendall(REQUEST)
+        assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
+        connection.sendall(REQUEST[:20])
+        assert closed_after(connection) < 5
+
+
+def test_a_head_that_comes_byte_by_byte_is_not_waited_for(service):
+    start = time.monotonic()
+    with service.connected() as connection, contextlib.suppress(OSError):
+        while time.monotonic() < start + 5:
+            connection.sendall(b"G")
+            time.sleep(0.01)
+    assert time.monotonic() < start + 5
+
+
+def test_a_body_that_does_not_come_is_told_so(service):
+    with service.connected() as connection:
+        connection.sendall(REQUEST[:-5])
+        answer = received(connection)
+    assert b" 408 " in answer.partition(b"\r\n")[0]
+    assert b"the body has not come within 0.4 s" in answer
+
+
+def test_a_connection_without_requests_is_closed(service):
+    with service.connected() as connection:
+        connection.sendall(REQUEST)
+        assert received(connection).count(b"HTTP/1.1 200") == 1
+
+
+def test_requests_sent_at_once_on_one_connection_are_answered_in_order(service):
+    rows = [json.dumps({"text": letter}).encode() for letter in "abcdefgh"]
+    with service.connected() as connection:
+        connection.sendall(
+            b"".join(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(row), row) for row in rows)
+        )
+        answer = received(connection)
+    assert re.findall(rb'"texts": \["(.)"\]', answer) == [*map(str.encode, "abcdefgh")]
+
+
+def test_a_client_that_closes_before_the_answer_harms_nobody(service):
+    for _ in range(20):
+        with service.connected() as connection:
+            connection.sendall(REQUEST)
+    with service.connected() as connection:
+        connection.sendall(REQUEST)
+        connection.shutdown(socket.SHUT_WR)
+        received(connection)
+
+
+def test_a_large_head_is_refused(service):
+    with service.connected() as connection:
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 60_000)
+        assert received(connection).startswith(b"HTTP/1.1 400 ")
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        b"\x16\x03\x01\x02\x00" * 9,
+        b"\0" * 50 + b"\r\n\r\n",
+        b"GET / SPDY/9\r\n\r\n",
+        b"POST /predict HTTP/1.1\r\nContent-Length: -1\r\n\r\n",
+    ],
+)
+def test_what_is_not_http_is_refused(service, sent):
+    with service.connected() as connection:
+        connection.sendall(sent)
+        answer = received(connection)
+    assert not answer or answer.startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so():
+    block = b"a" * 500_000
+    with Running(max_body_mb=0.1) as running, running.connected() as connection:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(6):
+            connection.sendall(b"%x\r\n%b\r\n" % (len(block), block))
+        connection.sendall(b"0\r\n\r\n")
+        assert received(connection).startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_asks_first_does_not_send_what_is_too_large(service):
+    with service.connected() as connection:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n")
+        answer = received(connection)
+    assert answer.startswith(b"HTTP/1.1 413 ")
+
+
+def test_a_client_that_does_not_read_is_given_up():
+    class Wordy(Toy):
+        def _answer(self, *_):
+            return json.dumps("a" * 8_000_000).encode()
+
+    with Running(Wordy(description()), **PAUSES) as running, running.connected() as connection:
+        connection.sendall(REQUEST)
+        assert connection.recv(12) == b"HTTP/1.1 200"
+        running.wait_for(lambda: not running.server.server_state.connections)
+
+
+def test_more_connections_than_there_may_be_are_closed():
+    with Running(max_connections=2) as running:
+        with running.connected() as first, running.connected() as second:
+            for connection in (first, second):
+                connection.sendall(REQUEST)
+                assert connection.recv(12) == b"HTTP/1.1 200"
+            with running.connected() as third:
+                assert closed_after(third) < 5
+        running.wait_for(lambda: not running.server.server_state.connections)
+        assert running.predict("a")
+
+
+class TestTooMany:
+    @pytest.fixture
+    def held(self, request):
+        """A service whose worker computes nothing until it is let; the parameter has its settings."""
+        self.begun, self.free = threading.Event(), threading.Event()
+
+        def hold(_):
+            self.begun.set()
+            self.free.wait(20)
+
+        with Running(Toy(description(), hold), max_delay_ms=0.0, **request.param) as running:
+            yield running
+            self.free.set()
+
+    def _ask(self, running, body, answers):
+        thread = threading.Thread(target=lambda: answers.append(running.ask(body=body)))
+        thread.start()
+        return thread
+
+    @pytest.mark.parametrize("held", [{"max_requests": 3}], indirect=True)
+    def test_requests(self, held):
+        answers = []
+        threads = [self._ask(held, {"text": "a"}, answers) for _ in range(3)]
+        held.wait_for(lambda: held.service._inside == 3)
+        status, _, headers = held.ask(body={"text": "b"})
+        assert status == 429
+        assert 1 <= int(headers["retry-after"]) <= 60
+        self.free.set()
+        for thread in threads:
+            thread.join(10)
+        assert [one[0] for one in answers] == [200, 200, 200]
+
+    @pytest.mark.parametrize("held", [{"max_queue_tokens": 4}], indirect=True)
+    def test_tokens(self, held):
+        answers = []
+        threads = [self._ask(held, {"text": "a"}, answers)]
+        self.begun.wait(10)
+        threads.append(self._ask(held, {"text": "a b c d e"}, answers))
+        held.wait_for(lambda: held.service.workers.queue.tokens == 7)
+        assert message(held.ask(body={"text": "b"})) == (429, "7 tokens wait, the most that may; try again later")
+        self.free.set()
+        for thread in threads:
+            thread.join(10)
+        assert [one[0] for one in answers] == [200, 200]
+
+    @pytest.mark.parametrize("held", [{}], indirect=True)
+    def test_a_request_whose_client_has_gone_is_not_computed(self, held):
+        self._ask(held, {"text": "a"}, [])
+        self.begun.wait(10)
+        with held.connected() as connection:
+            connection.sendall(REQUEST)
+            held.wait_for(lambda: held.service.workers.queue.requests == 1)
+        held.wait_for(lambda: held.service._inside == 1)
+        self.free.set()
+        held.wait_for(lambda: not held.service._inside)
+        assert held.launcher.toys[0].batches == [["a"]]

@@ -1,0 +1,110 @@
+"""Real models behind the service: what comes out is what `Model.predict` returns, and what the document says."""
+
+from __future__ import annotations
+
+import json
+
+import jsonschema
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.service import forms, openapi, question
+from bert_tf.service.question import ENCODE, PREDICT
+from bert_tf.service.settings import Limits
+from bert_tf.service.values import plain
+from bert_tf.service.worker import Served, Source, asked
+from tests.service.runs import KINDS, write
+
+
+def answered(served, call, body, *, batch_tokens=2048):
+    """Returns the values of an answer, each part computed by itself."""
+    parts = question.read(call, json.dumps(body).encode(), served.description.reader, Limits(), batch_tokens=batch_tokens)
+    return [json.loads(value) for part in parts for value in served.answers([asked(part)])[0]]
+
+
+def close(found, expected):
+    """Whether values are the same but for the last digits of numbers."""
+    if isinstance(expected, dict):
+        return found.keys() >= expected.keys() and all(close(found[key], value) for key, value in expected.items())
+    if isinstance(expected, list):
+        return len(found) == len(expected) and all(map(close, found, expected))
+    return found == (pytest.approx(expected, abs=1e-5) if isinstance(expected, float) else expected)
+
+
+def validated(document, schema, value):
+    jsonschema.Draft202012Validator({**schema, "components": document["components"]}).validate(value)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project, kind):
+    run, rows = write(tmp_path / "run", project, kind), KINDS[kind][1]
+    served = Served(Source(str(run)))
+    served.load()
+    with bert_tf.load(run) as model:
+        expected = [plain(one) for one in model.predict(rows)]
+    found = answered(served, PREDICT, {"rows": rows}, batch_tokens=1)
+    for one in expected:
+        one.pop("n_best", None)
+    assert close(found, expected)
+    document = openapi.document(served.description, Limits(), paths=["/"])
+    body = document["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+    for sent in ({"rows": rows}, body["example"], *(row for row in rows if isinstance(row, dict))):
+        validated(document, body["schema"], sent)
+    for one in found:
+        validated(document, forms.FORMS[kind].prediction, one)
+    assert len(answered(served, PREDICT, body["example"])) == 1
+
+
+def test_candidates_of_an_answer_have_their_probabilities(tmp_path, project):
+    served = Served(Source(str(write(tmp_path / "run", project, "span"))))
+    (found,) = answered(served, PREDICT, {"rows": KINDS["span"][1]})
+    assert sum(one["probability"] for one in found["n_best"]) == pytest.approx(1.0)
+    assert any(one["text"] == found["label"] and one["start"] == found["start"] for one in found["n_best"])
+
+
+class TestVectors:
+    @pytest.fixture(scope="class")
+    def served(self, tmp_path_factory, project):
+        run = write(tmp_path_factory.mktemp("vectors") / "run", project, "similarity")
+        return Served(Source(str(run), vectors={"pooling": "mean", "layers": "-1"}))
+
+    def test_are_those_of_the_library(self, served):
+        texts = ["rain came over", ["soup", "and bread"]]
+        with bert_tf.load(served.description.checkpoint) as model:
+            expected = model.encode([texts[0], tuple(texts[1])])
+        found = answered(served, ENCODE, {"rows": texts})
+        np.testing.assert_allclose(found, expected, atol=1e-6)
+        unit = answered(served, ENCODE, {"rows": texts, "normalize": True})
+        np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1.0, atol=1e-6)
+
+    def test_are_offered_by_other_models_where_it_is_asked_for(self, tmp_path, project):
+        run = write(tmp_path / "run", project, "tags")
+        assert Served(Source(str(run))).description.calls == (PREDICT,)
+        served = Served(Source(str(run), encodes=True))
+        assert served.description.calls == (PREDICT, ENCODE)
+        assert len(answered(served, ENCODE, {"text": "rain"})) == 1
+
+    def test_calls_may_share_a_batch(self, served):
+        reader = served.description.reader
+        bodies = (
+            (PREDICT, {"text_a": "rain", "text_b": "storm"}),
+            (ENCODE, {"text": "soup"}),
+            (PREDICT, {"rows": [["a", "b"]] * 2}),
+        )
+        parts = [
+            part
+            for call, body in bodies
+            for part in question.read(call, json.dumps(body).encode(), reader, Limits(), batch_tokens=99)
+        ]
+        found = [[json.loads(value) for value in answer] for answer in served.answers([asked(part) for part in parts])]
+        assert [len(one) for one in found] == [1, 1, 2]
+        assert [type(one[0]) for one in found] == [dict, list, dict]
+
+
+def test_weights_are_said_before_they_are_read(tmp_path, project):
+    run = write(tmp_path / "run", project, "classification")
+    on_disk = (run / "model.ckpt-20.data-00000-of-00001").stat().st_size
+    described = Served(Source(str(run))).description
+    assert on_disk - 100 < described.weight_bytes <= on_disk
+    assert (described.name, described.step) == ("run", "model.ckpt-20")

@@ -1,0 +1,237 @@
+"""Workers that end, are stuck, cannot start; the model is a toy in a thread."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+
+import pytest
+
+from bert_tf.errors import BertError, TrainingError
+from tests.service.fakes import Running, Toy, description, message
+
+
+class Once:
+    """Does something in the first batch only."""
+
+    def __init__(self, do):
+        self.do, self.times = do, 0
+
+    def __call__(self, batch):
+        self.times += 1
+        if self.times == 1:
+            self.do(batch)
+
+
+def ended(_):
+    raise SystemExit  # in a thread: its end
+
+
+def test_requests_of_a_worker_that_ends_are_computed_by_another():
+    before = Once(ended)
+    with Running(Toy(description(), before), max_delay_ms=50.0) as running:
+        assert [one["texts"] for one in running.predict("a", "b")] == [["a"], ["b"]]
+        assert len(running.launcher.started) == 2
+        running.wait_for(lambda: "bert_tf_workers_replaced_total 1.0" in running.ask("/metrics")[1])
+
+
+def test_a_request_on_which_a_second_worker_ends_is_refused_and_others_are_not():
+    def poisoned(batch):
+        if any("x" in example.texts for one in batch for example in one.examples):
+            raise SystemExit
+
+    with Running(Toy(description(), poisoned), max_delay_ms=100.0) as running:
+        answers = {}
+        threads = [
+            threading.Thread(target=lambda text=text: answers.update({text: running.ask(body={"text": text})}))
+            for text in "axb"
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (answers["a"][0], answers["b"][0]) == (200, 200)
+        status, line = message(answers["x"])
+        assert (status, line) == (
+            500,
+            "the request cannot be computed: the process that computed it ended; is it too large for the memory?",
+        )
+        assert running.predict("c")[0]["texts"] == ["c"]
+
+
+def test_an_idle_worker_that_ends_is_replaced():
+    with Running() as running:
+        running.launcher.started[0].kill()
+        running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
+        assert running.predict("a")[0]["texts"] == ["a"]
+
+
+def test_a_worker_that_does_not_answer_is_replaced():
+    stuck = threading.Event()
+    with Running(Toy(description(), Once(lambda _: stuck.wait(20))), answer_timeout_s=1.0) as running:
+        assert running.ask(body={"text": "a"})[0] == 503
+        running.wait_for(lambda: len(running.launcher.started) == 2 and running.service.is_ready)
+        assert running.predict("b")[0]["texts"] == ["b"]
+        stuck.set()
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [(TrainingError("memory is out"), "memory is out"), (KeyError("secret"), "internal error")],
+)
+def test_what_cannot_be_computed_is_refused_alone(error, line):
+    def failing(batch):
+        if any("x" in example.texts for one in batch for example in one.examples):
+            raise error
+
+    with Running(Toy(description(), failing)) as running:
+        assert message(running.ask(body={"text": "x"})) == (500, f"the request cannot be computed: {line}")
+        assert running.predict("a")[0]["texts"] == ["a"]
+        assert len(running.launcher.started) == 1
+
+
+def test_a_model_that_cannot_be_loaded_ends_the_service():
+    with Running(Toy(description(), problem="no checkpoint there")) as running:
+        running._thread.join(10)
+    assert isinstance(running.error, BertError)
+    assert str(running.error) == "no checkpoint there"
+
+
+def test_several_workers_start_after_the_first_and_share_the_work():
+    together = threading.Barrier(3, timeout=10)
+    with Running(Toy(description(), lambda _: together.wait()), workers=3, batch_tokens=1) as running:
+        running.wait_for(lambda: running.service.workers.computing == 3)
+        threads = [threading.Thread(target=running.predict, args="a") for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(10)
+            assert not thread.is_alive()
+
+
+def test_a_worker_whose_checkpoint_is_another_by_now_has_the_model_reloaded():
+    first, second = description(), description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+    with Running(Toy(first), Toy(second)) as running:
+        running.launcher.started[0].kill()
+        running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+        assert running.predict("a")[0]["of"] == "model.ckpt-2"
+
+
+class TestReload:
+    def test_requests_go_on_and_the_next_are_answered_by_the_other_model(self):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        held, begun = threading.Event(), threading.Event()
+
+        def hold(_):
+            begun.set()
+            held.wait(10)
+
+        with Running(Toy(description(), hold), Toy(second), admin=True) as running:
+            early = []
+            thread = threading.Thread(target=lambda: early.extend(running.predict("a")))
+            thread.start()
+            begun.wait(10)
+            assert running.ask("/reload", b"")[1]["model"]["checkpoint"] == "model.ckpt-2"
+            assert running.predict("b")[0]["of"] == "model.ckpt-2"
+            held.set()
+            thread.join(10)
+            assert early[0]["of"] == "model.ckpt-1"
+            running.wait_for(lambda: not running.launcher.started[0].is_alive())
+
+    def test_a_request_that_was_read_before_is_computed_after(self, monkeypatch):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        with Running(Toy(description()), Toy(second)) as running:
+            read = running.service._read
+
+            async def slowly(*arguments):
+                parts = await read(*arguments)
+                if running.service.model.step == "model.ckpt-1":
+                    await running.service.reload()
+                    while running.launcher.started[0].is_alive():
+                        await asyncio.sleep(0.01)
+                return parts
+
+            monkeypatch.setattr(running.service, "_read", slowly)
+            assert running.predict("a")[0]["of"] == "model.ckpt-2"
+
+    def test_a_model_that_cannot_be_loaded_leaves_the_one_there_is(self, caplog):
+        with Running(Toy(description()), Toy(description(), problem="damaged"), admin=True) as running:
+            assert message(running.ask("/reload", b"")) == (503, "cannot reload: damaged")
+            assert running.predict("a")[0]["of"] == "model.ckpt-1"
+            assert 'bert_tf_reloads_total{outcome="failed"} 1.0' in running.ask("/metrics")[1]
+        assert "cannot reload: damaged; model.ckpt-1 goes on answering" in caplog.text
+
+    def test_a_model_of_which_a_second_worker_cannot_start_leaves_the_one_there_is(self):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        toys = Toy(description()), Toy(description()), Toy(second), Toy(second, problem="no memory")
+        with Running(*toys, workers=2, admin=True) as running:
+            running.wait_for(lambda: running.service.workers.computing == 2)
+            assert message(running.ask("/reload", b"")) == (503, "cannot reload: no memory")
+            assert running.predict("a")[0]["of"] == "model.ckpt-1"
+            running.wait_for(lambda: not running.launcher.started[2].is_alive())
+
+    def test_on_a_hangup(self):
+        second = description(checkpoint="/runs/toy/model.ckpt-2", digest="d2" * 32)
+        with Running(Toy(description()), Toy(second)) as running:
+            running.loop.call_soon_threadsafe(running.service.request_reload)
+            running.wait_for(lambda: running.service.model.step == "model.ckpt-2")
+
+
+class TestEnd:
+    def test_what_was_accepted_is_answered_first(self):
+        held, begun = threading.Event(), threading.Event()
+
+        def hold(_):
+            begun.set()
+            held.wait(10)
+
+        with Running(Toy(description(), hold)) as running:
+            found = []
+            thread = threading.Thread(target=lambda: found.append(running.ask(body={"text": "a"})))
+            thread.start()
+            begun.wait(10)
+            running.stop()
+            running.wait_for(lambda: running.server.should_exit)
+            assert not running.service.is_ready
+            held.set()
+            thread.join(10)
+        status, _, headers = found[0]
+        assert (status, headers["connection"]) == (200, "close")  # so that the client does not send another on it
+        assert running.error is None
+
+    def test_a_model_that_is_still_being_loaded_is_not_waited_for(self):
+        waits = threading.Event()
+        toy = Toy(description())
+        toy.load = lambda: waits.wait(20)
+        running = Running(toy)
+        running._thread.start()
+        running.wait_for(lambda: running._made.is_set() and running.server.started)
+        running.stop()
+        running._thread.join(5)
+        assert not running._thread.is_alive()
+        waits.set()
+
+    def test_a_second_signal_ends_at_once(self):
+        held, begun = threading.Event(), threading.Event()
+
+        def hold(_):
+            begun.set()
+            held.wait(20)
+
+        with Running(Toy(description(), hold)) as running:
+            thread = threading.Thread(target=self._lost, args=(running,))
+            thread.start()
+            begun.wait(10)
+            running.stop()
+            running.stop()
+            running._thread.join(5)
+            assert not running._thread.is_alive()
+            held.set()
+            thread.join(10)
+        assert isinstance(running.error, KeyboardInterrupt)
+
+    @staticmethod
+    def _lost(running):
+        with pytest.raises((OSError, json.JSONDecodeError, AssertionError)):
+            running.predict("a")
