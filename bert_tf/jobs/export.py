@@ -11,8 +11,8 @@ import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import OutputError
-from bert_tf.estimator.failures import readable_errors
 from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.failures import readable_errors
 from bert_tf.export.formats import FORMATS, Format
 from bert_tf.jobs import learned
 from bert_tf.jobs.export_config import ExportConfig, Target
@@ -62,7 +62,7 @@ def write(model: Learned, target: Target) -> Path:
 
 
 def _write(row: Format, exported: Exported, folder: Path) -> None:
-    with atomic.replacing(folder) as temporary, readable_errors(str(folder)):
+    with atomic.replacing(folder) as temporary, readable_errors(folder):
         temporary.mkdir()
         row.write(exported, temporary)
         (temporary / RECORD).write_text(documents.to_json(_record(row, exported)) + "\n", encoding="utf-8")
