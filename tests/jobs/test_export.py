@@ -110,9 +110,8 @@ def test_what_fails_leaves_the_export_before(model, tmp_path):
 
 def test_what_tensorflow_cannot_write_is_one_line_without_temporary_names(model, tmp_path, monkeypatch):
     def write_by_tensorflow(_, folder):
-        raise tf.errors.ResourceExhaustedError(
-            None, None, f"Graph:\n{folder}/variables.data; No space left on device\n\t [[save]]"
-        )
+        message = f"Graph:\n{folder}/variables.data; No space left on device\n\t [[save]]"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
 
     monkeypatch.setitem(FORMATS, KIND, Format(KIND, write_by_tensorflow))
     with pytest.raises(OutputError) as caught:
