@@ -32,6 +32,7 @@ _BEGUN_FIRST = (
     "integration/test_multi_worker.py",
     "integration/test_devices.py",
     "integration/test_together.py",
+    "export/test_saved_model.py",
     "integration/test_squad.py",
     "integration/test_tags.py",
     "integration/test_new_family.py",

@@ -12,8 +12,8 @@ import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import OutputError
-from bert_tf.estimator.failures import readable_errors
 from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
+from bert_tf.export.failures import readable_errors
 from bert_tf.export.formats import FORMATS, Format
 from bert_tf.jobs import gate_data, learned, sources
 from bert_tf.jobs.export_config import ExportConfig, Target
@@ -76,7 +76,7 @@ def _require(target: Target) -> Format:
 
 
 def _write(row: Format, exported: Exported, folder: Path) -> None:
-    with atomic.replacing(folder) as temporary, readable_errors(str(folder)):
+    with atomic.replacing(folder) as temporary, readable_errors(folder):
         temporary.mkdir()
         row.write(exported, temporary)
         (temporary / RECORD).write_text(documents.to_json(_record(row, exported)) + "\n", encoding="utf-8")

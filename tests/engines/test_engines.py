@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -163,10 +161,3 @@ def test_auto_takes_what_is_installed(monkeypatch, missing, on_gpu, expected):
     row, why = registry.choose("auto", "default", on_gpu=on_gpu)
     assert row.name == expected
     assert why
-
-
-def test_imports_no_engine_before_it_is_asked_for():
-    engines = ("onnx", "onnxruntime", "openvino", "nncf")
-    code = f"import sys, bert_tf.jobs.batch_machine; print([name for name in {engines} if name in sys.modules])"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout == "[]\n"

@@ -8,6 +8,7 @@ import os
 import signal
 
 import pytest
+import tensorflow as tf
 
 from bert_tf.batch.job import Given
 from bert_tf.errors import CheckpointError, FlagError, OutputError
@@ -105,6 +106,18 @@ def test_what_fails_leaves_the_export_before(model, tmp_path):
         write(model, tmp_path / "a", "fails", overwrite=True)
     assert names(tmp_path) == ["a"]
     assert names(tmp_path / "a") == ["export.json", "model"]
+
+
+def test_what_tensorflow_cannot_write_is_one_line_without_temporary_names(model, tmp_path, monkeypatch):
+    def write_by_tensorflow(_, folder):
+        message = f"Graph:\n{folder}/variables.data; No space left on device\n\t [[save]]"
+        raise tf.errors.ResourceExhaustedError(None, None, message)
+
+    monkeypatch.setitem(FORMATS, KIND, Format(KIND, write_by_tensorflow))
+    with pytest.raises(OutputError) as caught:
+        write(model, tmp_path / "a")
+    assert str(caught.value) == f"{tmp_path / 'a'}: was not written: No space left on device; nothing was changed"
+    assert not names(tmp_path)
 
 
 @pytest.mark.parametrize("kill", ["SIGTERM", "SIGKILL"])
