@@ -22,7 +22,6 @@ import numpy as np
 import bert_tf
 from bert_tf.tasks.base import DEV
 from bert_tf.tasks.registry import get_task
-from bert_tf.text_table import table
 
 _WAYS = (
     ("tensorflow", "float32"),
@@ -54,7 +53,8 @@ def main(arguments: Sequence[str]) -> None:
         rounds = [{name: (turn([pairs]), turn(singly)) for name, turn in turns.items()} for _ in range(asked.rounds)]
     rows = [_row(name, [found[name] for found in rounds], [example.label for example in examples]) for name in turns]
     head = ("engine", "examples/s", "lowest", "highest", "accuracy", "p50 ms", "p99 ms")
-    sys.stdout.write("\n".join(table(head, rows)) + "\n")
+    for row in (head, ["---"] * len(head), *rows):
+        sys.stdout.write(f"| {' | '.join(row)} |\n")
 
 
 def _asked(arguments: Sequence[str]) -> argparse.Namespace:

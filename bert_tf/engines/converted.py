@@ -17,6 +17,7 @@ from bert_tf import atomic, documents, files
 from bert_tf.batch.trained import Trained
 from bert_tf.checkpoints import sums
 from bert_tf.checkpoints.huggingface import unchanged
+from bert_tf.engines.names import INT8
 from bert_tf.log_form import log
 
 FOLDER = "converted"  # beside `checkpoints` and `data`
@@ -24,7 +25,6 @@ FOLDER = "converted"  # beside `checkpoints` and `data`
 _LAYOUT = 1  # of the graph: a greater number converts all models anew
 _KEPT = 8
 _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8.xml"
-INT8 = "int8"
 
 
 class ConvertedModels:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -81,11 +80,7 @@ def make(row: EngineRow, precision: str, home: Path) -> Callable[[InferenceOptio
       precision: value of `--precision`.
       home: see `bert_tf.home`.
     """
-    return functools.partial(_made, row, precision, home)
-
-
-def _made(row: EngineRow, precision: str, home: Path, inference: InferenceOptions) -> Engine:
-    return row.make(inference, precision, home)
+    return lambda inference: row.make(inference, precision, home)
 
 
 def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
-from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.engines.base import step_of
 from bert_tf.errors import OutputError
 from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
 from bert_tf.export.failures import readable_errors
@@ -55,7 +55,7 @@ def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = 
     row, folder = _require(target), Path(target.output)
     options = ExportOptions(**target.options)
     labelled = functools.partial(gate_data.examples, model, options.gate_data, find_data)
-    exported = Exported(*model, _step(model.trained.prefix), options, labelled)
+    exported = Exported(*model, step_of(model.trained.prefix), options, labelled)
     atomic.make_folder(folder.absolute().parent)
     with lock.claiming(folder.absolute()) as other:
         if other is not None:
@@ -93,11 +93,6 @@ def _record(row: Format, exported: Exported) -> dict[str, Any]:
         **exported.family.record(),
         **exported.trained.settings,
     }
-
-
-def _step(prefix: str) -> int:
-    reader = CheckpointReader(prefix)
-    return int(reader["global_step"]) if "global_step" in reader.shapes else 0
 
 
 def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:

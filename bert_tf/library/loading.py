@@ -37,8 +37,8 @@ def load(
       task: what it has learned, where no record of a run says it.
       data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
       batch_size: rows at a time on each device; None for as many as suit their lengths.
-      **settings: `max_seq_length` and others of the model, `n_best_size` and other rules of answers, `precision`, and those of
-        devices, by the names of the flags of `python -m bert_tf predict`.
+      **settings: `max_seq_length` and others of the model, `n_best_size` and other rules of answers, `engine`, `precision`, and
+        those of devices, by the names of the flags of `python -m bert_tf predict`.
 
     Raises:
       CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -161,3 +163,14 @@ def test_auto_takes_what_is_installed(monkeypatch, missing, on_gpu, expected):
     row, why = registry.choose("auto", "default", on_gpu=on_gpu)
     assert row.name == expected
     assert why
+
+
+@pytest.mark.slow
+def test_nothing_is_told_over_the_network():
+    code = (
+        "from bert_tf.conversion import openvino_model\n"
+        "from nncf.telemetry import wrapper\n"
+        "print(isinstance(wrapper.telemetry, wrapper.NNCFTelemetry))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)  # NNCF knows pytest
+    assert done.stdout == "False\n"
