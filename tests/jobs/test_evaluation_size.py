@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bert_tf.commands import classifier_flags
 from bert_tf.config import BertConfig
@@ -16,8 +17,8 @@ from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
 from tests.labelled import labelled
 
-CPU = Machine(None)
-GPU = Machine(None, Plan(devices=("/device:GPU:0",)), gpu_memory=20 * 2**30)
+CPU = Machine(tf.compat.v1.ConfigProto())
+GPU = Machine(tf.compat.v1.ConfigProto(), Plan(devices=("/device:GPU:0",)), gpu_memory=20 * 2**30)
 BASE = BertConfig(vocab_size=30522)
 FEATURES = labelled(np.zeros(128_000, np.int32), np.full(1000, 128), np.ones(1000, np.int32), np.zeros(1000, np.int32))
 
