@@ -67,7 +67,7 @@ def _refuse_another_model(first: CheckpointReader, other: CheckpointReader, name
 
 
 def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:
-    total: npt.NDArray[np.float64] = np.zeros(readers[0].shapes[name], np.float64)
+    total: npt.NDArray[np.float64] = np.full(readers[0].shapes[name], -0.0)  # 0.0 + -0.0 would lose the sign
     for reader, factor in zip(readers, factors):
         value = reader[name]
         if not np.isfinite(value).all():

@@ -21,7 +21,7 @@ from apache_beam.io.filesystem import CompressionTypes
 
 from bert_tf.batch.resumable import Assemble
 from bert_tf.cluster import paths, storage
-from bert_tf.errors import BertError, OutputError
+from bert_tf.errors import BertError, FlagError, OutputError
 
 _GZ, _HEX = ".gz", "[0-9a-f]"
 
@@ -71,7 +71,13 @@ class ShardForm:
 
 
 def of(output: str) -> Shards:
-    """Returns the names of the shards of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz."""
+    """Returns the names of the shards of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz.
+
+    Raises:
+      FlagError: the name would be read as a pattern, by which Beam finds what is to be renamed at the end.
+    """
+    if paths.is_pattern(output):
+        raise FlagError(f"{output}: Apache Beam reads *, ? and [ in a name as a pattern; name another output")
     folder, name = paths.divided(output)
     plain = name.removesuffix(_GZ)
     stem, dot, suffix = plain.rpartition(".")

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import documents, run_layout
+from bert_tf import documents, files, run_layout
 from bert_tf.checkpoints import mean, saved
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.tensors import HUGGINGFACE, TensorFlowTensors
@@ -86,13 +86,21 @@ def _prefix(name: str | os.PathLike[str]) -> str:
 def _last(folder: Path, count: int) -> list[str]:
     there = _kept(folder)
     if len(there) < count:
+        _refuse_no_folder(folder)
         raise CheckpointError(f"{folder}: {len(there)} checkpoints, --last={count} wanted (--keep_checkpoint_max keeps more)")
     return [there[step] for step in sorted(there)[-count:]]
+
+
+def _refuse_no_folder(folder: Path) -> None:
+    why = files.missing_folder(folder)
+    if why:
+        raise CheckpointError(f"{folder}: {why}; --last and --best take the folder of a run")
 
 
 def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     lines = evaluations.read(folder, up_to=_ALL)
     if not lines:
+        _refuse_no_folder(folder)
         raise CheckpointError(f"{folder}: was not evaluated while it trained (--eval_every_n_steps), so --best cannot be told")
     name = _result(folder, lines, metric)
     there = _kept(folder)
@@ -155,7 +163,7 @@ def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
             if said[name] != found[name]:
                 what = name.removesuffix("_sha256").replace("_", " ")
                 values = "" if name.endswith("_sha256") else f" ({_shown(found[name])}; there {_shown(said[name])})"
-                raise CheckpointError(f"{other}: another {what} than that of {first}{values}: their mean would mean nothing")
+                raise CheckpointError(f"{other}: not the {what} of {first}{values}: their mean would mean nothing")
 
 
 def _meaning(checkpoint: str) -> dict[str, Any]:

@@ -93,6 +93,8 @@ def rename(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written
     _refuse_collisions(names)
     if settings["dry_run"]:
         return Written(None, names)
+    if all(new == entry for entry, new in names.items()):
+        log.warning("--map=%s: changes no name; what is written is a copy", settings["map"])
     with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
         entries = {new: found.read(entry) for entry, new in names.items()}
         checkpoint_output.write_model(folder, entries, beside=found.folder)
@@ -189,7 +191,7 @@ class _Model:
         self.keys = {name: key for key, (name, _) in published.items()}
         if not any(name.startswith("bert/") for name in self.keys):
             raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
-        self.entries = {name: np.ascontiguousarray(change(found.read(key))) for key, (name, change) in published.items()}
+        self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
         self._check()
 
     def _check(self) -> None:

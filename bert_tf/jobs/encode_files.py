@@ -32,7 +32,7 @@ def pairs(files: FilePair) -> list[FilePair]:
     outputs = [str(Path(files.output, f"{_stem(path)}.{suffix}")) for path in found]
     for path, output in zip(found, outputs):
         if outputs.count(output) > 1:
-            raise FlagError(f"{path}: its vectors and those of another file would be {output}; rename it")
+            raise FlagError(f"{path}: its vectors and those of another file would be {output}; rename one of them")
     return [FilePair(path, output, files.output_format) for path, output in zip(found, outputs)]
 
 

@@ -192,6 +192,8 @@ class Workers:
             raise StartError(f"no process can be started: {error}") from error
         self._processes[number] = process
         try:
+            if self._is_killed:  # meanwhile, when this process was not yet among those that were killed
+                raise StartError("the service has ended")
             self._take_description(_told(own, Found).description)
             return own, _told(own, Ready).memory_bytes
         except BaseException:

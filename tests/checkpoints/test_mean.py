@@ -26,6 +26,11 @@ def test_some_may_count_more_than_others(tmp_path):
     assert mean.of(names, [1, 0, 3])["bert/w"].tolist() == [4.75, 4.75]
 
 
+def test_the_mean_of_one_has_its_bits(tmp_path):
+    value = np.array([-0.0, 0.1], np.float32)
+    assert mean.of([checkpoint(tmp_path, 1, **{"bert/w": value})])["bert/w"].tobytes() == value.tobytes()
+
+
 def test_is_computed_in_float64(tmp_path):
     # In float32 the sum of 2^24 and 1 is 2^24.
     large, one = np.float32(2**24), np.float32(1.0)

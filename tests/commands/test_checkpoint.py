@@ -148,6 +148,12 @@ def test_a_model_is_the_same_in_every_layout_and_back(run, tmp_path, layout, cal
     assert all(variable.same for variable in moved)
 
 
+@pytest.mark.parametrize("layout", ["tf1", "tf2-names"])
+def test_a_conversion_keeps_the_step_a_scalar(run, tmp_path, layout):
+    bert_tf.convert_checkpoint(run / "model.ckpt-20", to=layout, output=tmp_path / "out")
+    assert CheckpointReader(tmp_path / "out" / "model.ckpt-20").shapes["global_step"] == ()
+
+
 def test_a_conversion_keeps_the_head_where_there_is_a_name_for_it(run, tmp_path):
     written = bert_tf.convert_checkpoint(run, to="hf", output=tmp_path / "hf")
     weights = safetensors.numpy.load_file(tmp_path / "hf" / "model.safetensors")
@@ -204,6 +210,11 @@ def test_rename_shows_its_table_and_writes_nothing_in_a_dry_run(run, tmp_path, c
     names = held(tmp_path / "renamed" / "model.ckpt-20").keys()
     assert {"head/bias", "head/weights", "global_step", "model/pooler/dense/bias"} <= names
     assert not [name for name in names if name.startswith("bert/")]
+
+
+def test_rename_says_that_its_rules_change_nothing(run, tmp_path, caplog):
+    bert_tf.rename_checkpoint(run / "model.ckpt-20", map="^brt/=>model/", output=tmp_path / "out")
+    assert "--map=^brt/=>model/: changes no name; what is written is a copy" in caplog.text
 
 
 def test_rules_may_be_in_a_file(run, tmp_path):
@@ -269,6 +280,8 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("average {run} --last=2", "--output is required"),
         ("average {run} --output={out}", "average: 1 checkpoints given, two or more wanted; of one run: --last=N or --best=N"),
         ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted"),
+        ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
+        ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are still there, --best=4 wanted"),
         ("average {run} --best=2 --metric=f1 --output={out}", "--metric: unknown metric 'f1'"),
         ("average {run} --last=2 --metric=loss --output={out}", "--metric says what --best goes by"),
@@ -279,7 +292,7 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: numbers of at least 0, one of them above it"),
         ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: numbers of at least 0"),
         ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
-        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: another labels than that of"),
+        ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the labels of"),
         ("average {run} {wide} --output={out}", "{wide}/model.ckpt-20: has other weights than"),
         ("strip {run}", "--output is required"),
         ("strip {hf} --output={out}", "{hf}: Hugging Face; give it names first"),

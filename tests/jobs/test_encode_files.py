@@ -41,7 +41,7 @@ def test_a_pattern_that_one_file_matches_is_that_file():
         (FilePair("*.txt*", "x.npz"), "--input=*.txt*: 2 files; name a folder for their vectors: --output=FOLDER/"),
         (FilePair("*.md", "out/", "npz"), "--input=*.md: no file matches"),
         (FilePair("a.txt", "out/"), "--output=out/: is a folder; add --output_format, or name a file to write"),
-        (FilePair("a.*", "out/", "npz"), "a.csv: its vectors and those of another file would be out/a.npz; rename it"),
+        (FilePair("a.*", "out/", "npz"), "a.csv: its vectors and those of another file would be out/a.npz; rename one of them"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_one_line(files, problem):

@@ -9,7 +9,9 @@ import threading
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
-from tests.service.fakes import Running, Toy, description, message
+from bert_tf.service.metrics import Metrics
+from bert_tf.service.workers import Plan, Workers
+from tests.service.fakes import Launcher, Running, Toy, description, message
 
 
 class Once:
@@ -89,6 +91,21 @@ def test_what_cannot_be_computed_is_refused_alone(error, line):
         assert message(running.ask(body={"text": "x"})) == (500, f"the request cannot be computed: {line}")
         assert running.predict("a")[0]["texts"] == ["a"]
         assert len(running.launcher.started) == 1
+
+
+def test_a_worker_whose_process_starts_while_all_are_killed_loads_nothing():
+    launcher = Launcher(Toy(description()))
+
+    def launch(source, number):
+        launched = launcher(source, number)
+        workers.kill()
+        return launched
+
+    workers = Workers(None, Plan(1, 64, 0.0, 1.0), Metrics(), launch=launch)
+    workers.start()
+    with pytest.raises(BertError, match="the service has ended"):
+        workers.first.result(10)
+    assert not launcher.started[0].is_alive()
 
 
 def test_a_model_that_cannot_be_loaded_ends_the_service():
