@@ -100,6 +100,22 @@ def test_a_file_is_not_replaced(model, tmp_path):
         write(model, tmp_path / "a", overwrite=True)
 
 
+@pytest.mark.parametrize("name", ["/", "a\0b", "gs://bucket/a"])
+def test_a_name_that_no_folder_here_can_have_is_refused(model, name):
+    with pytest.raises(OutputError, match="name (another --output|a folder here)"):
+        write(model, name)
+    assert not os.path.exists("gs:")
+
+
+@pytest.mark.parametrize("name", [".", "../here"])
+def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write(model, name)
+    assert names(tmp_path / "here") == ["export.json", "model"]
+    assert names(tmp_path) == ["here"]
+
+
 def test_what_fails_leaves_the_export_before(model, tmp_path):
     write(model, tmp_path / "a")
     with pytest.raises(OutputError, match="No space left"):
