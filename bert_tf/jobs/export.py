@@ -12,7 +12,7 @@ import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.cluster.paths import has_scheme
-from bert_tf.errors import OutputError
+from bert_tf.errors import DataError, OutputError
 from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
 from bert_tf.export.failures import readable_errors
 from bert_tf.export.formats import FORMATS, Format
@@ -54,6 +54,7 @@ def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = 
       BertError: something that the user can fix; then nothing was written.
     """
     row, folder = _require(target), _folder(target.output)
+    _refuse_broken(model)
     options = ExportOptions(**target.options)
     labelled = functools.partial(gate_data.examples, model, options.gate_data, find_data)
     exported = Exported(*model, _step(model.trained.prefix), options, labelled)
@@ -74,6 +75,15 @@ def _require(target: Target) -> Format:
     row = FORMATS[target.format]
     row.require(target.options.get("precision", FLOAT32))
     return row
+
+
+def _refuse_broken(model: Learned) -> None:
+    """Stops where a label cannot be written in UTF-8, which all formats are in."""
+    for label in model.task.family.labels:
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.trained.prefix) from error
 
 
 def _folder(output: str) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -11,10 +12,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.batch.job import Given
-from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.export.formats import FORMATS, Extra, Format
 from bert_tf.jobs import export, learned
 from bert_tf.jobs.export_config import configured, target
+from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import write_run
 from tests.tiny import write_project
 
@@ -114,6 +116,13 @@ def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, 
     write(model, name)
     assert names(tmp_path / "here") == ["export.json", "model"]
     assert names(tmp_path) == ["here"]
+
+
+def test_a_label_that_is_no_unicode_is_named(model, tmp_path):
+    family = dataclasses.replace(model.task.family, labels=("a", "b\ud800"))
+    with pytest.raises(DataError, match=r"label 'b\\ud800' is not valid Unicode"):
+        write(model._replace(task=RowsTask(family)), tmp_path / "a")
+    assert not names(tmp_path)
 
 
 def test_what_fails_leaves_the_export_before(model, tmp_path):
