@@ -10,8 +10,9 @@ from typing import Any
 
 import bert_tf
 from bert_tf import atomic, documents, lock, run_layout
+from bert_tf.cluster.paths import has_scheme
 from bert_tf.engines.base import step_of
-from bert_tf.errors import OutputError
+from bert_tf.errors import DataError, OutputError
 from bert_tf.export.exported import FLOAT32, Exported, ExportOptions
 from bert_tf.export.failures import readable_errors
 from bert_tf.export.formats import FORMATS, Format
@@ -52,7 +53,8 @@ def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = 
     Raises:
       BertError: something that the user can fix; then nothing was written.
     """
-    row, folder = _require(target), Path(target.output)
+    row, folder = _require(target), _folder(target.output)
+    _refuse_broken(model)
     options = ExportOptions(**target.options)
     labelled = functools.partial(gate_data.examples, model, options.gate_data, find_data)
     exported = Exported(*model, step_of(model.trained.prefix), options, labelled)
@@ -73,6 +75,31 @@ def _require(target: Target) -> Format:
     row = FORMATS[target.format]
     row.require(target.options.get("precision", FLOAT32))
     return row
+
+
+def _refuse_broken(model: Learned) -> None:
+    """Stops where a label cannot be written in UTF-8, which all formats are in."""
+    for label in model.task.family.labels:
+        try:
+            label.encode()
+        except UnicodeEncodeError as error:
+            raise DataError(f"label {label!a} is not valid Unicode; train with another name", model.trained.prefix) from error
+
+
+def _folder(output: str) -> Path:
+    """Returns the folder of a name.
+
+    Raises:
+      OutputError: nothing can be renamed to it.
+    """
+    if has_scheme(output):
+        raise OutputError(f"{output}: an export is written to this machine's disk; name a folder here, and copy it then")
+    folder = Path(output)
+    if folder.name in ("", ".."):  # as of "."
+        folder = Path(os.path.abspath(folder))
+    if not folder.name or "\0" in output:
+        raise OutputError(f"{output!r}: no folder can be written by this name; name another --output")
+    return folder
 
 
 def _write(row: Format, exported: Exported, folder: Path) -> None:

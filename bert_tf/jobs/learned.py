@@ -63,7 +63,7 @@ def _recorded(model: Trained) -> Task:
     """Returns what a model has learned, as the record of its run says."""
     name = model.record.get("task_name")
     if name is None:
-        raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it was trained on; give task=...")
+        raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it learned; give task=... (--task_name)")
     return RowsTask(families.of_record(model.record)) if name == CUSTOM else _registered(model, name)
 
 

@@ -130,6 +130,15 @@ def test_the_card_has_metrics_of_this_step_alone(tmp_path):
     assert "accuracy" not in (folder / "README.md").read_text()
 
 
+@pytest.mark.parametrize("found", [None, {"accuracy": None}, {"accuracy": "high"}, {"accuracy": 0.5, "intervals_95": [1]}])
+def test_the_card_leaves_out_metrics_that_are_no_numbers(tmp_path, found):
+    run = exported(tmp_path / "run").trained.folder
+    (run / "eval_results.json").write_text(json.dumps({"global_step": 7, "splits": {"dev": found}}))
+    (tmp_path / "out").mkdir()
+    writer.write(exported(tmp_path / "run"), tmp_path / "out")
+    assert "Metrics" not in (tmp_path / "out" / "README.md").read_text()
+
+
 def test_the_card_says_nothing_of_where_it_was_made(tmp_path):
     card = (written(tmp_path, "span")[1] / "README.md").read_text()
     assert str(tmp_path) not in card

@@ -113,6 +113,20 @@ def test_texts_of_any_length_have_the_predictions_of_the_package(exported, model
     assert_predicted(found, models[name].predict(rows), CASES[name])
 
 
+@pytest.mark.parametrize("name", CASES)
+def test_no_texts_have_no_predictions(exported, name):
+    nothing = {key: np.zeros([0, *np.shape(value)[1:]], object) for key, value in values(CASES[name]).items()}
+    assert not any(map(np.size, outputs(exported[name], "serving_default", nothing).values()))
+
+
+@pytest.mark.parametrize(("name", "first"), [("similarity", "text_a"), ("options", "context"), ("options", "question")])
+def test_texts_that_differ_in_number_are_not_mixed_up(exported, name, first):
+    inputs = values(CASES[name])
+    assert len(inputs[first]) > 1
+    with pytest.raises(tf.errors.InvalidArgumentError):
+        outputs(exported[name], "serving_default", {**inputs, first: inputs[first][:1]})
+
+
 def assert_predicted(found, predictions, case):
     for key, of_prediction in case.wanted.items():
         for number, one in enumerate(predictions):

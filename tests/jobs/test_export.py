@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -11,10 +12,11 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.batch.job import Given
-from bert_tf.errors import CheckpointError, FlagError, OutputError
+from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.export.formats import FORMATS, Extra, Format
 from bert_tf.jobs import export, learned
 from bert_tf.jobs.export_config import configured, target
+from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import write_run
 from tests.tiny import write_project
 
@@ -98,6 +100,29 @@ def test_a_file_is_not_replaced(model, tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(OutputError, match="is not a folder; name another --output"):
         write(model, tmp_path / "a", overwrite=True)
+
+
+@pytest.mark.parametrize("name", ["/", "a\0b", "gs://bucket/a"])
+def test_a_name_that_no_folder_here_can_have_is_refused(model, name):
+    with pytest.raises(OutputError, match="name (another --output|a folder here)"):
+        write(model, name)
+    assert not os.path.exists("gs:")
+
+
+@pytest.mark.parametrize("name", [".", "../here"])
+def test_the_folder_that_one_is_in_can_be_written(model, tmp_path, monkeypatch, name):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    write(model, name)
+    assert names(tmp_path / "here") == ["export.json", "model"]
+    assert names(tmp_path) == ["here"]
+
+
+def test_a_label_that_is_no_unicode_is_named(model, tmp_path):
+    family = dataclasses.replace(model.task.family, labels=("a", "b\ud800"))
+    with pytest.raises(DataError, match=r"label 'b\\ud800' is not valid Unicode"):
+        write(model._replace(task=RowsTask(family)), tmp_path / "a")
+    assert not names(tmp_path)
 
 
 def test_what_fails_leaves_the_export_before(model, tmp_path):

@@ -145,7 +145,7 @@ def test_a_pretrained_model_is_not_a_trained_one(project):
 def test_weights_without_a_record_need_a_task(own, tmp_path):
     folder = shutil.copytree(own[1], tmp_path / "copy")
     (folder / "run_config.json").unlink()
-    with pytest.raises(CheckpointError, match="says what it was trained on; give task="):
+    with pytest.raises(CheckpointError, match="says what it learned; give task="):
         bert_tf.load(folder, max_seq_length=24)
     with bert_tf.load(folder, task="MRPC", max_seq_length=24) as model:
         assert model.labels == ("0", "1")

@@ -29,7 +29,7 @@ def text(exported: Exported, architecture: Architecture) -> str:
       exported: the model.
       architecture: the class that loads it.
     """
-    labels = ", ".join(exported.family.labels)
+    labels = ", ".join(" ".join(label.split()) for label in exported.family.labels)  # a line break would end the line
     library = "sentence-transformers" if architecture.makes_vectors else "transformers"
     lines = [
         *("---", f"library_name: {library}", f"pipeline_tag: {architecture.pipeline}", "tags:", "- bert", "---", ""),
@@ -53,13 +53,20 @@ def _metrics(exported: Exported) -> Iterator[str]:
     results = _results(exported)
     if results.get("global_step") != exported.step:
         return
-    yield from ("| split | metric | value | 95 % interval | examples |", "|---|---|---|---|---|")
-    for split, found in results["splits"].items():
-        for name in exported.family.metrics:
-            if name in found:
-                ends = found["intervals_95"].get(name)
-                within = "" if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"
-                yield f"| {split} | {name} | {found[name]:.4f} | {within} | {found['examples']} |"
+    of_splits = results["splits"].items()
+    rows = [_row(split, name, found) for split, found in of_splits for name in exported.family.metrics]
+    if any(rows):
+        yield from ("| split | metric | value | 95 % interval | examples |", "|---|---|---|---|---|", *filter(None, rows))
+
+
+def _row(split: str, name: str, found: Any) -> str | None:
+    """Returns the row of a metric; None where it is missing, undefined, or another program's."""
+    try:
+        ends = found.get("intervals_95", {}).get(name)
+        within = "" if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"
+        return f"| {split} | {name} | {found[name]:.4f} | {within} | {found.get('examples', '')} |"
+    except (AttributeError, LookupError, TypeError, ValueError):
+        return None
 
 
 def _results(exported: Exported) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.saved_model.characters import Text
 from bert_tf.export.saved_model.cuts import CUTS, Span
 from bert_tf.export.saved_model.rows import Part, lay_out, lengths
-from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
+from bert_tf.export.saved_model.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.features.choices import most_of_option
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.tokenization.graph import GraphTokenizer
@@ -47,9 +47,10 @@ def _read(
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
     """Returns `INPUTS` of rows, and [N] the option of each, see `features.choices.build`."""
     trained, (questions, count) = exported.trained, tf.unstack(shape)
-    has_none = Text.of(inputs["context"]).are_blank()  # then the question is read first
-    contexts = tf.where(has_none, inputs["question"], inputs["context"])
-    before, after = _around(tf.where(has_none, "", inputs["question"]))
+    given, question = aligned(inputs["context"], inputs["question"])
+    has_none = Text.of(given).are_blank()  # then the question is read first
+    contexts = tf.where(has_none, question, given)
+    before, after = _around(tf.where(has_none, "", question))
     ids = tokenizer.pieces(tf.concat([contexts, before, after, tf.reshape(inputs["options"], [-1])], axis=0)).ids
     found = lengths(ids)
     context, head, tail = (found[number * questions : (number + 1) * questions] for number in range(3))

@@ -58,10 +58,11 @@ def side_by_side(parts: Sequence[tf.RaggedTensor]) -> tf.Tensor:
     """Returns [N, T] what each row has of several parts, one behind the other, and 0 behind them.
 
     As `tf.concat`, without its assertions: these are functions, whose names differ from export to export.
+    Without rows T is 1: the highest of no tokens is an error.
     """
     sizes = [lengths(part) for part in parts]
     before = tf.cumsum(tf.stack(sizes), exclusive=True)  # [parts, N]
-    shape = [tf.size(sizes[0]), tf.reduce_max(tf.concat([tf.add_n(sizes), [0]], axis=0))]
+    shape = [tf.size(sizes[0]), tf.reduce_max(tf.concat([tf.add_n(sizes), [1]], axis=0))]
     places = [_places(part, shift) for part, shift in zip(parts, tf.unstack(before, num=len(parts)))]
     return tf.scatter_nd(tf.concat(places, axis=0), tf.concat([part.values for part in parts], axis=0), shape)
 

@@ -16,7 +16,7 @@ from bert_tf.export.exported import Exported
 from bert_tf.export.graph import Tensors
 from bert_tf.export.saved_model.cuts import CUTS
 from bert_tf.export.saved_model.rows import Part, averaged, lay_out, lengths
-from bert_tf.export.saved_model.signature import DEFAULT, Signature, strings
+from bert_tf.export.saved_model.signature import DEFAULT, Signature, aligned, strings
 from bert_tf.features.long_text import WINDOWS
 from bert_tf.head_spec import CLASSIFICATION, CONTRASTIVE, MEAN, MULTI_LABEL, SIMILARITY, VECTORS, HeadSpec
 from bert_tf.modeling.heads import registry as heads
@@ -88,7 +88,7 @@ def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]
     """
     inputs = strings("text_a", "text_b")
     size = tf.size(inputs["text_a"])
-    vectors = _directions(exported.trained, tokenizer, tf.concat(list(inputs.values()), axis=0))  # [2 B, D]
+    vectors = _directions(exported.trained, tokenizer, tf.concat(aligned(*inputs.values()), axis=0))  # [2 B, D]
     cosine = tf.reduce_sum(vectors[:size] * vectors[size:], axis=-1)
     score = cosine * getattr(exported.family, "highest_score", 1.0)
     return {DEFAULT: Signature(inputs, {"cosine": cosine, "score": score})}

@@ -107,7 +107,7 @@ def _windows(cut: _Cut, room: int) -> _Windows:
     """
     pieces, words = cut.pieces, tf.range(tf.size(cut.pieces))  # [W + 1]
     begins, ends = cut.begins[:-1], cut.begins[1:]
-    last = tf.gather(ends, tf.minimum(tf.searchsorted(cut.begins, words, side="right") - 1, tf.size(ends) - 1))  # of the text
+    last = tf.gather(cut.begins, tf.minimum(tf.searchsorted(cut.begins, words, side="right"), tf.size(ends)))  # of the text
     is_long = tf.gather(pieces, last) - pieces > room  # whether more is left from a word on than fits
     end = tf.searchsorted(pieces, pieces + room, side="right") - 1
     half = tf.searchsorted(pieces, pieces + room // _STEP_PARTS)
