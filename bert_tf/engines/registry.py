@@ -7,6 +7,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from bert_tf import extras
 from bert_tf.batch.computer import Computer, Engine, InferenceOptions
 from bert_tf.engines.names import AUTO, INT8, ONNXRUNTIME, OPENVINO, TENSORFLOW
 from bert_tf.errors import FlagError
@@ -52,8 +53,8 @@ class EngineRow:
         if precision not in self.precisions:
             raise FlagError(f"--precision={precision}: --engine={self.name} computes in {', '.join(self.precisions)}")
         missing = self.missing(precision)
-        if missing:
-            raise FlagError(f"--engine={self.name} needs {', '.join(missing)}: pip install 'bert_tf[{self.extra}]'")
+        if self.extra and missing:
+            raise FlagError(f"--engine={self.name} needs {', '.join(missing)}: {extras.install(self.extra)}")
 
 
 def choose(name: str, precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
@@ -89,7 +90,7 @@ def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
     for row in (ENGINES[OPENVINO], ENGINES[ONNXRUNTIME]):
         if precision in row.precisions and not row.missing(precision):
             return row, f"is installed; for matrix products this CPU has {formats.cpu_units()}{_hint(row, precision)}"
-    return ENGINES[TENSORFLOW], f"nothing else that is installed computes in {precision}; pip install 'bert_tf[openvino]'"
+    return ENGINES[TENSORFLOW], f"nothing else that is installed computes in {precision}; {extras.install(OPENVINO)}"
 
 
 def _hint(row: EngineRow, precision: str) -> str:

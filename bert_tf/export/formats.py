@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from bert_tf import extras
 from bert_tf.errors import FlagError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ class Format:
             raise FlagError(f"--precision={precision}: --format={self.name} has {', '.join(self.precisions)}")
         missing = [name for name in self.extra.imports if importlib.util.find_spec(name) is None] if self.extra else []
         if self.extra and missing:
-            raise FlagError(f"--format={self.name} needs {', '.join(missing)}: pip install 'bert_tf[{self.extra.name}]'")
+            raise FlagError(f"--format={self.name} needs {', '.join(missing)}: {extras.install(self.extra.name)}")
 
 
 def _saved_model(exported: Exported, folder: Path) -> None:

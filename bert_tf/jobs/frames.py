@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bert_tf import extras
 from bert_tf.batch import checkpoints, inputs, trained
 from bert_tf.batch.job import Columns, Given, Rules
 from bert_tf.batch.trained import Trained
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from bert_tf.cluster.values import Parts, Predictions, TextVectors
 
 _NOT_READ = ("id", "label")  # of a frame whose columns are not named
-_NEEDS = "Spark needs its packages here and on the executors: pip install 'bert_tf[spark]'"
+_NEEDS = f"Spark needs its packages here and on the executors: {extras.install('spark')}"
 
 
 @dataclasses.dataclass(frozen=True)

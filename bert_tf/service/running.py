@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from bert_tf import files
+from bert_tf import extras, files
 from bert_tf.errors import DeviceError, FlagError
 from bert_tf.library.keywords import takes
 from bert_tf.log_form import log
@@ -60,9 +60,7 @@ def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
     """
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise FlagError(
-            f"serve needs {', '.join(missing)}: pip install 'uvicorn>=0.30' 'starlette>=0.40' 'prometheus-client>=0.20'"
-        )
+        raise FlagError(f"serve needs {', '.join(missing)}: {extras.install('serve')}")
     _allow_files(config.limits.max_connections + _OTHER_FILES)
     with contextlib.closing(listening(config.address)) as listener:
         asyncio.run(_serve(config, listener, verbosity))

@@ -136,7 +136,7 @@ def test_a_failed_conversion_leaves_nothing(tmp_path, monkeypatch):
 
 def test_a_missing_package_is_one_line_with_the_command(monkeypatch):
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "openvino" else name)
-    with pytest.raises(FlagError, match=r"--engine=openvino needs openvino: pip install 'bert_tf\[openvino\]'"):
+    with pytest.raises(FlagError, match=r"--engine=openvino needs openvino: pip install 'onnx"):
         registry.choose("openvino", "default", on_gpu=False)
 
 
