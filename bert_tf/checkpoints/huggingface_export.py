@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +12,14 @@ import numpy.typing as npt
 import safetensors.numpy
 
 from bert_tf import documents
-from bert_tf.checkpoints import other_names
+from bert_tf.checkpoints import huggingface_classes, other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
+from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.config import BertConfig
-from bert_tf.head_spec import CHOICE, CLASSIFICATION, MULTI_LABEL, REGRESSION, SPAN, TAGS
+from bert_tf.head_spec import CLASSIFICATION, SPAN
 
-_ENCODER = "bert."  # before the names of the encoder where there is a head
-_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_new"}
-# Of a head by its kind: the class that transformers has for it, and what it calls the problem.
-_CLASSES = {
-    CLASSIFICATION: ("BertForSequenceClassification", "single_label_classification"),
-    REGRESSION: ("BertForSequenceClassification", "regression"),
-    MULTI_LABEL: ("BertForSequenceClassification", "multi_label_classification"),
-    SPAN: ("BertForQuestionAnswering", None),
-    TAGS: ("BertForTokenClassification", None),
-    CHOICE: ("BertForMultipleChoice", None),
-}
-_PRETRAINING, _BARE = "BertForPreTraining", "BertModel"
+# What transformers calls the activations; its "gelu" is the exact form.
+_ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
 
 
 def write(
@@ -36,8 +27,9 @@ def write(
     weights: Mapping[str, npt.NDArray[Any]],
     config: BertConfig,
     *,
-    kind: str | None = None,
+    architecture: Architecture | None = None,
     labels: Sequence[str] = (),
+    facts: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
     """Writes model.safetensors and config.json, the same bytes on every call.
 
@@ -45,8 +37,9 @@ def write(
       folder: that exists.
       weights: arrays by published name.
       config: of the encoder.
-      kind: of the head, see `head_spec`; None for what the names of the variables tell.
+      architecture: the class of transformers; None for what the names of the variables tell.
       labels: names of the classes or tags, in their order.
+      facts: what else config.json says.
 
     Returns:
       The new name of each variable that is in the file.
@@ -54,38 +47,59 @@ def write(
     Raises:
       OSError: the folder cannot be written.
     """
+    known = architecture or guessed(weights)
     renamed = other_names.huggingface(config.num_hidden_layers)
-    names = {name: renamed[name].name for name in sorted(weights) if name in renamed}
-    architecture, problem = _architecture(names.values(), kind)
-    if architecture != _BARE:
-        names = {name: f"{_ENCODER}{new}" if name.startswith("bert/") else new for name, new in names.items()}
-    tensors = {new: _float32(renamed[name].there(weights[name])) for name, new in names.items()}
+    named = {**{name: row.name for name, row in renamed.items()}, **known.weights}
+    names = {
+        name: f"{known.prefix}{named[name]}" if name.startswith("bert/") else named[name]
+        for name in sorted(weights)
+        if name in named
+    }
+    changes = {name: renamed[name].there for name in names if name in renamed}
+    tensors = {new: _float32(changes[name](weights[name]) if name in changes else weights[name]) for name, new in names.items()}
     safetensors.numpy.save_file(tensors, folder / WEIGHTS_NAME, metadata={"format": "pt"})
-    values = {**_config(config), "architectures": [architecture]}
-    if problem is not None:
-        values["problem_type"] = problem
-    size = next((len(tensors[name]) for name in ("classifier.bias", "qa_outputs.bias") if name in tensors), 0)
-    if size:
-        shown = list(labels) if len(labels) == size else [f"LABEL_{number}" for number in range(size)]
-        values["id2label"] = {str(number): label for number, label in enumerate(shown)}
-        values["label2id"] = {label: number for number, label in enumerate(shown)}
+    values = {**_config(config, known), **_labelled(known, tensors, labels), **(facts or {})}
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")
     return names
 
 
-def _architecture(names: Iterable[str], kind: str | None) -> tuple[str, str | None]:
-    found = set(names)
-    if "classifier.weight" in found or "qa_outputs.weight" in found:
-        default = SPAN if "qa_outputs.weight" in found else CLASSIFICATION
-        return _CLASSES.get(kind or default, _CLASSES[default])
-    return (_PRETRAINING if any(name.startswith("cls.") for name in found) else _BARE), None
+def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
+    """Returns the class of transformers for a model with variables of these published names.
+
+    Args:
+      names: of the variables.
+      kind: of the head, where a record says it; classes differ that have the same variables.
+    """
+    known = huggingface_classes.CLASSES
+    found = (known[one] for one in (kind, SPAN, CLASSIFICATION) if one in known)
+    headed = next((row for row in found if row.weights and row.weights.keys() <= set(names)), None)
+    if headed is not None:
+        return headed
+    pretrained = any(name.startswith(("cls/predictions/", "cls/seq_relationship/")) for name in names)
+    return huggingface_classes.PRETRAINING if pretrained else huggingface_classes.BARE
 
 
-def _config(config: BertConfig) -> dict[str, Any]:
-    values = dataclasses.asdict(config)
-    activation = values["hidden_act"]
-    return {**values, "hidden_act": _ACTIVATIONS.get(activation, activation), "model_type": "bert"}
+def _labelled(architecture: Architecture, tensors: Mapping[str, npt.NDArray[Any]], labels: Sequence[str]) -> dict[str, Any]:
+    """Returns names and numbers of labels, by the size of the head."""
+    size = max((len(tensors[name]) for name in architecture.weights.values()), default=0)
+    if not size:
+        return {}
+    shown = list(labels) if len(labels) == size else [f"LABEL_{number}" for number in range(size)]
+    return {
+        "id2label": {str(number): label for number, label in enumerate(shown)},
+        "label2id": {label: number for number, label in enumerate(shown)},
+    }
+
+
+def _config(config: BertConfig, architecture: Architecture) -> dict[str, Any]:
+    return {
+        **dataclasses.asdict(config),
+        "hidden_act": _ACTIVATIONS.get(config.hidden_act, config.hidden_act),
+        "architectures": [architecture.name],
+        "model_type": "bert",
+        **({"problem_type": architecture.problem_type} if architecture.problem_type else {}),
+    }
 
 
 def _float32(array: npt.NDArray[Any]) -> npt.NDArray[np.float32]:

@@ -264,8 +264,9 @@ def _to_model_garden(folder: Path, model: _Model) -> dict[str, str]:
 
 def _to_huggingface(folder: Path, model: _Model) -> dict[str, str]:
     record = model.record
+    architecture = huggingface_export.guessed(model.entries, record.get("kind"))
     names = huggingface_export.write(
-        folder, model.entries, model.config, kind=record.get("kind"), labels=record.get("labels") or ()
+        folder, model.entries, model.config, architecture=architecture, labels=record.get("labels") or ()
     )
     model.copy_texts(folder)
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}

@@ -42,7 +42,9 @@ def test_what_is_written_is_read_back(tmp_path):
     ],
 )
 def test_the_class_is_that_of_the_head(tmp_path, weights, kind, architecture):
-    names = huggingface_export.write(tmp_path, {**WEIGHTS, **weights}, CONFIG, kind=kind)
+    names = huggingface_export.write(
+        tmp_path, {**WEIGHTS, **weights}, CONFIG, architecture=huggingface_export.guessed(weights, kind)
+    )
     assert values(tmp_path)["architectures"] == [architecture]
     word = names["bert/embeddings/word_embeddings"]
     assert word == ("" if architecture == "BertModel" else "bert.") + "embeddings.word_embeddings.weight"
@@ -54,7 +56,7 @@ def test_labels_and_activation_have_the_names_that_transformers_has(tmp_path):
     found = values(tmp_path)
     assert found["id2label"] == {"0": "no", "1": "maybe", "2": "yes"}
     assert found["label2id"] == {"no": 0, "maybe": 1, "yes": 2}
-    assert found["hidden_act"] == "gelu_new"  # of published checkpoints: the tanh form
+    assert found["hidden_act"] == "gelu_pytorch_tanh"  # of published checkpoints: the tanh form
 
 
 def test_names_of_no_place_there_are_left_out(tmp_path):

@@ -7,11 +7,12 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
+from bert_tf.checkpoints import huggingface_classes
 from bert_tf.checkpoints.huggingface import read_weights
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
-from bert_tf.export.huggingface import architectures, writer
+from bert_tf.export.huggingface import writer
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.export.models import RECORDS, exported
 
@@ -153,4 +154,4 @@ def test_writes_the_same_bytes_each_time(tmp_path):
 
 def test_a_head_that_transformers_has_not_is_named():
     with pytest.raises(FlagError, match="kind of head of transformers 'toy'.*--format=saved_model"):
-        architectures.of("toy")
+        huggingface_classes.of("toy")

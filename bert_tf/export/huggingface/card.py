@@ -7,8 +7,8 @@ from typing import Any
 
 import bert_tf
 from bert_tf import documents, run_layout
+from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.export.exported import Exported
-from bert_tf.export.huggingface.architectures import Architecture
 
 _TRAINED_BY = (
     *("num_train_epochs", "num_train_steps", "train_batch_size", "learning_rate", "learning_rate_schedule"),

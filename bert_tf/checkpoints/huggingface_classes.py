@@ -50,7 +50,7 @@ _SPAN = {"cls/squad/output_weights": "qa_outputs.weight", "cls/squad/output_bias
 _SEQUENCE = Architecture("BertForSequenceClassification", weights=_CLASSIFIER)
 _VECTORS = Architecture("BertModel", prefix="", pipeline="sentence-similarity", makes_vectors=True)
 
-_ARCHITECTURES: dict[str, Architecture] = {
+CLASSES: dict[str, Architecture] = {
     CLASSIFICATION: dataclasses.replace(_SEQUENCE, problem_type="single_label_classification"),
     REGRESSION: dataclasses.replace(_SEQUENCE, problem_type="regression"),
     MULTI_LABEL: dataclasses.replace(_SEQUENCE, problem_type="multi_label_classification"),
@@ -61,15 +61,19 @@ _ARCHITECTURES: dict[str, Architecture] = {
 }
 
 
+PRETRAINING = Architecture("BertForPreTraining")
+BARE = Architecture("BertModel", prefix="")
+
+
 def of(kind: str) -> Architecture:
     """Returns the class for a kind of head.
 
     Raises:
       FlagError: transformers has none, or it is not known here.
     """
-    if kind not in _ARCHITECTURES:
-        raise FlagError(f"{unknown_name('kind of head of transformers', kind, _ARCHITECTURES)}; take --format=saved_model")
-    return _ARCHITECTURES[kind]
+    if kind not in CLASSES:
+        raise FlagError(f"{unknown_name('kind of head of transformers', kind, CLASSES)}; take --format=saved_model")
+    return CLASSES[kind]
 
 
 def register(kind: str, architecture: Architecture) -> None:
@@ -82,5 +86,5 @@ def register(kind: str, architecture: Architecture) -> None:
     Raises:
       ValueError: the name is taken.
     """
-    if _ARCHITECTURES.setdefault(kind, architecture) != architecture:
+    if CLASSES.setdefault(kind, architecture) != architecture:
         raise ValueError(f"there is a class for {kind!r} already")
