@@ -1,7 +1,8 @@
--- Sends rows to a service and compares each answer with the one to that row alone: numbers to 1e-5, the rest to the letter.
+-- Sends rows to a service and compares each answer with the one to that row alone: numbers to a tolerance, the rest to the letter.
 -- rows.lua, which benchmarks/load.py writes, returns {body, predictions} for each row; the id of row n is "row-n".
 
 local rows = dofile(os.getenv("BERT_TF_LOAD_ROWS"))
+local tolerance = tonumber(os.getenv("BERT_TF_LOAD_TOLERANCE"))
 local threads = {}
 
 local function parts(text)
@@ -18,7 +19,7 @@ local function same(found, expected)
   local b, second = parts(expected)
   if a ~= b or #first ~= #second then return false end
   for place, number in ipairs(first) do
-    if math.abs(number - second[place]) > 1e-5 then return false end
+    if math.abs(number - second[place]) > tolerance then return false end
   end
   return true
 end

@@ -37,6 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--url", default="http://127.0.0.1:8500/predict")
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--tolerance", type=float, default=1e-5, help="of numbers in an answer; int8 and bfloat16 need more")
     flags = parser.parse_args(arguments)
     if shutil.which("wrk") is None:
         parser.error("wrk is not installed: apt-get install wrk")
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
         rows = Path(folder) / "rows.lua"
         rows.write_text(as_lua(answered(flags.url, flags.rows.read_text(encoding="utf-8").splitlines())), encoding="ascii")
         found = [
-            {"clients": clients, **_measured(flags.url, rows, clients, seconds)}
+            {"clients": clients, **_measured(flags.url, rows, flags.tolerance, clients, seconds)}
             for clients, seconds in ((1, min(_ALONE_S, flags.seconds)), (flags.clients, flags.seconds))
         ]
     sys.stdout.write("".join("\t".join(map(str, line)) + "\n" for line in (_COLUMNS, *map(_values, found))))
@@ -84,9 +85,9 @@ def _text(value: bytes) -> str:
     return '"' + "".join(f"\\{byte:03}" for byte in value) + '"'
 
 
-def _measured(url: str, rows: Path, clients: int, seconds: int) -> dict[str, Any]:
+def _measured(url: str, rows: Path, tolerance: float, clients: int, seconds: int) -> dict[str, Any]:
     command = ["wrk", f"-t{min(2, clients)}", f"-c{clients}", f"-d{seconds}s", "--timeout=60s", f"--script={_SCRIPT}", url]
-    environment = {**os.environ, "BERT_TF_LOAD_ROWS": str(rows)}
+    environment = {**os.environ, "BERT_TF_LOAD_ROWS": str(rows), "BERT_TF_LOAD_TOLERANCE": str(tolerance)}
     said = subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout
     (line,) = (line for line in said.splitlines() if line.startswith(_RESULT))
     found: dict[str, Any] = json.loads(line.removeprefix(_RESULT))
