@@ -101,6 +101,11 @@ class Rows:
         """Number of rows, N."""
         return len(self.table)
 
+    def release(self) -> None:
+        """Gives back the memory of what was read, see `TokenStore.release`."""
+        appending.release(self.table)
+        self.store.release()
+
     def lengths(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008  (immutable)
         """Returns the tokens of some rows, [CLS] and [SEP] included."""
         rows = self.table[numbers]
@@ -222,6 +227,7 @@ def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) ->
             starts = store.sentence_starts[first : min(first + _STRETCH, end) + 1].tolist()
             source = _Source(store, used, place, _draws(settings.seed, task.duplicate, document, task.stretch))
             found += make(starts, settings, source)
+    store.release()
     return np.array(found, ROW)
 
 

@@ -160,6 +160,8 @@ def _make(
     tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
     table = rows.build(unfinished / "rows", tokens, config.masks.rows(), workers=makers.workers)
     log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
+    if tokens.documents == 1 and config.masks.nsp:
+        log.warning("all text is one document, so that random pairs are of it too; blank lines divide documents")
     if len(table) < len(output.paths):
         raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
     done = atomic.make_folder(unfinished / f"shards-{output.key[:16]}")
