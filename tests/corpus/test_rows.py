@@ -36,6 +36,7 @@ def test_rows_do_not_depend_on_workers_or_tasks(tmp_path, tokens, monkeypatch):
     settings = RowSettings(32, duplicates=2)
     first = build(tmp_path / "1", tokens, settings, workers=1).table.tobytes()
     monkeypatch.setattr(module, "_TASK", 50)
+    monkeypatch.setattr(module, "_DOCUMENTS", 7)
     for workers in (1, 2):
         assert build(tmp_path / f"of {workers}", tokens, settings, workers=workers).table.tobytes() == first
 
