@@ -171,9 +171,9 @@ def test_is_an_action_of_the_memory_command(config_file):
 
 
 def test_hidden_words_bring_the_head_of_pretraining(capsys, config_file):
-    without, found = (plan(capsys, config_file, max_predictions_per_seq=places)[1] for places in (0, 20))
+    without, found = (plan(capsys, config_file, train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
     assert (found["options"]["places"], found["options"]["tied_words"]) == (20, True)
-    scores = 12 * 20 * BASE.vocab_size * 4
+    scores = 60 * 20 * BASE.vocab_size * 4
     assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
 
 
