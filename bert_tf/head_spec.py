@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
 SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
 CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart from all others
+PRETRAINING = "pretraining"  # the words that [MASK] covers, and whether one text follows another
 VECTORS = "vectors"  # of texts, or of their tokens, as the encoder computes them: nothing is learned on top
 
 POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text
@@ -43,6 +44,9 @@ class Sizes(NamedTuple):
       rows: the same of each row.
       numbers: one number of each position.
       token_numbers: one number of each token.
+      places: a hidden state of each place that is read.
+      place_numbers: one number of each place.
+      scores: of each place one number for each word of the vocabulary.
     """
 
     tokens: float = 0.0
@@ -50,6 +54,9 @@ class Sizes(NamedTuple):
     rows: float = 0.0
     numbers: float = 0.0
     token_numbers: float = 0.0
+    places: float = 0.0
+    place_numbers: float = 0.0
+    scores: float = 0.0
 
 
 class HeadMemory(NamedTuple):

@@ -64,6 +64,27 @@ def bert(
     return x, np.tanh(dense(x[:, 0], weights, "bert/pooler/dense"))
 
 
+def pretraining(batch: Mapping[str, np.ndarray], weights: Weights, config: BertConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of all words at each hidden place, [P, V], and of the pair, [B, 2]; see `bert_tf.modeling.heads`."""
+    weights = {name: value.astype(np.float64) for name, value in weights.items()}
+    inputs = (batch[name] for name in ("input_ids", "input_mask", "segment_ids"))
+    sequence, pooled = bert(*inputs, weights, config)
+    real = np.arange(batch["masked_lm_positions"].shape[1]) < batch["slots"][:, None]  # [B, S]
+    row, slot = np.nonzero(real)
+    activation = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}[config.hidden_act]
+    scope = "cls/predictions/transform"
+    x = activation(dense(sequence[row, batch["masked_lm_positions"][row, slot]], weights, f"{scope}/dense"))
+    x = layer_norm(x, weights, scope, config.layer_norm_eps)
+    words = x @ weights["bert/embeddings/word_embeddings"].T + weights["cls/predictions/output_bias"]
+    pair = pooled @ weights["cls/seq_relationship/output_weights"].T + weights["cls/seq_relationship/output_bias"]
+    return log_softmax(words), log_softmax(pair)
+
+
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
 def adamw(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, decay: float, bias_correction: bool) -> np.ndarray:
     """Returns the weight after one update for each gradient and learning rate, with the published constants."""
     weight, m, v = weight.astype(np.float64), 0.0, 0.0
@@ -72,4 +93,23 @@ def adamw(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, decay
         v = 0.999 * v + 0.001 * gradient**2
         mean, square = (m / (1 - 0.9**t), v / (1 - 0.999**t)) if bias_correction else (m, v)
         weight = weight - rate * (mean / (np.sqrt(square) + 1e-6) + decay * weight)
+    return weight
+
+
+def lamb(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, adapts: bool) -> np.ndarray:
+    """As `adamw` with bias correction, by the algorithm of You et al. (2019).
+
+    Args:
+      weight: a variable.
+      gradients: of each step.
+      rates: of each step.
+      adapts: whether it decays, and the size of the update is that of the weights.
+    """
+    weight, m, v = weight.astype(np.float64), 0.0, 0.0
+    for t, (gradient, rate) in enumerate(zip(gradients.astype(np.float64), rates.astype(np.float64)), start=1):
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.999 * v + 0.001 * gradient**2
+        update = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + (0.01 * weight if adapts else 0)
+        own, its = np.linalg.norm(weight), np.linalg.norm(update)
+        weight = weight - rate * (own / its if adapts and own > 0 and its > 0 else 1) * update
     return weight

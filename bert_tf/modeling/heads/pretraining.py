@@ -1,0 +1,191 @@
+"""Head of pre-training: the words that [MASK] covers, and whether the second text follows the first.
+
+Shapes: B rows, T tokens, S slots of the row that has most, P real slots of all rows, D hidden size, V words, K best words.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
+from bert_tf.head_spec import HeadMemory, Sizes
+from bert_tf.host import HOST
+from bert_tf.modeling import drawn_words, layers
+from bert_tf.modeling.embeddings import Words
+from bert_tf.modeling.encoder import Encoded
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
+
+tf1 = tf.compat.v1
+
+BEST = 10  # words of a place that are put out
+
+_POSITIONS, _IDS = Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT)
+_LABELS = "next_sentence_labels"
+_LOG_PROBS, _TOP_IDS, _TOP_LOG_PROBS = "masked_lm_log_probs", "masked_lm_top_ids", "masked_lm_top_log_probs"
+_NEXT_LOGITS = "next_sentence_logits"
+
+# Published names.
+_WORDS = "bert/embeddings/word_embeddings"
+_TRANSFORM, _WORD_BIAS = "cls/predictions/transform", "cls/predictions/output_bias"
+_NEXT_WEIGHTS, _NEXT_BIAS = "cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias"
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingHead:
+    """Logits of all words at the places that a row names, and two of the pair.
+
+    Attributes:
+      num_labels: of the pair.
+      next_sentence: whether there are such logits.
+      sampled_softmax: how many words training draws for the whole batch, in the place of all; 0 for all.
+    """
+
+    num_labels: int = 2
+    next_sentence: bool = True
+    sampled_softmax: int = 0
+
+    inputs = (SLOTS, _POSITIONS, _IDS)
+    reads_tokens = False
+    reads_places = _POSITIONS.name
+    fewest_examples = 1
+    loss_options = frozenset[str]()
+
+    @property
+    def outputs(self) -> tuple[Field, ...]:
+        """Of each slot the log-probability of its word, in nats, and the best K with theirs; [B, 2] logits of the pair."""
+        of_words = (
+            Field(_LOG_PROBS, SLOT, np.float32),
+            Field(_TOP_IDS, SLOT, np.int32, width=BEST),
+            Field(_TOP_LOG_PROBS, SLOT, np.float32, width=BEST),
+        )
+        return (*of_words, Field(_NEXT_LOGITS, dtype=np.float32, width=self.num_labels)) if self.next_sentence else of_words
+
+    @property
+    def memory(self) -> HeadMemory:
+        """The transformed states, and the logits, which become their gradient where they are."""
+        of_words = {"place_numbers": self.sampled_softmax} if self.sampled_softmax else {"scores": 1}
+        return HeadMemory(Sizes(rows=3, places=5, **of_words), Sizes(places=2), Sizes(places=2))
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """The label of the pair; words are among `inputs`."""
+        return (_LABELS,) if self.next_sentence else ()
+
+    @property
+    def reads_pooled(self) -> bool:
+        """Whether the vector of the pair is read."""
+        return self.next_sentence
+
+    @property
+    def reads_word_table(self) -> bool:
+        """Whether training reads all words."""
+        return not self.sampled_softmax
+
+    def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
+        """Returns the shapes of the published variables."""
+        width = config.hidden_size
+        of_words: dict[str, tuple[int, ...]] = {
+            _WORD_BIAS: (config.vocab_size,),
+            f"{_TRANSFORM}/dense/kernel": (width, width),
+            f"{_TRANSFORM}/dense/bias": (width,),
+            f"{_TRANSFORM}/LayerNorm/beta": (width,),
+            f"{_TRANSFORM}/LayerNorm/gamma": (width,),
+        }
+        of_pairs = {_NEXT_WEIGHTS: (self.num_labels, width), _NEXT_BIAS: (self.num_labels,)}
+        return {**of_words, **of_pairs} if self.next_sentence else of_words
+
+    def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
+        """Scores words and pairs; see `base.Head`."""
+        with tf1.name_scope(SCOPE):
+            rows, layout = encoded.read
+            with tf1.variable_scope(_TRANSFORM):
+                rows = layers.activation(layers.dense(rows, config.hidden_size, config, scope="dense"), config, execution)
+                rows = layers.layer_norm(rows, config, execution)  # [P, D]
+            bias = tf1.get_variable(_WORD_BIAS, [config.vocab_size], initializer=tf1.zeros_initializer())
+            ids = tf.reshape(features[_IDS.name], [-1])  # [B S]
+            if encoded.words is None:
+                of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
+            else:
+                own, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
+                of_places = {_LOG_PROBS: drawn_words.log_probabilities(rows, own, drawn, bias, execution.dtype)}
+            found = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
+            if self.next_sentence:
+                found[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
+            return found
+
+    def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
+        """Returns ids of the words drawn, and of the true ones: [n + B S]; see `base.DrawsWords`."""
+        if not self.sampled_softmax:
+            return None
+        with tf.device(HOST):
+            drawn = drawn_words.draw(self.sampled_softmax, config.vocab_size, seed)
+            return tf.concat([drawn, tf.reshape(features[_IDS.name], [-1])], axis=0)
+
+    def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
+        """Returns [B] the cross-entropy of the words of each row, in nats, and its share of the mean of pairs.
+
+        A step divides all by how many words it has; what a row adds of its pair is as much larger as words are more than rows.
+        """
+        del options
+        with tf1.name_scope(SCOPE):
+            log_probs = outputs[_LOG_PROBS]  # [B, S]
+            real = tf.sequence_mask(features[SLOTS.name], tf.shape(log_probs)[1])
+            of_words = -tf.reduce_sum(tf.where(real, log_probs, tf.zeros_like(log_probs)), axis=1)
+            if not self.next_sentence:
+                return of_words
+            of_pairs = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=features[_LABELS], logits=outputs[_NEXT_LOGITS])
+            return of_words + of_pairs * tf.cast(features[GLOBAL_WEIGHT], tf.float32) / tf.cast(
+                features[GLOBAL_ROWS], tf.float32
+            )
+
+    def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
+        """Returns [B, S, K] ids and probabilities of the best words, and [B, 2] probabilities that the text follows, or not."""
+        served = {"word_ids": outputs[_TOP_IDS], "word_probabilities": tf.exp(outputs[_TOP_LOG_PROBS])}
+        if self.next_sentence:
+            served["next_sentence_probabilities"] = tf.nn.softmax(outputs[_NEXT_LOGITS])
+        return served
+
+
+def _word_table(config: BertConfig) -> tf.Variable:
+    """Returns the [V, D] vectors of words, which are those of the inputs."""
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+        return tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])
+
+
+def _of_all_words(
+    rows: tf.Tensor, ids: tf.Tensor, words: tf.Variable, bias: tf.Variable, dtype: tf.DType
+) -> dict[str, tf.Tensor]:
+    """Returns outputs of P places by name; of these training reads, and computes, the first alone.
+
+    The kernel of the loss writes its gradient where the logits were, so that [P, V] is in memory once.
+
+    Args:
+      rows: [P, D] what vectors of words are multiplied by.
+      ids: [P] true words.
+      words: [V, D].
+      bias: [V].
+      dtype: of the product.
+    """
+    product = tf.matmul(tf.cast(rows, dtype), tf.cast(words, dtype), transpose_b=True)
+    logits = tf.nn.bias_add(tf.cast(product, tf.float32), bias)  # [P, V]
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+    best, best_ids = tf.math.top_k(logits, BEST)
+    true = tf.gather(logits, ids, batch_dims=1)
+    return {_LOG_PROBS: -losses, _TOP_IDS: best_ids, _TOP_LOG_PROBS: best - (true + losses)[:, None]}
+
+
+def _true_and_drawn(words: Words, places: tf.Tensor, count: int) -> tuple[Words, Words]:
+    """Splits what `PretrainingHead.draw` asked for: the words of P places, and those drawn.
+
+    Args:
+      words: with their vectors.
+      places: [P] their numbers among the [B S].
+      count: how many are drawn.
+    """
+    (drawn_ids, ids), (drawn, vectors) = ((values[:count], values[count:]) for values in words)
+    return Words(tf.gather(ids, places), tf.gather(vectors, places)), Words(drawn_ids, drawn)
