@@ -81,7 +81,7 @@ def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -
         _setting(job),
     )
     watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
-    watchers.append(RatesHook(schedule.batch_size, every_n_steps=settings.log_every_n_steps or 1))
+    watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
