@@ -133,6 +133,11 @@ def has_task_head(names: Iterable[str]) -> bool:
     return any(_HEAD.match(name) and not _PRETRAINING.match(name) for name in names)
 
 
+def is_of_pretraining(name: str) -> bool:
+    """Whether an entry of this published name is of the head of pre-training, which published checkpoints have."""
+    return bool(_PRETRAINING.match(name))
+
+
 def is_expected_extra(name: str) -> bool:
     """Whether a checkpoint may hold an entry of this published name without the encoder wanting it."""
     return bool(_EXPECTED_EXTRAS.search(name))

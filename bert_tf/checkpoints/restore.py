@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import types
 from collections.abc import Mapping
 
 import tensorflow as tf
@@ -65,29 +66,49 @@ class RestorePlan:
             f"unexpected ({unexpected})": len(self.unexpected),
             "mis-shaped": len(self.misshaped),
         }
+        if not self.prefix:
+            return f"{len(self.initialized)} newly initialized, from scratch"
         new = f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"
         return ", ".join([f"{len(self.loaded)} loaded", new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
-def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+def plan_restore(
+    reader: CheckpointReader,
+    config: BertConfig,
+    head_variables: tuple[str, ...],
+    *,
+    pretrained: Mapping[str, tuple[int, ...]] = types.MappingProxyType({}),
+) -> RestorePlan:
     """Compares a checkpoint with the encoder that a configuration describes.
 
     Args:
       reader: the checkpoint.
       config: the encoder.
       head_variables: names that are newly initialized.
+      pretrained: shapes of those of them that are loaded where the checkpoint has them: the head of pre-training.
     """
-    wanted = encoder_shapes(config)
     found = reader.shapes
+    of_head = {name: shape for name, shape in pretrained.items() if found.get(name) == shape}
+    wanted = {**encoder_shapes(config), **of_head}
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
     return RestorePlan(
         prefix=reader.prefix,
         loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape),
         missing=tuple(name for name in wanted if name not in found),
         misshaped=misshaped,
-        initialized=head_variables,
+        initialized=tuple(name for name in head_variables if name not in of_head),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
     )
+
+
+def from_nothing(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+    """Returns the plan of a training without a checkpoint.
+
+    Args:
+      config: the encoder.
+      head_variables: names of those of the head.
+    """
+    return RestorePlan("", (), (), {}, (*encoder_shapes(config), *head_variables), ())
 
 
 def initialize_from(plan: RestorePlan) -> None:

@@ -120,6 +120,8 @@ def _check_training(config: FineTuneConfig) -> None:
         raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
     if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
         raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
+    if given >= {"num_warmup_steps", "warmup_proportion"}:
+        raise FlagError("--num_warmup_steps and --warmup_proportion both say how the rate rises: give one of them")
     if train.warmup_proportion > 1.0:
         raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size

@@ -82,7 +82,7 @@ def command(job: Job) -> str:
         "task_name": job.task.name,
         "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
         **_of_task(job, NAMES),
-        "init_checkpoint": str(Path(job.source.checkpoint).resolve()),
+        "init_checkpoint": None if job.source.from_scratch else str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
@@ -104,6 +104,7 @@ def _training(train: TrainSettings) -> dict[str, Any]:
     values = _values(train)
     if train.num_train_steps:
         del values["num_train_epochs"]
+    del values["warmup_proportion" if train.num_warmup_steps is not None else "num_warmup_steps"]
     if train.learning_rate_schedule != POLYNOMIAL:
         del values["polynomial_power"]
     return values
@@ -125,5 +126,8 @@ def _of_family(family: Family) -> dict[str, Any]:
 
 
 def _checkpoint_digest(prefix: str) -> str:
+    """Returns the digest of the checkpoint that training starts from; nothing where it starts from scratch."""
+    if not prefix:
+        return ""
     index = Path(f"{prefix}.index")
     return files.digest(index if index.is_file() else prefix)
