@@ -1,7 +1,8 @@
 """Features become batches: in shuffled order for training, by length for evaluation and prediction.
 
 The order is a function of (seed, epoch) alone, and so is what `TrainingRows` make of a unit: a run that starts again at step s
-sees the batches that the first one would have seen from there. Batches are made of units: rows, or examples whose rows stay together, see `Features.together`.
+sees the batches that the first one would have seen from there. Batches are made of units: rows, or examples whose rows stay
+together, see `Features.together`.
 """
 
 from __future__ import annotations

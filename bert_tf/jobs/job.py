@@ -135,6 +135,11 @@ class Job:
         """How long to train where each example is one row of features; it has one at least."""
         return self.schedule(len(self.examples[self.train_split]))
 
+    @property
+    def least_steps(self) -> int:
+        """The last step where each example is one row of features."""
+        return self.least_schedule.steps + sum(phase.steps or 0 for phase in self.phases[1:])
+
     def schedule(self, rows: int) -> Schedule:
         """Returns how long to train on so many rows."""
         train = self.settings.train

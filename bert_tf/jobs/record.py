@@ -15,6 +15,7 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import files, home
 from bert_tf.estimator import run_folder
+from bert_tf.jobs.fine_tune_config import FINE_TUNE, PRETRAIN
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
@@ -22,6 +23,7 @@ from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 
+_PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
 
@@ -91,7 +93,7 @@ def command(job: Job) -> str:
         **dataclasses.asdict(settings.actions),
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
-    program = ["python", "run_classifier.py"] if home.clone() else ["bert-tf", "fine-tune"]
+    program = _PROGRAMS[settings.program] if home.clone() else ("bert-tf", settings.program)
     return shlex.join([*program, *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
 
 

@@ -164,7 +164,9 @@ def _files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
-def _model(checkpoint: Path | None, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False) -> ModelSource:
+def _model(
+    checkpoint: Path | None, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False
+) -> ModelSource:
     config = Path(settings.bert_config_file or folder / "bert_config.json")
     vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
     for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):

@@ -53,9 +53,7 @@ def drawn(found):
 
 
 def equal(a, b):
-    return len(a) == len(b) and all(
-        np.array_equal(x[name], y[name]) for x, y in zip(a, b) for name in x if name != "ready"
-    )
+    return len(a) == len(b) and all(np.array_equal(x[name], y[name]) for x, y in zip(a, b) for name in x if name != "ready")
 
 
 @pytest.mark.parametrize("grouped", [False, True])

@@ -20,7 +20,7 @@ from bert_tf.tasks.pretraining.predictions import NEXT_LABELS, Floats, Ints, Mas
 OF_WORDS = ("masked_lm_accuracy", "masked_lm_loss", "perplexity")
 OF_PAIRS = ("next_sentence_accuracy", "next_sentence_loss")
 
-_LONGEST_EXPONENT = 700.0  # of a float
+_LARGEST = 700.0  # exponent of a float
 
 OfSums = Callable[[Floats], Floats]  # from [R, K] sums to [R] values of a metric
 
@@ -65,7 +65,8 @@ def _mean(sums: Floats) -> Floats:
 
 
 def _perplexity(sums: Floats) -> Floats:
-    return np.exp(np.minimum(_mean(sums), _LONGEST_EXPONENT))
+    found: Floats = np.exp(np.minimum(_mean(sums), _LARGEST))
+    return found
 
 
 def evaluate(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int) -> PretrainingEvaluation:

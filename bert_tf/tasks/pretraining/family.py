@@ -15,15 +15,15 @@ from bert_tf.fields import Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.tasks.base import Limits, Outputs
 from bert_tf.tasks.on_disk import OnDisk
-from bert_tf.tasks.pretraining import evaluation, predictions
+from bert_tf.tasks.pretraining import evaluation
 from bert_tf.tasks.pretraining.evaluation import OF_PAIRS, OF_WORDS, PretrainingEvaluation
-from bert_tf.tasks.pretraining.predictions import FIELDS, MaskedPredictions
+from bert_tf.tasks.pretraining.predictions import FIELDS, MaskedPredictions, most_confident_mistakes, of_outputs
 from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
 from bert_tf.tasks.pretraining.texts import TextRows
 from bert_tf.tasks.tables import JSONL
+from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
-_OPTIONS = ("nsp", "sampled_softmax")
 _NO_ROWS = "pre-training reads text files or shards (python -m bert_tf pretrain --input_file=...), no rows in memory"
 
 
@@ -64,7 +64,7 @@ class PretrainingFamily:
     def from_record(cls, record: Mapping[str, Any]) -> PretrainingFamily:
         """Returns the family of a trained model."""
         of_rows = {name: record[name] for name in OF_ROWS if name in record}
-        return cls(*(record[name] for name in _OPTIONS), of_rows)
+        return cls(record["nsp"], record["sampled_softmax"], of_rows)
 
     def as_trained(self, record: Mapping[str, Any]) -> PretrainingFamily:
         """Returns the family of a trained model: on other rows the same is measured."""
@@ -110,19 +110,21 @@ class PretrainingFamily:
     def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
         """Returns what is said of masked words and pairs."""
         del examples
-        return predictions.of_outputs(outputs, features)
+        return of_outputs(outputs, features)
 
-    def listed(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> Sequence[Any]:  # noqa: ARG002
+    def listed(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> Sequence[Any]:
         """Returns the rows themselves: words are predicted by fill-mask."""
+        del predictions
         return examples
 
-    def evaluation(self, predictions: MaskedPredictions, examples: TextRows) -> PretrainingEvaluation:
+    def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> PretrainingEvaluation:
         """See `evaluation.evaluate`."""
-        return evaluation.evaluate(predictions, examples.vocabulary.tokens, examples.vocabulary.mask_id)
+        marks = _vocabulary(examples)
+        return evaluation.evaluate(predictions, marks.tokens, marks.mask_id)
 
-    def mistakes(self, predictions: MaskedPredictions, examples: TextRows) -> list[dict[str, Any]]:
+    def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """See `predictions.most_confident_mistakes`."""
-        return _mistakes(predictions, examples)
+        return most_confident_mistakes(predictions, examples, _vocabulary(examples).tokens)
 
     def files(
         self, predictions: MaskedPredictions, examples: Sequence[Any], *, suffix: str, published_suffix: str
@@ -150,5 +152,7 @@ class PretrainingFamily:
         }
 
 
-def _mistakes(found: MaskedPredictions, examples: TextRows) -> list[dict[str, Any]]:
-    return predictions.most_confident_mistakes(found, examples, examples.vocabulary.tokens)
+def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
+    if not isinstance(examples, TextRows):
+        raise DataError(_NO_ROWS, "examples")
+    return examples.vocabulary

@@ -9,14 +9,16 @@ import dataclasses
 import functools
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
-from bert_tf import atomic, documents, files, lock
+from bert_tf import atomic, files, lock
 from bert_tf.corpus import records, rows, store
 from bert_tf.corpus.documents import Corpus, find
 from bert_tf.corpus.masking import Masking
+from bert_tf.corpus.records import Records
 from bert_tf.corpus.rows import RowSettings
 from bert_tf.corpus.store import TokenStore
 from bert_tf.errors import DataError, FlagError
@@ -69,7 +71,10 @@ class SplitFiles(Unopened):
         _refuse_both(trained_on, given.held_out_file)
         paths = find(named)
         limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
-        if records.are_shards(paths):
+        shards = [records.is_shard(path) for path in paths]
+        if any(shards):
+            if not all(shards):
+                raise DataError("is no TFRecord shard, others are; name text or shards", paths[shards.index(False)])
             return self._of_shards(paths, opening, limit, apart=of_file or self.purpose != DEV)
         whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
@@ -110,10 +115,10 @@ class SplitFiles(Unopened):
         asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
         wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
         if wanted >= count:
-            raise DataError(f"--held_out_documents={wanted}: the text has {count}, of which some must be left to train on", place)
+            raise DataError(f"--held_out_documents={wanted}: the text has {count}, some must be left to train on", place)
         if self.purpose == DEV and not wanted:
             why = "--held_out_documents=0" if asked == 0 else "the text is one document"
-            raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or train alone: --do_train", place)
+            raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", place)
         held_out = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))  # the same for all seeds
         if self.purpose == DEV:
             return held_out.astype(np.int64)
@@ -127,7 +132,22 @@ class SplitFiles(Unopened):
         """
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
-        raise NotImplementedError
+        folder = Path(self.settings.corpus_dir or opening.output_dir / CORPUS)
+        name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
+        atomic.make_folder(folder)
+        with lock.taking_turns(folder):
+            found = Records.open(paths, opening.tokenizer.vocabulary, folder=folder / f"index-{name}")
+            for flag, wanted, limited in (
+                ("max_seq_length", found.seq_length, limit.length),
+                ("max_predictions_per_seq", found.max_predictions, limit.max_predictions),
+            ):
+                if wanted > limited:
+                    what = "tokens" if flag == "max_seq_length" else "masked words"
+                    raise DataError(f"its rows have {wanted} {what}; --{limit.prefix}{flag}={wanted} reads them", paths[0])
+            states = [(os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths]
+            key = hashlib.sha256(repr(states).encode()).hexdigest()
+            digest = _noted(folder / f"index-{name}.sha256", key, lambda: " ".join(map(files.digest, paths)))
+        return ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,14 +170,23 @@ def _refuse_both(trained_on: str, held_out: str | None) -> None:
 
 def _digest(tokens: TokenStore, used: Numbers | None) -> str:
     """Returns the sha256 of the documents that are used; that of all of a store is noted beside it, since it may be large."""
-    noted = tokens.folder.with_name(f"{tokens.folder.name}.sha256")
-    whole = noted.read_text() if noted.is_file() else ""
-    key, _, of_store = whole.partition(" ")
-    if key != tokens.key:
+
+    def of_all() -> str:
         found = hashlib.sha256()
         for column in (tokens.ids, tokens.sentence_starts, tokens.document_starts):
             for start in range(0, len(column), _PIECE):
                 found.update(np.ascontiguousarray(column[start : start + _PIECE]).tobytes())
-        of_store = found.hexdigest()
-        atomic.write_text(noted, f"{tokens.key} {of_store}")
-    return of_store if used is None else hashlib.sha256(of_store.encode() + used.tobytes()).hexdigest()
+        return found.hexdigest()
+
+    whole = _noted(tokens.folder.with_name(f"{tokens.folder.name}.sha256"), tokens.key, of_all)
+    return whole if used is None else hashlib.sha256(whole.encode() + used.tobytes()).hexdigest()
+
+
+def _noted(path: Path, key: str, compute: Callable[[], str]) -> str:
+    """Returns what is noted in a file under a key, else computed and noted there: it takes long for large files."""
+    noted = path.read_text() if path.is_file() else ""
+    if noted.partition(" ")[0] == key:
+        return noted.partition(" ")[2]
+    computed = compute()
+    atomic.write_text(path, f"{key} {computed}")
+    return computed

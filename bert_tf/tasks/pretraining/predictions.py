@@ -62,19 +62,20 @@ class MaskedPredictions:
     @functools.cached_property
     def rows(self) -> Ints:
         """[S] the row of each place."""
-        assert self.features.slots is not None
-        return np.repeat(np.arange(len(self.features)), self.features.slots)
+        return np.repeat(np.arange(len(self.features)), self.features.columns()["slots"])
 
     @functools.cached_property
     def seen_ids(self) -> Array:
         """[S] what the model read at each place."""
         starts = np.cumsum(self.features.lengths, dtype=np.int64) - self.features.lengths
-        return self.features.token_ids[starts[self.rows] + self.features.targets[POSITIONS.name]]
+        seen: Array = self.features.token_ids[starts[self.rows] + self.features.targets[POSITIONS.name]]
+        return seen
 
     @property
     def documents(self) -> Array:
         """[N] the document of each row."""
-        return self.features.targets.get(DOCUMENTS.name, np.arange(len(self.features)))
+        found: Array = self.features.targets.get(DOCUMENTS.name, np.arange(len(self.features)))
+        return found
 
 
 def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:

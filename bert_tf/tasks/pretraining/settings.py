@@ -18,7 +18,7 @@ class PretrainingSettings:
     held_out_documents: int | None = setting(
         None, "documents of --input_file that are evaluated on instead; else a twentieth of them, 200 at most", lowest=0
     )
-    input_format: str | None = setting(None, "how documents are written in text files; else by their names (docs/pretraining.md)")
+    input_format: str | None = setting(None, "how documents are written in text files; else by their names")
     corpus_dir: str | None = setting(None, "folder of the tokenized text, for several runs; else OUTPUT_DIR/corpus")
     max_predictions_per_seq: int = setting(20, "most masked words of a row", lowest=1)
     masked_lm_prob: float = setting(0.15, "share of the pieces that is masked", lowest=0.0, highest=1.0)
@@ -26,7 +26,7 @@ class PretrainingSettings:
     short_seq_prob: float = setting(0.1, "share of the rows that are made shorter", lowest=0.0, highest=1.0)
     random_seed: int = setting(12345, "decides rows and masks; --seed all else", lowest=0)
     nsp: bool = setting(True, "learn whether one text follows another; else rows are full sentences of one document")
-    sampled_softmax: int = setting(0, "words that a batch is told from, drawn at random, in the place of all; 0 for all", lowest=0)
+    sampled_softmax: int = setting(0, "words drawn for a batch that masked ones are told from; 0 for all", lowest=0)
     max_eval_steps: int = setting(100, "batches of --eval_batch_size held-out rows to evaluate, spread over all", lowest=1)
     phase2_num_train_steps: int = setting(0, "steps of a second phase, in the same schedule; 0 for none", lowest=0)
     phase2_input_file: str | None = setting(None, "what it reads; else --input_file")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PRETRAINING = "Pretraining"
 
-_IN_FOLDER = {"input_file": "train.txt", "held_out_file": "held_out.txt"}
+_IN_FOLDER = ("train.txt", "held_out.txt")
 _SECOND = "phase2"
 
 
@@ -69,8 +69,8 @@ class PretrainingTask:
         """Returns the settings, with the files of the folder where none is named."""
         if not self.reads_folder:
             return self._settings
-        found = {name: os.path.join(data_dir, file) for name, file in _IN_FOLDER.items()}
-        return dataclasses.replace(self._settings, **found)
+        trained, held_out = (os.path.join(data_dir, name) for name in _IN_FOLDER)
+        return dataclasses.replace(self._settings, input_file=trained, held_out_file=held_out)
 
     def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         """Reads no tables.
