@@ -88,9 +88,9 @@ def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
     return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
 
 
-def _lengths(job: Job, split: str) -> Lengths:
+def _lengths(job: Job, split: str | None = None) -> Lengths:
     """Returns the mean of some examples, and the longest of those with the longest texts."""
-    examples, options = job.examples[split], job.settings.speed
+    examples, options = job.examples[split or job.train_split], job.settings.speed
     if isinstance(examples, OnDisk):
         return _of_rows(job, examples)
     some = _features(job, examples[:: max(1, len(examples) // _SAMPLE)])
