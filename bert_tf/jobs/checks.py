@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from bert_tf import run_layout
-from bert_tf.checkpoints.names import is_of_pretraining
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan, from_nothing, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
@@ -55,8 +54,7 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         problems += _of_trained(job)
-    pretrained = {name: shape for name, shape in variables.items() if is_of_pretraining(name)}
-    plan = plan_restore(reader, job.config, tuple(variables), pretrained=pretrained)
+    plan = plan_restore(reader, job.config, tuple(variables))
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in job.splits and not problems:
         problems += preflight.check_head(reader, variables)
