@@ -122,7 +122,7 @@ def build(
         begin = {"place": Place(), "last_start": -1}
         with Appending(path, key, _types(len(tokenizer.vocabulary)), begin, goes_on=again) as writer:
             left = pieces(corpus, Place(*writer.state["place"]))
-            _write(writer, processes.mapped(tokenized, left, workers=workers or processes.cores()))
+            _write(writer, processes.mapped(tokenized, left, workers=workers or processes.cores(), unit="MB of text"))
             _finish(writer, corpus, tokenizer)
     return TokenStore.open(path, tokenizer.vocabulary)
 
