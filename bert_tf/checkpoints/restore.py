@@ -67,8 +67,8 @@ class RestorePlan:
         }
         if not self.prefix:
             return f"{len(self.initialized)} newly initialized, from scratch"
-        new = f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"
-        return ", ".join([f"{len(self.loaded)} loaded", new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
+        new = [f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"] if self.initialized else []
+        return ", ".join([f"{len(self.loaded)} loaded", *new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
 def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:

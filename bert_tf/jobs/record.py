@@ -17,13 +17,17 @@ from bert_tf import files, home
 from bert_tf.estimator import run_folder
 from bert_tf.jobs.fine_tune_config import FINE_TUNE, PRETRAIN
 from bert_tf.jobs.job import Job
+from bert_tf.jobs.pretrain_config import SETTINGS as OF_PRETRAINING
 from bert_tf.jobs.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
+from bert_tf.tasks.tables import STANDARD_INPUT
 
 _PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
+_PRETRAINING_FLAGS = frozenset(row.name for row in OF_PRETRAINING)
+_SECOND = "phase2_"  # how the names of settings of a second phase begin
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
 
@@ -62,6 +66,8 @@ def _determining(job: Job) -> dict[str, Any]:
         "train_examples_sha256": job.digest(job.train_split),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
+    for phase in job.phases[1:]:
+        determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
@@ -94,7 +100,15 @@ def command(job: Job) -> str:
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
     program = _PROGRAMS[settings.program] if home.clone() else ("bert-tf", settings.program)
-    return shlex.join([*program, *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
+    flags = {name: value for name, value in repeat.items() if value is not None and _is_flag(name, job)}
+    return shlex.join([*program, *(f"--{name}={value}" for name, value in flags.items())])
+
+
+def _is_flag(name: str, job: Job) -> bool:
+    """Whether the program of a job takes a setting, and it says something there."""
+    if name.startswith(_SECOND) and len(job.phases) == 1:
+        return False
+    return job.settings.program == FINE_TUNE or name in _PRETRAINING_FLAGS
 
 
 def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
@@ -120,7 +134,12 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     values = {name: value for group in groups for name, value in group.items()}
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
-    return {name: str(Path(v).resolve()) if v and name in PATHS else v for name, v in wanted.items()}
+    return {name: _absolute(v) if v and name in PATHS else v for name, v in wanted.items()}
+
+
+def _absolute(paths: str) -> str:
+    """Returns names of files, with commas where there are several, such that they are found from anywhere."""
+    return ",".join(path if path == STANDARD_INPUT else str(Path(path).resolve()) for path in paths.split(","))
 
 
 def _of_family(family: Family) -> dict[str, Any]:

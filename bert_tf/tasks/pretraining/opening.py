@@ -89,7 +89,7 @@ class SplitFiles(Unopened):
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / CORPUS)
-        corpus = Corpus(paths, given.input_format)
+        corpus = Corpus(paths, given.input_format, given.text_key, given.language)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
             tokens = store.build(folder / f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}", corpus, opening.tokenizer)

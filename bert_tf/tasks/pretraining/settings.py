@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from bert_tf.corpus import documents
 from bert_tf.settings import setting
 
 
@@ -18,7 +19,14 @@ class PretrainingSettings:
     held_out_documents: int | None = setting(
         None, "documents of --input_file that are evaluated on instead; else a twentieth of them, 200 at most", lowest=0
     )
-    input_format: str | None = setting(None, "how documents are written in text files; else by their names")
+    input_format: str | None = setting(
+        None,
+        "how documents are written in text: sentences (one a line, a blank line between documents), paragraphs, book (a file),"
+        " jsonl; else jsonl or sentences, as the name says",
+        choices=tuple(documents.FORMS),
+    )
+    text_key: str = setting("text", "of an object of JSON lines, what holds the text, or a list of sentences")
+    language: str = setting("en", "of raw text, by which it is cut into sentences: a code of ISO 639")
     corpus_dir: str | None = setting(None, "folder of the tokenized text, for several runs; else OUTPUT_DIR/corpus")
     max_predictions_per_seq: int = setting(20, "most masked words of a row", lowest=1)
     masked_lm_prob: float = setting(0.15, "share of the pieces that is masked", lowest=0.0, highest=1.0)
@@ -38,9 +46,10 @@ class PretrainingSettings:
 
 
 PATHS = ("input_file", "held_out_file", "phase2_input_file", "corpus_dir")
+_OF_FILES = ("input_format", "text_key", "language")  # what they decide on the text itself says
 # What decides on rows and masks, and so on what is learned.
 OF_ROWS = tuple(
     field.name
     for field in dataclasses.fields(PretrainingSettings)
-    if field.name not in (*PATHS, "max_eval_steps", "nsp", "sampled_softmax", "input_format")
+    if field.name not in (*PATHS, *_OF_FILES, "max_eval_steps", "nsp", "sampled_softmax")
 )
