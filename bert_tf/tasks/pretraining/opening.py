@@ -115,7 +115,7 @@ class SplitFiles(Unopened):
         asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
         wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
         if wanted >= count:
-            raise DataError(f"--held_out_documents={wanted}: the text has {count}, some must be left to train on", place)
+            raise DataError(f"--held_out_documents={wanted}: the text has {count}; some must be left to train on", place)
         if self.purpose == DEV and not wanted:
             why = "--held_out_documents=0" if asked == 0 else "the text is one document"
             raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", place)
