@@ -28,7 +28,7 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: str) -> Iterator[B]:
+def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: str = "piece") -> Iterator[B]:
     """Yields the results of tasks, in their order.
 
     Args:
