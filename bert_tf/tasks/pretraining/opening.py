@@ -35,6 +35,7 @@ CORPUS = "corpus"  # folder of a run
 
 _SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published
+_SMALL = 4 << 20  # bytes
 _PIECE = 1 << 22  # numbers that a digest reads at a time
 
 
@@ -89,14 +90,17 @@ class SplitFiles(Unopened):
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / CORPUS)
-        corpus = Corpus(paths, given.input_format, given.text_key, given.language)
+        corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
+        if not corpus.can_be_read_again:
+            raise FlagError(f"--input_file={paths[0]}: text is read by each command that goes on with a run, a pipe is not")
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
-            tokens = store.build(folder / f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}", corpus, opening.tokenizer)
+            name = f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}"
+            tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
             used = None if whole else self._documents(tokens.documents, paths)
             of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
             key = hashlib.sha256(repr((of_rows, None if used is None else used.tobytes())).encode()).hexdigest()
-            made = rows.build(tokens.folder.with_name(f"rows-{key[:16]}-{tokens.folder.name}"), tokens, of_rows, documents=used)
+            made = rows.build(folder / f"rows-{key[:16]}-{name}", tokens, of_rows, documents=used, workers=workers)
         masking = Masking(
             opening.tokenizer.vocabulary,
             given.masked_lm_prob,
@@ -157,6 +161,12 @@ class _Limit:
     length: int
     max_predictions: int
     prefix: str
+
+
+def _workers(paths: tuple[str, ...]) -> int | None:
+    """Returns how many processes make rows: one for text that is done before others have begun, None for all cores."""
+    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+    return 1 if size < _SMALL else None
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:
