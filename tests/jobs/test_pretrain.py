@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import shlex
 import shutil
@@ -12,13 +11,15 @@ import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands import classifier, pretrain
-from bert_tf.jobs import fine_tune, inference, pretrain_config, training
+from bert_tf.jobs import fine_tune, inference, pretrain_config
 from tests import texts
 from tests.integration.commands import same_bits, weights
 from tests.tiny import write_project
 
 STEPS, THEN = 6, 4  # of the first phase and of the second
 PHASES = {"phase2_num_train_steps": THEN, "phase2_max_seq_length": 32, "phase2_train_batch_size": 3}
+
+SAVED = {"eval_every_n_steps": 4, "keep_optimizer_slots": True, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
 
 
 @pytest.fixture(autouse=True)
@@ -55,9 +56,8 @@ def run(project, text, capsys):
 def trained(project, text, tmp_path_factory):
     """The folder of a run of two phases that was evaluated on the way and at its end."""
     folder = tmp_path_factory.mktemp("trained") / "out"
-    flags = texts.flags(project, folder, input_file=text, held_out_documents=8, eval_every_n_steps=4, keep_optimizer_slots=True,
-                        save_checkpoints_steps=1, keep_checkpoint_max=0, corpus_dir=text.parent / "corpus", **PHASES)  # fmt: skip
-    assert pretrain.main(["pretrain", *flags]) == 0
+    named = {"input_file": text, "held_out_documents": 8, "corpus_dir": text.parent / "corpus"}
+    assert pretrain.main(["pretrain", *texts.flags(project, folder, **named, **SAVED, **PHASES)]) == 0
     return folder
 
 
@@ -113,8 +113,7 @@ def test_a_run_goes_on_to_the_same_bits_in_either_phase_and_at_the_border(step, 
     (copy / "checkpoint").write_text(
         f'model_checkpoint_path: "model.ckpt-{step}"\nall_model_checkpoint_paths: "model.ckpt-{step}"\n'
     )
-    same = {"eval_every_n_steps": 4, "keep_optimizer_slots": True, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
-    assert run(copy, do_train=True, **same, **PHASES) == (0, [])
+    assert run(copy, do_train=True, **SAVED, **PHASES) == (0, [])
     assert f"continuing from step {step} of {STEPS + THEN}" in caplog.text
     assert same_bits(weights(copy, STEPS + THEN), weights(trained, STEPS + THEN))
 
@@ -156,23 +155,6 @@ def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
     found = of(tmp_path / "out", "eval_results.json")
     assert not [name for name in found if "next_sentence" in name]
     assert found["eval_perplexity"] > 1
-
-
-def losses(folder):
-    return [line["loss"] for line in lines(folder, "metrics.jsonl")]
-
-
-def test_accumulated_micro_batches_compute_what_one_batch_does(run, tmp_path, monkeypatch):
-    """Without dropout, which draws anew for each micro-batch."""
-    without_dropout(monkeypatch)
-    run(tmp_path / "one", do_train=True)
-    run(tmp_path / "two", do_train=True, gradient_accumulation_steps=2)
-    np.testing.assert_allclose(losses(tmp_path / "two"), losses(tmp_path / "one"), rtol=1e-4)
-
-
-def without_dropout(monkeypatch):
-    forward_model = training.forward_model
-    monkeypatch.setattr(training, "forward_model", lambda job: dataclasses.replace(forward_model(job), dropout=False))
 
 
 ERRORS = {

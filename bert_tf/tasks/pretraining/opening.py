@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf import atomic, files, lock
+from bert_tf import atomic, files, lock, run_layout
 from bert_tf.corpus import records, rows, store
 from bert_tf.corpus.documents import Corpus, find
 from bert_tf.corpus.masking import Masking
@@ -30,8 +30,6 @@ from bert_tf.tasks.pretraining.shards import ShardRows
 from bert_tf.tasks.pretraining.source import Source
 from bert_tf.tasks.pretraining.stored import StoredRows
 from bert_tf.tasks.pretraining.texts import TextRows
-
-CORPUS = "corpus"  # folder of a run
 
 _SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published
@@ -89,7 +87,7 @@ class SplitFiles(Unopened):
     def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
-        folder = Path(given.corpus_dir or opening.output_dir / CORPUS)
+        folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
         corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
         if not corpus.can_be_read_again:
             raise FlagError(f"--input_file={paths[0]}: text is read by each command that goes on with a run, a pipe is not")
@@ -136,7 +134,7 @@ class SplitFiles(Unopened):
         """
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
-        folder = Path(self.settings.corpus_dir or opening.output_dir / CORPUS)
+        folder = Path(self.settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
         name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
