@@ -13,6 +13,7 @@ from bert_tf.errors import unknown_name
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
+        "pretrain": "learns from text without labels: masked words, next sentences",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "serve": "answers requests by HTTP with a trained model",

@@ -10,6 +10,7 @@ from bert_tf import atomic
 
 RECORD = "run_config.json"
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
+CORPUS = "corpus"  # of pre-training; stays where a run is overwritten, since it is of the text alone
 BEST, EMA, AVERAGE = "best", "ema", "average"
 AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own

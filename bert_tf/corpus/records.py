@@ -230,6 +230,18 @@ class Records:
         return DataError(f"row {of_file + 1}: {problem}", path)
 
 
+def is_shard(path: str) -> bool:
+    """Whether a file begins as TFRecord files do, with a length and its checksum."""
+    if not files.is_plain(path):
+        return False
+    try:
+        with files.open_plain(path) as file:
+            head = file.read(_LENGTH.size + _SUM.size)
+    except OSError:  # who reads it says why
+        return False
+    return len(head) == _LENGTH.size + _SUM.size and head[_LENGTH.size :] == _sum(head[: _LENGTH.size])
+
+
 def manifest_of(path: str) -> Path:
     """Returns the file beside shards that says what they hold: out/x.tfrecord.json of out/x-00000-of-00004.tfrecord too."""
     return Path(f"{_NUMBERED.sub('', path)}.json")
