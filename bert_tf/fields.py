@@ -54,4 +54,7 @@ class Field(NamedTuple):
 # What the encoder reads: ids of word pieces, 1 for real tokens, and 1 for those of the second text.
 INPUTS = (Field("input_ids", TOKEN), Field("input_mask", TOKEN), Field("segment_ids", TOKEN))
 SLOTS = Field("slots")  # how many slots a row has; in batches of rows that have any
+# Scalars, int32: what a whole step holds, over all replicas and micro-batches.
+GLOBAL_WEIGHT = "global_weight"  # terms of its loss; 1 where it has none
+GLOBAL_ROWS = "global_rows"  # its rows
 GROUPS = Field("groups")  # which example of the batch a row is of, from 0 on; in batches of examples whose rows stay together

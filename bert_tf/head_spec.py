@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 CLASSIFICATION, REGRESSION, MULTI_LABEL = "classification", "regression", "multi_label"
 SPAN, TAGS, CHOICE, SIMILARITY = "span", "tags", "choice", "similarity"
 CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart from all others
+PRETRAINING = "pretraining"  # the words that [MASK] covers, and whether one text follows another
 VECTORS = "vectors"  # of texts, or of their tokens, as the encoder computes them: nothing is learned on top
 
 POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text

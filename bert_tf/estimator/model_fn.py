@@ -13,7 +13,7 @@ from bert_tf.estimator import stamps
 from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
-from bert_tf.fields import INPUTS, SLOT, SLOTS, TOKEN, Field
+from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs import pipeline
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
@@ -73,7 +73,7 @@ def make_model_fn(model: Model) -> ModelFn:
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
             outputs = compute_outputs(model, head, features, execution, update.lookup)
-            return part_of_mean(head.losses(outputs, features, model.loss), features[pipeline.GLOBAL_WEIGHT])
+            return part_of_mean(head.losses(outputs, features, model.loss), features[GLOBAL_WEIGHT])
 
         loss, train_op = update.minimize(loss_of, features)
         if model.restore and model.restore.loaded:

@@ -18,16 +18,16 @@ import numpy.typing as npt
 import tensorflow as tf
 
 from bert_tf.features.columns import Array, Features, IntArray
+from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
 from bert_tf.inputs import autotune
 
 _WINDOW = 50  # steps whose units are sorted together
 _GROUPED = 1  # sets the order of batches apart from that of units
 _EVAL_TOKENS = 2048  # of a batch on one replica; more does not make matrix products of a CPU faster
 
-# What a batch holds beside its features.
+# What a batch holds beside its features, and the scalars of `fields`.
 ROWS = "rows"  # [B] int32, numbers of the rows
-GLOBAL_WEIGHT = "global_weight"  # scalar int32, terms of the loss of the step over all replicas; 1 where it has none
-GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of these
+GLOBAL_TOKENS = "global_tokens"  # scalar int32, real tokens of the step over all replicas
 READY = "ready"  # scalar float64, when this replica's part was put together, in seconds since 1970
 
 InputFn = Callable[..., tf.data.Dataset]
@@ -203,12 +203,16 @@ def _input_fn(features: Features, units: Callable[[int], Iterator[Units]], batch
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
         for batch in units(replicas):
             rows = features.rows_of(batch)
-            weight, real = np.int32(features.weight(rows) or 1), np.int32(features.lengths[rows].sum())
+            step = {
+                GLOBAL_WEIGHT: np.int32(features.weight(rows) or 1),
+                GLOBAL_ROWS: np.int32(len(rows)),
+                GLOBAL_TOKENS: np.int32(features.lengths[rows].sum()),
+            }
             for replica in own:
                 part = features.rows_of(batch[replica::replicas] if replica < len(batch) else batch[:1])
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
                 own_rows, ready = part.astype(np.int32), np.float64(time.time())
-                yield {**padded, ROWS: own_rows, GLOBAL_WEIGHT: weight, GLOBAL_TOKENS: real, READY: ready}
+                yield {**padded, **step, ROWS: own_rows, READY: ready}
 
     def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         context = input_context or tf.distribute.InputContext()
@@ -216,7 +220,7 @@ def _input_fn(features: Features, units: Callable[[int], Iterator[Units]], batch
         first = context.input_pipeline_id * local
         signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.batch_fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
-        signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_TOKENS)}
+        signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_ROWS, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)
         generator = functools.partial(batches, context.num_replicas_in_sync, range(first, first + local))
         return autotune.prefetched(tf.data.Dataset.from_generator(generator, output_signature=signature))

@@ -13,6 +13,7 @@ from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.estimator import model_fn
 from bert_tf.estimator.model_fn import PREDICT, TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, Optimization, Update
+from bert_tf.fields import GLOBAL_WEIGHT
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.inputs import pipeline
 from bert_tf.modeling.heads import sentence as heads
@@ -37,7 +38,7 @@ def build(mode, *, head=TWO_CLASSES, label_ids=None, with_labels=True, **model):
     optimization = Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10)
     settings = {"seed": 1, "optimization": optimization, **model}
     batch = {name: tf.constant(value) for name, value in toy.features(8).batch(np.arange(8), 12).items()}
-    batch |= {pipeline.ROWS: tf.range(8), pipeline.GLOBAL_WEIGHT: tf.constant(8), pipeline.GLOBAL_TOKENS: tf.constant(72)}
+    batch |= {pipeline.ROWS: tf.range(8), GLOBAL_WEIGHT: tf.constant(8), pipeline.GLOBAL_TOKENS: tf.constant(72)}
     batch[pipeline.READY] = tf.constant(0.0, tf.float64)
     if label_ids is not None:
         batch["label_ids"] = tf.constant(label_ids)

@@ -11,7 +11,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import DeviceError
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.update import Optimization
-from bert_tf.fields import INPUTS, Field
+from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.inputs import pipeline
 from bert_tf.optimization.adamw import AdamWConfig
@@ -232,7 +232,7 @@ def test_a_gpu_has_kernels_for_all_of_training(function, optimization):
     model = Model(config, HeadSpec(2), optimization=Optimization(0.1, 2, 9, **optimization))
     with tf.Graph().as_default() as graph, graph.device(function):
         shapes = {field.name: field.shape(None, None) for field in (*INPUTS, Field("label_ids"))}
-        shapes |= {pipeline.ROWS: [None], pipeline.GLOBAL_WEIGHT: [], pipeline.GLOBAL_TOKENS: []}
+        shapes |= {pipeline.ROWS: [None], GLOBAL_WEIGHT: [], pipeline.GLOBAL_TOKENS: []}
         with tf.device("/cpu:0"):
             batch = {name: tf1.placeholder(tf.int32, shape) for name, shape in shapes.items()}
             batch[pipeline.READY] = tf1.placeholder(tf.float64, [])

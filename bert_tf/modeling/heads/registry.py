@@ -10,6 +10,7 @@ from bert_tf.head_spec import (
     CLASSIFICATION,
     CONTRASTIVE,
     MULTI_LABEL,
+    PRETRAINING,
     REGRESSION,
     SIMILARITY,
     SPAN,
@@ -19,6 +20,7 @@ from bert_tf.head_spec import (
 )
 from bert_tf.modeling.heads.base import Head
 from bert_tf.modeling.heads.choice import ChoiceHead
+from bert_tf.modeling.heads.pretraining import PretrainingHead
 from bert_tf.modeling.heads.sentence import ClassificationHead, MultiLabelHead, RegressionHead
 from bert_tf.modeling.heads.similarity import ContrastiveHead, CosineHead
 from bert_tf.modeling.heads.span import SpanHead
@@ -37,6 +39,7 @@ _HEADS: dict[str, MakeHead] = {
     VECTORS: VectorsHead,
     TAGS: TagHead,
     SPAN: SpanHead,
+    PRETRAINING: PretrainingHead,
 }
 
 
