@@ -28,7 +28,7 @@ LAYERS = (
     ("reproduction", "batch", "report"),
     ("conversion",),
     ("engines",),
-    ("vectors", "export"),
+    ("vectors", "export", "filling"),
     ("cluster",),
     ("jobs",),
     ("library",),
