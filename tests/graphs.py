@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import tensorflow as tf
 
+from bert_tf.modeling.encoder import Encoded
 from bert_tf.profiling.memory.live_memory import live_memory, whole_step
 
 tf1 = tf.compat.v1
@@ -23,6 +24,18 @@ def evaluate(build: Callable[[], Any], weights: Mapping[str, np.ndarray] | None 
         starts = {variables[name].initial_value: value for name, value in weights.items()}
         session.run(tf1.global_variables_initializer(), starts)
         return session.run(fetches)
+
+
+class Vectors(NamedTuple):
+    """What a session can fetch of what the encoder says."""
+
+    pooled: tf.Tensor
+    sequence: tf.Tensor
+    layers: tuple[tf.Tensor, ...]
+
+    @classmethod
+    def of(cls, encoded: Encoded) -> Vectors:
+        return cls(encoded.pooled, encoded.sequence, encoded.layers)
 
 
 def peak_bytes(session: tf1.Session, fetches: Any) -> int:

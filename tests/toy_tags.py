@@ -154,6 +154,7 @@ class TagHead:
     inputs = ()
     targets = ("tag_ids",)
     reads_pooled, reads_tokens = False, True
+    reads_places = None
     reads_word_table = False
     memory = HeadMemory()
     fewest_examples = 1

@@ -15,13 +15,15 @@ from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
 from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
+from bert_tf.host import HOST
 from bert_tf.inputs import pipeline
+from bert_tf.modeling.asked import Places
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
-from bert_tf.modeling.embeddings import Lookup
+from bert_tf.modeling.embeddings import AlsoRead, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import Head, LossOptions, part_of_mean
+from bert_tf.modeling.heads.base import DrawsWords, Head, LossOptions, part_of_mean
 from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER
 
@@ -72,7 +74,7 @@ def make_model_fn(model: Model) -> ModelFn:
 
         def loss_of(features: Features, micro_batch: int | tf.Tensor) -> tf.Tensor:
             execution = dataclasses.replace(model.execution, dropout=_dropout(model, micro_batch))
-            outputs = compute_outputs(model, head, features, execution, update.lookup)
+            outputs = compute_outputs(model, head, features, execution, update.lookup, draws=True)
             return part_of_mean(head.losses(outputs, features, model.loss), features[GLOBAL_WEIGHT])
 
         loss, train_op = update.minimize(loss_of, features)
@@ -96,7 +98,7 @@ def _describe(model: Model, head: Head, features: Features) -> None:
 
 
 def compute_outputs(
-    model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather
+    model: Model, head: Head, features: Features, execution: Execution, lookup: Lookup = tf.gather, *, draws: bool = False
 ) -> dict[str, tf.Tensor]:
     """Returns the outputs of the head by name, with padding: [B, ...], [B, T, ...] or [B, S, ...].
 
@@ -106,10 +108,33 @@ def compute_outputs(
       features: of `INPUTS` and what the head reads besides.
       execution: how to compute.
       lookup: reads rows of the word table, see `embeddings`.
+      draws: whether words are drawn, where the head is trained with some in the place of all.
     """
     input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
-    encoded = bert(input_ids, input_mask, segment_ids, model.config, execution, first_only=not head.reads_tokens, lookup=lookup)
+    drawn = _drawn(model, head, features) if draws else None
+    also_read = None if drawn is None else AlsoRead(lookup, drawn)
+    encoded = bert(
+        input_ids,
+        input_mask,
+        segment_ids,
+        model.config,
+        execution,
+        first_only=not head.reads_tokens,
+        places=Places(features[head.reads_places], features[SLOTS.name]) if head.reads_places else None,
+        lookup=also_read or lookup,
+    )
+    if also_read is not None:
+        encoded = encoded._replace(words=also_read.words)
     return head.compute(encoded, features, model.config, execution)
+
+
+def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:
+    """Returns ids of the words that the head is trained with: the same on all replicas and in all micro-batches of a step."""
+    if not isinstance(head, DrawsWords):
+        return None
+    with tf.device(HOST):
+        seed = tf.stack([tf.constant(model.seed, tf.int64), tf1.train.get_or_create_global_step().read_value()])
+    return head.draw(features, model.config, seed)
 
 
 def _of_read(optimization: Optimization, head: Head) -> Optimization:

@@ -1,7 +1,6 @@
 """Self-attention of BERT (Vaswani et al., 2017; Devlin et al., 2018), as graph functions.
 
-Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence and M rows of
-queries: those of all tokens, or of the first token alone.
+Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H; Q queries of each sequence, M rows of queries.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
+from bert_tf.modeling.asked import Asked
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout
 
@@ -31,7 +31,7 @@ def mask_bias(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 def attention(
-    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, config: BertConfig, execution: Execution, *, first_only: bool = False
+    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, asked: Asked, config: BertConfig, execution: Execution
 ) -> tf.Tensor:
     """Attends, projects, adds and normalizes; owns the variable scope `attention`.
 
@@ -39,16 +39,16 @@ def attention(
       rows: [N, D] hidden states.
       bias: [B, 1, 1, T] from `mask_bias`.
       layout: where the rows lie in the batch.
+      asked: tokens that ask; all are attended to.
       config: sizes and rates.
       execution: how to compute it.
-      first_only: whether the first token alone asks; all are attended to.
 
     Returns:
-      [M, D]: [N, D], or [B, D] for the first token of each sequence.
+      [M, D] of the tokens that ask.
     """
-    queries = layout.first(rows) if first_only else rows  # [M, D]
+    queries = asked.take(rows)  # [M, D]
     with tf1.variable_scope("attention"):
-        context = _self_attention(queries, rows, bias, layout, config, execution, first_only=first_only)
+        context = _self_attention(queries, rows, bias, layout, asked.layout, config, execution)
         with tf1.variable_scope("output"):
             projected = layers.dense(context, config.hidden_size, config, scope="dense")
             projected = execution.dropout(projected, config.hidden_dropout_prob)
@@ -60,16 +60,15 @@ def _self_attention(
     rows: tf.Tensor,
     bias: tf.Tensor,
     layout: Layout,
+    asked: Layout,
     config: BertConfig,
     execution: Execution,
-    *,
-    first_only: bool,
 ) -> tf.Tensor:
     """Attends within each sequence; owns the variable scope `self`; [M, D] and [N, D] to [M, D], heads side by side."""
     heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
         query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
-        query = tf.reshape(query, [-1, heads, 1, width]) if first_only else layout.split_heads(query, heads)  # [B, H, Q, K]
+        query = asked.split_heads(query, heads)  # [B, H, Q, K]
         key, value = (
             layout.split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), heads) for scope in ("key", "value")
         )  # [B, H, T, K] each
@@ -77,7 +76,7 @@ def _self_attention(
         kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
         attend = custom_gradients.attend if execution.custom_gradients else _attend
         context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
-        return tf.reshape(context, [-1, config.hidden_size]) if first_only else layout.join_heads(context)
+        return asked.join_heads(context)
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:

@@ -1,11 +1,12 @@
 """Token ids to vectors.
 
-Shapes: N rows of tokens, D hidden size.
+Shapes: N rows of tokens, D hidden size, A words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -14,6 +15,14 @@ from bert_tf.modeling import layers
 from bert_tf.modeling.execution import Execution
 
 tf1 = tf.compat.v1
+
+
+class Words(NamedTuple):
+    """Some words of the vocabulary."""
+
+    ids: tf.Tensor  # [A]
+    vectors: tf.Tensor  # [A, D]
+
 
 Lookup = Callable[[tf.Variable, tf.Tensor], tf.Tensor]
 
@@ -54,3 +63,34 @@ def embeddings(
 
 def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:
     return tf1.get_variable(name, [entries, config.hidden_size], initializer=layers.initializer(config))
+
+
+class AlsoRead:
+    """A lookup that reads further words with those of the inputs: an update that is put off has to know all at once.
+
+    Attributes:
+      words: the further ones, once the inputs are read.
+    """
+
+    words: Words
+
+    def __init__(self, lookup: Lookup, ids: tf.Tensor) -> None:
+        """Takes what reads, and what to read.
+
+        Args:
+          lookup: see `embeddings`.
+          ids: [A] of the further words.
+        """
+        self._lookup, self._ids = lookup, ids
+
+    def __call__(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
+        """Returns the vectors of the inputs; see `embeddings`.
+
+        Args:
+          table: [V, D] the words.
+          ids: [N] of the inputs.
+        """
+        rows = self._lookup(table, tf.concat([ids, self._ids], axis=0))
+        inputs = tf.size(ids)
+        self.words = Words(self._ids, rows[inputs:])
+        return rows[:inputs]

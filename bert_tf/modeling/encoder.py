@@ -1,7 +1,6 @@
 """The BERT encoder (Devlin et al., 2018), as graph functions.
 
-Shapes: B batch, T tokens, N rows of tokens, D hidden size; M rows that are asked for: N, or B where only the first token of
-each sequence is.
+Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that are asked for, P rows that are read.
 """
 
 from __future__ import annotations
@@ -14,8 +13,9 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import layers
+from bert_tf.modeling.asked import Asked, Places, all_tokens, first_tokens, first_tokens_and, of_slots
 from bert_tf.modeling.attention import attention, mask_bias
-from bert_tf.modeling.embeddings import Lookup, embeddings
+from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Padded
 from bert_tf.modeling.recompute import recomputed
@@ -28,22 +28,35 @@ class Encoded(NamedTuple):
 
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
-    layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes [CLS] alone, of it [B, 1, D]
-    rows: tf.Tensor | None = None  # [N, D] `sequence` without padding, where tokens are packed
-    row_of: tf.Tensor | None = None  # [B, T] the row of each token, of padding that of any
+    layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes fewer tokens, of these alone
+    rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of those at the places asked for, without padding
+    layout: Layout | None = None  # of `rows`: [B, T] or [B, S]
+    words: Words | None = None  # of the vocabulary, that the head asked for
 
-    def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        """Returns [B, T, W] what is computed of each token, without padding where tokens are packed; there it has no meaning.
-
-        Args:
-          compute: makes [N, W] of [N, D].
+    @property
+    def read(self) -> tuple[tf.Tensor, Layout]:
+        """`rows` and their layout.
 
         Raises:
           ValueError: the encoder was asked for the first tokens alone.
         """
-        if self.rows is None or self.row_of is None:
+        if self.rows is None or self.layout is None:
             raise ValueError("the encoder was asked for the first tokens alone")
-        return tf.gather(compute(self.rows), self.row_of)
+        return self.rows, self.layout
+
+    def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
+        """Returns [B, T, ...] what is computed of each token; of those at the places asked for, [B, S, ...].
+
+        It is computed without padding where tokens are packed; there it has no meaning.
+
+        Args:
+          compute: makes [P, ...] of [P, D].
+
+        Raises:
+          ValueError: the encoder was asked for the first tokens alone.
+        """
+        rows, layout = self.read
+        return tf.gather(compute(rows), layout.row_of())
 
 
 def bert(
@@ -54,6 +67,7 @@ def bert(
     execution: Execution,
     *,
     first_only: bool = False,
+    places: Places | None = None,
     lookup: Lookup = tf.gather,
 ) -> Encoded:
     """Encodes a batch; owns the variable scope `bert`.
@@ -65,6 +79,7 @@ def bert(
       config: sizes and rates.
       execution: how to compute it.
       first_only: whether the caller reads `pooled` alone; then `sequence` is None.
+      places: what the caller reads beside it, in the place of all tokens; then `sequence` is None as well.
       lookup: reads rows of the word table, see `embeddings`.
 
     Returns:
@@ -72,8 +87,14 @@ def bert(
     """
     # Where all of a sequence is masked, nothing is: each score loses the same, which softmax does not see.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
-    layout: Packed | Padded = Packed(input_mask) if execution.pack_tokens else Padded(input_mask)
-    skip = first_only and execution.last_layer_cls_only
+    make_layout: type[Packed | Padded] = Packed if execution.pack_tokens else Padded
+    layout: Layout = make_layout(input_mask)
+    everything = asked = all_tokens(layout)
+    if execution.last_layer_cls_only:
+        if places is not None:
+            asked = first_tokens_and(places, layout, make_layout)
+        elif first_only:
+            asked = first_tokens(layout, input_mask)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
@@ -82,27 +103,31 @@ def bert(
         states = []
         with tf1.variable_scope("encoder"):
             for number in range(config.num_hidden_layers):
-                layer = functools.partial(_layer, bias, layout, config, first_only=skip and number == last)
+                wanted = asked if number == last else everything
+                layer = functools.partial(_layer, bias, layout, wanted, config)
                 with tf1.variable_scope(f"layer_{number}"):
                     # What the last layer computes is still there when the backward pass begins.
                     again = execution.recompute and number < last
                     rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
-                states.append(rows[:, None] if skip and number == last else layout.unpack(rows))
-        first = rows if skip else layout.first(rows)  # [B, D]
+                states.append(wanted.layout.unpack(rows))
+        first = asked.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
         # What no head reads of these is not computed: a graph leaves out what nobody asks for.
         sequences = tuple(tf.cast(state, tf.float32) for state in states)
+        if places is not None:
+            slots = of_slots(places, asked.layout, make_layout, behind_first=asked is not everything)
+            return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
         if first_only:
             return Encoded(pooled, None, sequences)
-        return Encoded(pooled, sequences[last], sequences, tf.cast(rows, tf.float32), layout.row_of())
+        return Encoded(pooled, sequences[last], sequences, tf.cast(rows, tf.float32), layout)
 
 
 def _layer(
-    bias: tf.Tensor, layout: Layout, config: BertConfig, rows: tf.Tensor, execution: Execution, *, first_only: bool
+    bias: tf.Tensor, layout: Layout, asked: Asked, config: BertConfig, rows: tf.Tensor, execution: Execution
 ) -> tf.Tensor:
     """Attends and feeds forward, in the variable scope of a layer; [N, D] to [M, D]."""
-    attended = attention(rows, bias, layout, config, execution, first_only=first_only)  # [M, D]
+    attended = attention(rows, bias, layout, asked, config, execution)  # [M, D]
     with tf1.variable_scope("intermediate"):
         wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
     with tf1.variable_scope("output"):

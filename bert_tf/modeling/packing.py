@@ -43,6 +43,23 @@ class Layout(Protocol):
         """Returns the [B, T] row of each token, of padding that of any."""
 
 
+def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
+    """Returns some rows: [N, D] and [M] to [M, D].
+
+    Args:
+      rows: to take them of.
+      where: their numbers.
+    """
+    size = tf.shape(rows)
+
+    @tf.custom_gradient
+    def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        # By itself the gradient of a gather is a set of slices, which adds up slowly with whole tensors.
+        return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
+
+    return gather(rows)
+
+
 class Padded:
     """Rows are all positions, padding included: N = B T."""
 
@@ -118,14 +135,7 @@ class Packed:
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
         """See `Layout`."""
-        where, size = self._first_rows, tf.shape(rows)
-
-        @tf.custom_gradient
-        def gather(rows: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-            # By itself the gradient of a gather is a set of slices, which adds up slowly with whole tensors.
-            return tf.gather(rows, where), lambda upstream: tf.scatter_nd(where[:, None], upstream, size)
-
-        return gather(rows)
+        return rows_at(rows, self._first_rows)
 
     def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
         """See `Layout`."""

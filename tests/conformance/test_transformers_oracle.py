@@ -19,7 +19,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
-from tests.graphs import evaluate
+from tests.graphs import Vectors, evaluate
 
 pytestmark = pytest.mark.slow
 
@@ -52,7 +52,7 @@ def outputs(tmp_path_factory):
     batch = random_batch(config)
     reader = CheckpointReader(published / huggingface.CHECKPOINT_NAME)
     weights = {name: reader[name] for name in reader.shapes}
-    ours = evaluate(lambda: bert(*map(tf.constant, batch.values()), config, Execution()), weights)._asdict()
+    ours = evaluate(lambda: Vectors.of(bert(*map(tf.constant, batch.values()), config, Execution())), weights)._asdict()
 
     np.savez(folder / "batch.npz", **batch)
     script = Path(__file__).with_name("transformers_encode.py")

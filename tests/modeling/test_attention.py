@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
+from bert_tf.modeling.asked import all_tokens, first_tokens
 from bert_tf.modeling.attention import _self_attention, attention, mask_bias
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Packed, Padded
@@ -37,8 +38,8 @@ def attend(rows, mask, execution, *, config=CONFIG, layout=Padded, first_only=Fa
     def build():
         ones, tokens = tf.constant(np.array(mask, np.int32)), tf.constant(rows)
         where = layout(ones)
-        asking = where.first(tokens) if first_only else tokens
-        return fetch(_self_attention(asking, tokens, mask_bias(ones), where, config, execution, first_only=first_only))
+        asked = first_tokens(where, ones) if first_only else all_tokens(where)
+        return fetch(_self_attention(asked.take(tokens), tokens, mask_bias(ones), where, asked.layout, config, execution))
 
     return evaluate(build, WEIGHTS)
 
@@ -100,7 +101,7 @@ def test_a_dropped_weight_takes_its_value_away(execution):
 def test_projects_adds_its_input_and_normalizes(execution):
     def build():
         mask = tf.constant([[1]])
-        return attention(tf.constant([[3.0, 1.0]]), mask_bias(mask), Padded(mask), CONFIG, execution)
+        return attention(tf.constant([[3.0, 1.0]]), mask_bias(mask), Padded(mask), all_tokens(Padded(mask)), CONFIG, execution)
 
     weights = {
         "attention/self/value/kernel": IDENTITY,

@@ -17,7 +17,7 @@ from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.sentence import ClassificationHead
 from tests import reference
-from tests.graphs import evaluate
+from tests.graphs import Vectors, evaluate
 from tests.modeling.recorder import Recorder
 from tests.tiny import random_weights
 
@@ -68,7 +68,7 @@ class Graph:
 
 @functools.cache
 def encoder(execution, config, **options):
-    return Graph(config, lambda *inputs: bert(*inputs, config, execution, **options))
+    return Graph(config, lambda *inputs: Vectors.of(bert(*inputs, config, execution, **options)))
 
 
 def encode(inputs, execution, config=CONFIG, **options):

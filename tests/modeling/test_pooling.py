@@ -15,7 +15,7 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.modeling.pooling import pooled
-from tests.graphs import evaluate
+from tests.graphs import Vectors, evaluate
 from tests.tiny import random_weights
 
 TOKENS = np.array([[[1, -5], [3, -7], [99, 99]], [[2, 4], [-8, 0], [5, 5]]], np.float32)  # the third of the first is padding
@@ -77,7 +77,7 @@ def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
 
 
 def test_the_last_of_the_layers_is_the_sequence():
-    encoded = evaluate(lambda: bert(*map(tf.constant, batch()), CONFIG, Execution()), random_weights(CONFIG))
+    encoded = evaluate(lambda: Vectors.of(bert(*map(tf.constant, batch()), CONFIG, Execution())), random_weights(CONFIG))
     np.testing.assert_array_equal(encoded.layers[-1], encoded.sequence)
     assert len(encoded.layers) == CONFIG.num_hidden_layers
 

@@ -27,7 +27,7 @@ HEAD = SpanHead()
 def compute(tokens, mask):
     padded = Padded(tf.constant(mask))  # rows are all positions
     rows = tf.reshape(tf.constant(tokens, tf.float32), [-1, CONFIG.hidden_size])
-    encoded = Encoded(tf.zeros([1, 2]), None, rows=rows, row_of=padded.row_of())
+    encoded = Encoded(tf.zeros([1, 2]), None, rows=rows, layout=padded)
     return HEAD.compute(encoded, {"input_mask": tf.constant(mask)}, CONFIG, Execution())["span_logits"]
 
 

@@ -24,7 +24,7 @@ TAGS = np.array([[-1, 2, 0], [3, -1, -1]])
 
 
 def logits(**execution):
-    encoded = Encoded(None, None, rows=tf.constant(ROWS), row_of=Packed(tf.constant(MASK)).row_of())
+    encoded = Encoded(None, None, rows=tf.constant(ROWS), layout=Packed(tf.constant(MASK)))
     return TagHead(3).compute(encoded, {}, CONFIG, Execution(**execution))["logits"]
 
 

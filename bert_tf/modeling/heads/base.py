@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import tensorflow as tf
 
@@ -63,7 +63,11 @@ class Head(Protocol):
 
     @property
     def reads_tokens(self) -> bool:
-        """Whether `Encoded.sequence` is read; else the last layer computes the first token of each row alone."""
+        """Whether the vectors of all tokens are read; else the last layer computes only what is."""
+
+    @property
+    def reads_places(self) -> str | None:
+        """Name of the [B, S] feature of the places whose vectors are read beside those of first tokens; None for none."""
 
     @property
     def reads_word_table(self) -> bool:
@@ -105,6 +109,20 @@ class Head(Protocol):
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
         """Returns what a client of an exported model wants: probabilities in the place of logits."""
+
+
+@runtime_checkable
+class DrawsWords(Protocol):
+    """A head that is trained with some words of the vocabulary, in the place of all."""
+
+    def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
+        """Returns ids of the words that become `Encoded.words`; None where all are read.
+
+        Args:
+          features: of the batch.
+          config: size of the vocabulary.
+          seed: [2] integers that what is random depends on.
+        """
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:

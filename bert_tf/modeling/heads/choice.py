@@ -35,6 +35,7 @@ class ChoiceHead:
     inputs = ()
     targets = (_IS_ANSWER, GROUPS.name)
     reads_pooled, reads_tokens = True, False
+    reads_places = None
     reads_word_table = False
     fewest_examples = 1
     memory = OF_POOLED

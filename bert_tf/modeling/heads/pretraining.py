@@ -6,7 +6,6 @@ Shapes: B rows, T tokens, S slots of the row that has most, P real slots of all 
 from __future__ import annotations
 
 import dataclasses
-from typing import cast
 
 import numpy as np
 import tensorflow as tf
@@ -14,7 +13,9 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
 from bert_tf.head_spec import HeadMemory
-from bert_tf.modeling import layers
+from bert_tf.host import HOST
+from bert_tf.modeling import drawn_words, layers
+from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
@@ -49,8 +50,8 @@ class PretrainingHead:
     sampled_softmax: int = 0
 
     inputs = (SLOTS, _POSITIONS, _IDS)
-    reads_tokens = True
-    reads_word_table = True
+    reads_tokens = False
+    reads_places = _POSITIONS.name
     memory = HeadMemory()
     fewest_examples = 1
     loss_options = frozenset[str]()
@@ -75,6 +76,11 @@ class PretrainingHead:
         """Whether the vector of the pair is read."""
         return self.next_sentence
 
+    @property
+    def reads_word_table(self) -> bool:
+        """Whether training reads all words."""
+        return not self.sampled_softmax
+
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
         """Returns the shapes of the published variables."""
         width = config.hidden_size
@@ -91,29 +97,29 @@ class PretrainingHead:
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
         """Scores words and pairs; see `base.Head`."""
         with tf1.name_scope(SCOPE):
-            sequence = cast("tf.Tensor", encoded.sequence)
-            at_places = tf.gather(sequence, features[_POSITIONS.name], batch_dims=1)  # [B, S, D]
-            rows = tf.reshape(at_places, [-1, config.hidden_size])
+            rows, layout = encoded.read
             with tf1.variable_scope(_TRANSFORM):
                 rows = layers.activation(layers.dense(rows, config.hidden_size, config, scope="dense"), config, execution)
-                rows = layers.layer_norm(rows, config, execution)
+                rows = layers.layer_norm(rows, config, execution)  # [P, D]
             bias = tf1.get_variable(_WORD_BIAS, [config.vocab_size], initializer=tf1.zeros_initializer())
-            with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
-                words = tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])
-            logits = tf.nn.bias_add(tf.matmul(rows, words, transpose_b=True), bias)  # [B S, V]
-            ids = features[_IDS.name]
-            losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.reshape(ids, [-1]), logits=logits)
-            best, best_ids = tf.math.top_k(logits, BEST)
-            best -= tf.math.reduce_logsumexp(logits, axis=-1, keepdims=True)
-            shape = tf.concat([tf.shape(ids), [BEST]], axis=0)
-            found = {
-                _LOG_PROBS: tf.reshape(-losses, tf.shape(ids)),
-                _TOP_IDS: tf.reshape(best_ids, shape),
-                _TOP_LOG_PROBS: tf.reshape(best, shape),
-            }
+            ids = tf.reshape(features[_IDS.name], [-1])  # [B S]
+            if encoded.words is None:
+                of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
+            else:
+                own, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
+                of_places = {_LOG_PROBS: drawn_words.log_probabilities(rows, own, drawn, bias, execution.dtype)}
+            found = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
             if self.next_sentence:
                 found[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
             return found
+
+    def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
+        """Returns ids of the words drawn, and of the true ones: [n + B S]; see `base.DrawsWords`."""
+        if not self.sampled_softmax:
+            return None
+        with tf.device(HOST):
+            drawn = drawn_words.draw(self.sampled_softmax, config.vocab_size, seed)
+            return tf.concat([drawn, tf.reshape(features[_IDS.name], [-1])], axis=0)
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
         """Returns [B] the cross-entropy of the words of each row, in nats, and its share of the mean of pairs.
@@ -138,3 +144,43 @@ class PretrainingHead:
         if self.next_sentence:
             served["next_sentence_probabilities"] = tf.nn.softmax(outputs[_NEXT_LOGITS])
         return served
+
+
+def _word_table(config: BertConfig) -> tf.Variable:
+    """Returns the [V, D] vectors of words, which are those of the inputs."""
+    with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
+        return tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])
+
+
+def _of_all_words(
+    rows: tf.Tensor, ids: tf.Tensor, words: tf.Variable, bias: tf.Variable, dtype: tf.DType
+) -> dict[str, tf.Tensor]:
+    """Returns outputs of P places by name; of these training reads, and computes, the first alone.
+
+    The kernel of the loss writes its gradient where the logits were, so that [P, V] is in memory once.
+
+    Args:
+      rows: [P, D] what vectors of words are multiplied by.
+      ids: [P] true words.
+      words: [V, D].
+      bias: [V].
+      dtype: of the product.
+    """
+    product = tf.matmul(tf.cast(rows, dtype), tf.cast(words, dtype), transpose_b=True)
+    logits = tf.nn.bias_add(tf.cast(product, tf.float32), bias)  # [P, V]
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
+    best, best_ids = tf.math.top_k(logits, BEST)
+    true = tf.gather(logits, ids, batch_dims=1)
+    return {_LOG_PROBS: -losses, _TOP_IDS: best_ids, _TOP_LOG_PROBS: best - (true + losses)[:, None]}
+
+
+def _true_and_drawn(words: Words, places: tf.Tensor, count: int) -> tuple[Words, Words]:
+    """Splits what `PretrainingHead.draw` asked for: the words of P places, and those drawn.
+
+    Args:
+      words: with their vectors.
+      places: [P] their numbers among the [B S].
+      count: how many are drawn.
+    """
+    (drawn_ids, ids), (drawn, vectors) = ((values[:count], values[count:]) for values in words)
+    return Words(tf.gather(ids, places), tf.gather(vectors, places)), Words(drawn_ids, drawn)

@@ -35,6 +35,7 @@ class _SentenceHead:
     inputs = ()
     targets = (_LABELS,)
     reads_pooled, reads_tokens = True, False
+    reads_places = None
     reads_word_table = False
     memory = OF_POOLED
     fewest_examples = 1

@@ -34,6 +34,7 @@ class _PairsHead:
     outputs = (Field(_VECTORS, dtype=np.float32, width=HIDDEN),)
     inputs = ()
     reads_pooled, reads_tokens = False, True
+    reads_places = None
     reads_word_table = False
     memory = HeadMemory(Sizes(rows=4), Sizes(positions=2), Sizes(positions=2))
     fewest_examples = 1

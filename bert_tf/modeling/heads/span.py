@@ -37,6 +37,7 @@ class SpanHead:
     inputs = ()
     targets = (*_POSITIONS, _COUNTED)
     reads_pooled, reads_tokens = False, True
+    reads_places = None
     reads_word_table = False
     memory = HeadMemory(Sizes(numbers=6), Sizes(numbers=4), Sizes(tokens=1, numbers=4))
     fewest_examples = 1

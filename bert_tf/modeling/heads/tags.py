@@ -34,6 +34,7 @@ class TagHead:
     inputs = ()
     targets = (_TAGS,)
     reads_pooled, reads_tokens = False, True
+    reads_places = None
     reads_word_table = False
     fewest_examples = 1
     loss_options = frozenset({"class_weights", "label_smoothing"})

@@ -41,6 +41,7 @@ class VectorsHead:
     inputs = ()
     targets = ()
     reads_pooled = False
+    reads_places = None
     reads_word_table = False
     memory = HeadMemory()
     fewest_examples = 1
