@@ -62,12 +62,11 @@ def _end(part: str, scope: str) -> tuple[Tensor, ...]:
 _SELF, _ATTENDED = f"{_LAYER}/attention/self", f"{_LAYER}/attention/output"
 _ATTENTION, _FORWARD = "attention", "feed-forward"
 _GELU = r"(?:Pow|Square|[Mm]ul|add|Tanh|Erf|Exp)(?:_\d+)?"
+_OTHER_GELU = "tf.nn.gelu has its cube twice (--published_layout); by hand the square, which the gradient shares"
 _SPLIT = r"(?:Reshape|transpose|GatherV2)(?:_\d+)?"
 
 OF_LAYERS = (
-    Tensor(
-        _ATTENTION, "query, key, value", rf"{_SELF}/\w+/{_PRODUCT}", rf"{_SELF}/(?:query|key|value)/{_PRODUCT}", _FUSED
-    ),
+    Tensor(_ATTENTION, "query, key, value", rf"{_SELF}/\w+/{_PRODUCT}", rf"{_SELF}/(?:query|key|value)/{_PRODUCT}", _FUSED),
     Tensor(_ATTENTION, "scaled", rf"{_SELF}/Mul", rf"{_SELF}/mul", "the query is scaled here, the scores are there"),
     Tensor(
         *(_ATTENTION, "heads apart and joined", rf"{_SELF}/{_SPLIT}", rf"{_SELF}/{_SPLIT}"),
@@ -84,45 +83,58 @@ OF_LAYERS = (
     ),
     Tensor(
         *(_FORWARD, "GELU", rf"{_LAYER}/intermediate/dense/{_GELU}", rf"{_LAYER}/intermediate/(?:Gelu/)?(?:\w+/)?\w+"),
-        "TensorFlow's own form multiplies in another order; by hand the square is shared with the gradient",
+        _OTHER_GELU,
     ),
     *_end(_FORWARD, f"{_LAYER}/output"),
 )
-_EMBEDDINGS, _WHOLE, _MASKED, _NEXT = "embeddings", "padding and packing", "masked words", "next sentences"
+_EMBEDDINGS, _LAYOUT, _READ, _MASKED, _NEXT = "embeddings", "layout", "what is read", "masked words", "next sentences"
 _TABLES = r"bert/embeddings"
-_PREDICTIONS, _TRANSFORM = r"cls/predictions", r"cls/predictions/transform"
-_OWN_TRANSFORM = rf"head(?:_\d+)?/{_TRANSFORM}"
+_PREDICTIONS, _TRANSFORM = r"cls/predictions", r"(?:head/)?cls/predictions/transform"
+_PLACES = r"(?:Where|strided_slice|Cumsum|Pad|one_hot|GatherV2|Greater|Reshape|sub|add|Sum)(?:_\d+)?"
+_RESHAPED = "published, a shape is changed once more"
 
 ONCE = (
-    Tensor(
-        *(_EMBEDDINGS, "word vectors", rf"{_TABLES}/(?:GatherV2|Reshape_1)", rf"{_TABLES}/(?:Gather|GatherV2)"),
-        "published, the shape is changed once more",
-    ),
+    Tensor(_EMBEDDINGS, "word vectors", rf"{_TABLES}/(?:GatherV2|Reshape_1)", rf"{_TABLES}/Gather(?:V2)?", _RESHAPED),
     Tensor(
         *(_EMBEDDINGS, "segment vectors", rf"{_TABLES}/(?:one_hot|MatMul|Reshape_[23])", rf"{_TABLES}/(?:one_hot|MatMul)"),
-        "published, the shape is changed once more",
+        _RESHAPED,
     ),
     Tensor(
-        *(_EMBEDDINGS, "position vectors", rf"{_TABLES}/(?:Slice|Reshape_4)", rf"{_TABLES}/(?:Gather|GatherV2)_1"),
-        "a vector for each token here; published, those of T places, which are spread by the sum",
+        *(_EMBEDDINGS, "position vectors", rf"{_TABLES}/(?:Slice|Reshape_4)", rf"{_TABLES}/Gather(?:V2)?_1"),
+        "a vector for each token here; published, one for each of T places, which the sum spreads",
     ),
-    Tensor(_EMBEDDINGS, "sum", rf"{_TABLES}/ArithmeticOptimizer/.+", rf"{_TABLES}/add(?:_\d+)?"),
+    Tensor(
+        *(_EMBEDDINGS, "sum", rf"{_TABLES}/ArithmeticOptimizer/.+", rf"{_TABLES}/(?:add(?:_\d+)?|ArithmeticOptimizer/.+)"),
+        "three are added at once where their shapes are known",
+    ),
     _norm(_EMBEDDINGS, _TABLES),
     *_dropout(_EMBEDDINGS, "sum", _TABLES),
     Tensor(
-        *(_WHOLE, "bias of padding"),
-        r"bert/encoder/(?:ones|Reshape|Cast|mul)|bert/encoder/layer_0/attention/self/(?:ExpandDims|sub|mul_1)",
-        *(r"bert/(?:Cast|sub|mul|strided_slice)", "for each query there, for each sequence here: [B, T, T] and [B, T]"),
+        *(_LAYOUT, "bias of padding"),
+        r"bert/encoder/(?:ones|Reshape|Cast|mul)|bert/encoder/layer_\d+/attention/self/(?:ExpandDims|sub|mul_1)",
+        *(r"bert/(?:Cast|sub|mul|strided_slice)", "[B, T, T] there, a copy for each query; [B, T] here"),
     ),
     Tensor(
-        *(_WHOLE, "rows of tokens", r"bert/encoder/Reshape_(?:1|13)|bert/embeddings/(?:Reshape|ExpandDims)"),
-        *(r"", "published, batches become rows of tokens once, and batches again"),
+        *(_LAYOUT, "rows of tokens", r"bert/encoder/Reshape_(?:1|13)|bert/embeddings/(?:Reshape|ExpandDims)"),
+        rf"bert/(?:Reshape(?:_\d+)?|Tile|range(?:_\d+)?)|{_SELF}/places/.+|bert/Where|bert/strided_slice_2|{_PLACES}",
+        "published, batches become rows and batches again; packed, numbers say which rows tokens have",
     ),
-    Tensor(_NEXT, "first token", r"bert/pooler/(?:strided_slice|Squeeze)", r"bert/(?:strided_slice|GatherV2)_1"),
-    Tensor(_NEXT, "pooled", r"bert/pooler/dense/\w+", r"bert/pooler/(?:dense/)?\w+", _FUSED),
-    Tensor(_NEXT, "logits and loss", r"cls/seq_relationship/.+", r"head(?:_\d+)?/(?:MatMul|BiasAdd)"),
-    Tensor(_MASKED, "product", rf"{_TRANSFORM}/dense/{_PRODUCT}", rf"{_OWN_TRANSFORM}/dense/{_PRODUCT}", _FUSED),
-    Tensor(_MASKED, "GELU", rf"{_TRANSFORM}/dense/{_GELU}", rf"{_OWN_TRANSFORM}/(?:Gelu/)?(?:\w+/)?{_GELU}"),
-    _norm(_MASKED, r"(?:head(?:_\d+)?/)?" + _TRANSFORM),
+    Tensor(
+        *(_READ, "first tokens and places", r"bert/pooler/(?:strided_slice|Squeeze)|GatherV2"),
+        *(rf"bert/(?:strided_slice_1|GatherV2(?:_\d+)?)|{_LAYER}/GatherV2", "taken before the last layer by default, too"),
+    ),
+    Tensor(_NEXT, "pooled", r"bert/pooler/dense/\w+", r"bert/pooler/(?:dense/)?\w+", f"{_FUSED}; and so is tanh"),
+    Tensor(
+        *(_NEXT, "logits and loss", r"cls/seq_relationship/.+", r"head(?:_\d+)?/(?:MatMul|BiasAdd|SparseSoftmax\w+/\w+)_1"),
+        "the logarithm is not a tensor here",
+    ),
+    _norm(_MASKED, _TRANSFORM),
+    Tensor(_MASKED, "product", rf"{_TRANSFORM}/dense/{_PRODUCT}", rf"{_TRANSFORM}/dense/{_PRODUCT}", _FUSED),
+    Tensor(_MASKED, "GELU", rf"{_TRANSFORM}/dense/{_GELU}", rf"{_TRANSFORM}/(?:\w+/)*\w+", _OTHER_GELU),
+    Tensor(_MASKED, "logits", rf"{_PREDICTIONS}/{_PRODUCT}", rf"head/{_PRODUCT}", _FUSED),
+    Tensor(
+        *(_MASKED, "loss", rf"{_PREDICTIONS}/\w+", r"head/SparseSoftmax\w+/\w+"),
+        "one kernel here, which writes the gradient; published, labels, logarithms and their product are [B S, V] each",
+    ),
 )
-REST = Tensor("rest", "sizes, seeds, constants", "", "", "")
+REST = Tensor("rest", "sizes, seeds, constants", "", "", "random numbers have seeds and sizes here")

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.config import BertConfig
 from bert_tf.features.columns import Features
 from bert_tf.fields import ROW, Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
@@ -17,6 +16,7 @@ from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
 from bert_tf.profiling.memory import trace_file
 from bert_tf.profiling.memory.trace_file import Trace
 from tests.profiling import steps
+from tests.profiling.published_trace import config_of
 
 tf1 = tf.compat.v1
 
@@ -44,14 +44,7 @@ def trace(sizes: Mapping[str, int], layout: str, batch: int, folder: Path | None
 
 
 def _traced(sizes: Mapping[str, int], layout: str, batch: int) -> Trace:
-    config = BertConfig(
-        vocab_size=sizes["vocabulary"],
-        hidden_size=sizes["hidden_size"],
-        num_hidden_layers=sizes["layers"],
-        num_attention_heads=sizes["heads"],
-        intermediate_size=sizes["intermediate_size"],
-        max_position_embeddings=sizes["positions"],
-    )
+    config = config_of(sizes)
     rows = features(config.vocab_size, batch, sizes["sequence_length"], sizes["predictions_per_sequence"])
     metadata = tf1.RunMetadata()
     with steps.training(config, rows, batch, LAYOUTS[layout], HEAD) as (session, train_op):
