@@ -73,3 +73,22 @@ def adamw(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, decay
         mean, square = (m / (1 - 0.9**t), v / (1 - 0.999**t)) if bias_correction else (m, v)
         weight = weight - rate * (mean / (np.sqrt(square) + 1e-6) + decay * weight)
     return weight
+
+
+def lamb(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, adapts: bool) -> np.ndarray:
+    """As `adamw` with bias correction, by the algorithm of You et al. (2019).
+
+    Args:
+      weight: a variable.
+      gradients: of each step.
+      rates: of each step.
+      adapts: whether it decays, and the size of the update is that of the weights.
+    """
+    weight, m, v = weight.astype(np.float64), 0.0, 0.0
+    for t, (gradient, rate) in enumerate(zip(gradients.astype(np.float64), rates.astype(np.float64)), start=1):
+        m = 0.9 * m + 0.1 * gradient
+        v = 0.999 * v + 0.001 * gradient**2
+        update = m / (1 - 0.9**t) / (np.sqrt(v / (1 - 0.999**t)) + 1e-6) + (0.01 * weight if adapts else 0)
+        own, its = np.linalg.norm(weight), np.linalg.norm(update)
+        weight = weight - rate * (own / its if adapts and own > 0 and its > 0 else 1) * update
+    return weight

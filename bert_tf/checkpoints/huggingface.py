@@ -14,7 +14,8 @@ import safetensors
 
 from bert_tf import atomic, files, lock, progress
 from bert_tf.checkpoints import sums, values
-from bert_tf.checkpoints.names import encoder_shapes, name_pairs
+from bert_tf.checkpoints.names import encoder_shapes, name_pairs, pretraining_shapes
+from bert_tf.checkpoints.other_names import PRETRAINING
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError
@@ -26,6 +27,7 @@ CONFIG_NAME = "config.json"
 VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
+_HEAD = b'"cls.predictions.bias"'  # in the header of a file that has the head of pre-training
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 
 
@@ -35,7 +37,7 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
 
 
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
-    """Reads the encoder from a safetensors file, with or without the prefix `bert.`.
+    """Reads the encoder from a safetensors file, with or without the prefix `bert.`, and a head of pre-training.
 
     Args:
       path: of the file.
@@ -51,15 +53,16 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
         files.open_plain(path).close()
     except OSError as error:
         raise CheckpointError(f"{path}: cannot read the weights: {files.reason(error)}") from error
-    shapes = encoder_shapes(config)
+    shapes = {**encoder_shapes(config), **pretraining_shapes(config)}
     weights: dict[str, npt.NDArray[Any]] = {}
     problems = []
     try:
         with safetensors.safe_open(path, framework="numpy") as file:
             names = {_modern(name): name for name in file.keys()}  # noqa: SIM118 a file, not a mapping
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
-            for pair in progress.bar(name_pairs(config.num_hidden_layers), desc="converting", unit="variables"):
-                name = prefix + pair.huggingface
+            pairs = [(prefix + pair.huggingface, pair) for pair in name_pairs(config.num_hidden_layers)]
+            pairs += [(pair.huggingface, pair) for pair in PRETRAINING if pair.huggingface in names]
+            for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
                 if name not in names:
                     problems.append(f"{name} is missing")
                     continue
@@ -126,7 +129,10 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
     digest = hashlib.sha256()
     for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES):
         if (source / name).is_file():
-            digest.update((source / name).read_bytes())
+            content = (source / name).read_bytes()
+            digest.update(content)
+            if name == WEIGHTS_NAME and _HEAD in content:  # what was converted without it is not taken for the same
+                digest.update(_HEAD)
     target = Path(checkpoints_dir) / f"{source.name}-{digest.hexdigest()[:12]}"
     return unchanged(target, lambda path: convert(source, path))
 

@@ -14,6 +14,7 @@ from bert_tf.head_spec import (
     CLASSIFICATION,
     CONTRASTIVE,
     MULTI_LABEL,
+    PRETRAINING,
     REGRESSION,
     SIMILARITY,
     SPAN,
@@ -57,23 +58,28 @@ CLASSES: dict[str, Architecture] = {
     CHOICE: Architecture("BertForMultipleChoice", weights=_CLASSIFIER, pipeline="multiple-choice"),
     TAGS: Architecture("BertForTokenClassification", weights=_CLASSIFIER, has_pooler=False, pipeline="token-classification"),
     SPAN: Architecture("BertForQuestionAnswering", weights=_SPAN, has_pooler=False, pipeline="question-answering"),
+    PRETRAINING: Architecture("BertForPreTraining", pipeline="fill-mask"),
     **dict.fromkeys((SIMILARITY, CONTRASTIVE, VECTORS), _VECTORS),
 }
 
 
-PRETRAINING = Architecture("BertForPreTraining")
+MASKED_WORDS = Architecture("BertForMaskedLM", has_pooler=False, pipeline="fill-mask")
 BARE = Architecture("BertModel", prefix="")
 
 
-def of(kind: str) -> Architecture:
+def of(kind: str, *, next_sentence: bool = True) -> Architecture:
     """Returns the class for a kind of head.
+
+    Args:
+      kind: of the head.
+      next_sentence: whether one of pre-training has logits of the pair.
 
     Raises:
       FlagError: transformers has none, or it is not known here.
     """
     if kind not in CLASSES:
         raise FlagError(f"{unknown_name('kind of head of transformers', kind, CLASSES)}; take --format=saved_model")
-    return CLASSES[kind]
+    return CLASSES[kind] if next_sentence else MASKED_WORDS
 
 
 def register(kind: str, architecture: Architecture) -> None:

@@ -16,7 +16,7 @@ from bert_tf.checkpoints import huggingface_classes, other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
 from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.config import BertConfig
-from bert_tf.head_spec import CLASSIFICATION, SPAN
+from bert_tf.head_spec import CLASSIFICATION, PRETRAINING, SPAN
 
 # What transformers calls the activations; its "gelu" is the exact form.
 _ACTIVATIONS = {"gelu_erf": "gelu", "gelu_tanh": "gelu_pytorch_tanh"}
@@ -76,8 +76,10 @@ def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
     headed = next((row for row in found if row.weights and row.weights.keys() <= set(names)), None)
     if headed is not None:
         return headed
-    pretrained = any(name.startswith(("cls/predictions/", "cls/seq_relationship/")) for name in names)
-    return huggingface_classes.PRETRAINING if pretrained else huggingface_classes.BARE
+    pair, words = (any(name.startswith(f"cls/{part}/") for name in names) for part in ("seq_relationship", "predictions"))
+    if pair or words:
+        return huggingface_classes.of(PRETRAINING, next_sentence=pair)
+    return huggingface_classes.BARE
 
 
 def _labelled(architecture: Architecture, tensors: Mapping[str, npt.NDArray[Any]], labels: Sequence[str]) -> dict[str, Any]:

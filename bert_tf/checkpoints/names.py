@@ -80,6 +80,20 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
     }
 
 
+def pretraining_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of the variables of the head of pre-training, by published name."""
+    d, transform, pair = config.hidden_size, "cls/predictions/transform", "cls/seq_relationship"
+    return {
+        f"{transform}/dense/kernel": (d, d),
+        f"{transform}/dense/bias": (d,),
+        f"{transform}/LayerNorm/beta": (d,),
+        f"{transform}/LayerNorm/gamma": (d,),
+        "cls/predictions/output_bias": (config.vocab_size,),
+        f"{pair}/output_weights": (2, d),
+        f"{pair}/output_bias": (2,),
+    }
+
+
 # Entries of published and Hugging Face checkpoints that belong to pre-training or to the file, not to the encoder.
 _EXPECTED_EXTRAS = re.compile(
     rf"^(?:{VARIABLE_SCOPES})(?:/|$)|/(?:adam_[mv]|ema)$|^global_step$|^(?:beta[12]_power|_CHECKPOINTABLE_OBJECT_GRAPH|save_counter)"

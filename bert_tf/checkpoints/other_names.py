@@ -30,7 +30,7 @@ _ANSWERS = (
     NamePair("cls/squad/output_weights", "qa_outputs.weight", False),
     NamePair("cls/squad/output_bias", "qa_outputs.bias", False),
 )
-_PRETRAINING = (
+PRETRAINING = (
     NamePair("cls/predictions/transform/dense/kernel", "cls.predictions.transform.dense.weight", True),
     NamePair("cls/predictions/transform/dense/bias", "cls.predictions.transform.dense.bias", False),
     NamePair("cls/predictions/transform/LayerNorm/gamma", "cls.predictions.transform.LayerNorm.weight", False),
@@ -39,7 +39,7 @@ _PRETRAINING = (
     NamePair("cls/seq_relationship/output_weights", "cls.seq_relationship.weight", False),
     NamePair("cls/seq_relationship/output_bias", "cls.seq_relationship.bias", False),
 )
-HEADS = (*_CLASSIFIER, *_ANSWERS, *_PRETRAINING)
+HEADS = (*_CLASSIFIER, *_ANSWERS, *PRETRAINING)
 
 _GARDEN_EMBEDDINGS = {
     "word_embeddings": "word_embeddings/embeddings",

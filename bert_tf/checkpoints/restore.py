@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra
+from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
 
@@ -20,10 +20,10 @@ class RestorePlan:
 
     Attributes:
       prefix: the checkpoint.
-      loaded: taken from it.
+      loaded: taken from it: the encoder, and the head of pre-training.
       missing: of the encoder, not in it.
       misshaped: of both, with (shape in the checkpoint, shape in the model).
-      initialized: of the head, newly initialized.
+      initialized: of the head, newly initialized: that of a task, and what the checkpoint lacks of that of pre-training.
       unexpected: in it and of no known use.
     """
 
@@ -75,17 +75,18 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
     Args:
       reader: the checkpoint.
       config: the encoder.
-      head_variables: names that are newly initialized.
+      head_variables: names of the head.
     """
-    wanted = encoder_shapes(config)
     found = reader.shapes
+    encoder, head = encoder_shapes(config), pretraining_shapes(config)
+    wanted = {**encoder, **{name: head[name] for name in head_variables if name in head and name in found}}
     misshaped = {name: (found[name], shape) for name, shape in wanted.items() if name in found and found[name] != shape}
     return RestorePlan(
         prefix=reader.prefix,
         loaded=tuple(name for name, shape in wanted.items() if found.get(name) == shape),
         missing=tuple(name for name in wanted if name not in found),
         misshaped=misshaped,
-        initialized=head_variables,
+        initialized=tuple(name for name in head_variables if name not in wanted),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
     )
 

@@ -13,11 +13,12 @@ from bert_tf.estimator import stamps
 from bert_tf.modeling.embeddings import Lookup
 from bert_tf.optimization import accumulation, replicas
 from bert_tf.optimization.accumulation import Features
-from bert_tf.optimization.adamw import AdamW, AdamWConfig
+from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
 from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
+from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
 from bert_tf.optimization.schedules import LINEAR, learning_rate
 
@@ -51,17 +52,19 @@ class Optimization:
     loss_scaling: bool = False  # for float16
     adamw: AdamWConfig = dataclasses.field(default_factory=AdamWConfig)
     average: MovingAverage | None = None  # of the weights, kept beside them
+    optimizer: str = ADAMW  # of `optimization.optimizers`
 
 
 def _can_defer(optimization: Optimization) -> bool:
     """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm.
 
-    Nor does a table count further than `MOST_STEPS`.
+    Nor does a table count further than `MOST_STEPS`, and LAMB asks for the norm of the whole table.
     """
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
     trained = EMBEDDINGS not in optimization.frozen
     counted = optimization.total_steps <= MOST_STEPS
-    return trained and replicas.count() == 1 and shrinking and counted and not optimization.loss_scaling
+    by_row = optimization.optimizer == ADAMW
+    return trained and by_row and replicas.count() == 1 and shrinking and counted and not optimization.loss_scaling
 
 
 class Update:
@@ -172,10 +175,11 @@ class Update:
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
             gradients = on_own_devices(tf.identity, gradients)
         factors = [self._optimization.layer_decay.of(part_of(variable.name)) for variable in variables]
-        adamw = AdamW(variables, rate, step, self._optimization.adamw, factors=factors)
+        make = OPTIMIZERS[self._optimization.optimizer]
+        optimizer = make(variables, rate, step, self._optimization.adamw, factors=factors)
 
         def update() -> tf.Operation:
-            updates = [adamw.apply(gradients[: len(variables)])]
+            updates = [optimizer.apply(gradients[: len(variables)])]
             if self._table:
                 updates.append(self._table.apply(gradients[-1]))
             return tf.group(updates)

@@ -16,7 +16,7 @@ import bert_tf
 from bert_tf import files, home
 from bert_tf.estimator import run_folder
 from bert_tf.jobs.job import Job
-from bert_tf.jobs.settings import EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
+from bert_tf.jobs.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.registry import reads_own, settings_of_task
@@ -106,6 +106,8 @@ def _training(train: TrainSettings) -> dict[str, Any]:
         del values["num_train_epochs"]
     if train.learning_rate_schedule != POLYNOMIAL:
         del values["polynomial_power"]
+    if train.optimizer == ADAMW:  # what was begun when there was no other goes on
+        del values["optimizer"]
     return values
 
 

@@ -19,6 +19,8 @@ from bert_tf.settings import setting
 from bert_tf.tasks.registry import known_names
 
 POLYNOMIAL = "polynomial"
+ADAMW = "adamw"
+OPTIMIZERS = (ADAMW, "lamb")
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 LONG_TEXTS = ("truncate", "head_tail", "windows")
@@ -76,6 +78,7 @@ class TrainSettings:
     fit_memory: bool = setting(False, "in micro-batches that fit into the memory of the GPU; or --train_batch_size=auto")
     check_memory: bool = setting(True, "on a GPU, refuse what will not fit into its memory, before the graph is built")
     recompute: bool = setting(False, "compute activations again for the gradient, to keep one layer's at a time; slower")
+    optimizer: str = setting(ADAMW, "adamw, or lamb for large batches: updates as large as weights are", choices=OPTIMIZERS)
     adam_bias_correction: bool = setting(False, "correct Adam's moments for their start at zero; off in the published BERT")
     class_weights: str | None = setting(None, "factors of the loss of each class: balanced, or one for each label with commas")
     label_smoothing: float = setting(0.0, "share of the target that is spread over all classes", lowest=0.0)

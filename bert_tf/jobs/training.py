@@ -140,6 +140,7 @@ def _optimization(job: Job, steps: int) -> Optimization:
         micro_batches=train.gradient_accumulation_steps,
         defer_embeddings=computing.defer_embeddings,
         loss_scaling=PRECISIONS[computing.precision].loss_scaling,
+        optimizer=train.optimizer,
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam),
         average=None if train.ema is None else MovingAverage(train.ema),
     )

@@ -34,7 +34,17 @@ def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
       variable: that is trained.
       config: names what is left out.
     """
-    return bool(config.weight_decay) and not re.search(config.undecayed, variable.name)
+    return bool(config.weight_decay) and not is_excluded(variable, config)
+
+
+def is_excluded(variable: tf.Variable, config: AdamWConfig) -> bool:
+    """Whether a variable is one of those that do not decay, whatever the decay.
+
+    Args:
+      variable: that is trained.
+      config: names them.
+    """
+    return bool(re.search(config.undecayed, variable.name))
 
 
 def moment_names(variable_name: str) -> tuple[str, str]:
@@ -81,6 +91,24 @@ def plain_update(
     Returns:
       Weights, first and second moment after the update.
     """
+    update, m, v = moved(weights, m, v, gradient, step, config, decay=decay)
+    return weights - rate * update, m, v
+
+
+def moved(
+    weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, step: tf.Tensor, config: AdamWConfig, *, decay: float
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+    """Returns an update before it is multiplied by a rate, and both moments after it; see `plain_update`.
+
+    Args:
+      weights: before the update.
+      m: first moment.
+      v: second moment.
+      gradient: of the loss.
+      step: scalar integer, steps taken before this one.
+      config: constants.
+      decay: weight decay of these weights.
+    """
     m = config.beta_1 * m + (1.0 - config.beta_1) * gradient
     v = config.beta_2 * v + (1.0 - config.beta_2) * tf.square(gradient)
     corrected_m, corrected_v = m, v
@@ -91,10 +119,10 @@ def plain_update(
     update = corrected_m / (tf.sqrt(corrected_v) + config.epsilon)
     if decay:
         update += decay * weights
-    return weights - rate * update, m, v
+    return update, m, v
 
 
-class _Trained(NamedTuple):
+class Trained(NamedTuple):
     """A variable and its moments."""
 
     weights: tf.Variable
@@ -102,7 +130,7 @@ class _Trained(NamedTuple):
     v: tf.Variable
 
     @classmethod
-    def of(cls, variable: tf.Variable) -> _Trained:
+    def of(cls, variable: tf.Variable) -> Trained:
         """Creates the moments."""
         shape, dtype = variable.shape, variable.dtype.base_dtype
         moments = (tf1.get_variable(name, shape, dtype, zeros, trainable=False) for name in moment_names(_name(variable)))
@@ -118,16 +146,8 @@ def _name(variable: tf.Variable) -> str:
     return variable.name.rpartition(":")[0]  # the name of its operation is another on each replica
 
 
-class AdamW:
-    """Adam with decoupled weight decay; moments are named `<variable>/adam_m` and `<variable>/adam_v`.
-
-    For a gradient g at step t, with rate r:
-
-        m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
-        w = w - r (m / (sqrt(v) + epsilon) + decay w)
-
-    and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
-    """
+class Optimizer:
+    """Updates variables by their gradients and two moments, `<variable>/adam_m` and `<variable>/adam_v`; subclasses say how."""
 
     def __init__(
         self,
@@ -148,9 +168,67 @@ class AdamW:
           factors: what the rate of each variable is multiplied by; None for 1.
         """
         self._config = config
-        self._variables = [_Trained.of(variable) for variable in variables]
+        self._variables = [Trained.of(variable) for variable in variables]
         self._rates = [rate if factor == 1.0 else rate * factor for factor in factors or [1.0] * len(variables)]
         self._step = step
+
+    def apply(self, gradients: Sequence[tf.Tensor]) -> tf.Operation:
+        """Updates this replica's copy of the variables.
+
+        Args:
+          gradients: of the whole batch, the same on all replicas.
+        """
+        updates = []
+        for trained, gradient, rate in zip(self._variables, gradients, self._rates):
+            if replicas.writes(trained.weights):
+                with tf1.name_scope(f"update/{trained.name}/"):
+                    updates.append(self._update(trained, gradient, rate))
+        return tf.group(updates)
+
+    def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
+        """Updates one variable and its moments.
+
+        Args:
+          trained: the variable.
+          gradient: of the whole batch.
+          rate: scalar, the variable's own.
+        """
+        raise NotImplementedError
+
+    def _decay(self, trained: Trained) -> float:
+        return self._config.weight_decay if is_decayed(trained.weights, self._config) else 0.0
+
+
+class AdamW(Optimizer):
+    """Adam with decoupled weight decay.
+
+    For a gradient g at step t, with rate r:
+
+        m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
+        w = w - r (m / (sqrt(v) + epsilon) + decay w)
+
+    and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
+    """
+
+    def __init__(
+        self,
+        variables: Sequence[tf.Variable],
+        rate: tf.Tensor,
+        step: tf.Tensor,
+        config: AdamWConfig,
+        *,
+        factors: Sequence[float] | None = None,
+    ) -> None:
+        """See `Optimizer`.
+
+        Args:
+          variables: what to update.
+          rate: scalar, the rate of this step.
+          step: scalar integer, steps taken before this one.
+          config: constants.
+          factors: what the rate of each variable is multiplied by; None for 1.
+        """
+        super().__init__(variables, rate, step, config, factors=factors)
         # The power of a beta that the fused kernel corrects by; 0 turns its correction off.
         self._beta_1_power = self._beta_2_power = tf.constant(0.0)
         self._epsilon = tf.constant(config.epsilon)
@@ -161,26 +239,16 @@ class AdamW:
             # The kernel adds epsilon to sqrt(v), the definition to sqrt(v / (1 - b2^t)).
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
 
-    def apply(self, gradients: Sequence[tf.Tensor]) -> tf.Operation:
-        """Updates this replica's copy of the variables.
-
-        Args:
-          gradients: of the whole batch, the same on all replicas.
-        """
+    def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         update = self._fused if self._config.fused else self._plain
-        updates = []
-        for trained, gradient, rate in zip(self._variables, gradients, self._rates):
-            if replicas.writes(trained.weights):
-                with tf1.name_scope(f"update/{trained.name}/"):
-                    updates.append(update(trained, gradient, rate))
-        return tf.group(updates)
+        return update(trained, gradient, rate)
 
-    def _plain(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
+    def _plain(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         weights, m, v = (variable.read_value() for variable in trained[:3])
         updated = plain_update(weights, m, v, gradient, rate, self._step, self._config, decay=self._decay(trained))
         return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], updated)])
 
-    def _fused(self, trained: _Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
+    def _fused(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         config, decay = self._config, self._decay(trained)
         decayed = tf.no_op()
         if decay:
@@ -200,6 +268,3 @@ class AdamW:
                 epsilon=self._epsilon,
                 grad=gradient,
             )
-
-    def _decay(self, trained: _Trained) -> float:
-        return self._config.weight_decay if is_decayed(trained.weights, self._config) else 0.0

@@ -7,14 +7,17 @@ import pytest
 import safetensors.numpy
 
 from bert_tf.checkpoints import huggingface, huggingface_export
+from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
-from bert_tf.head_spec import CHOICE, MULTI_LABEL, SPAN, TAGS
+from bert_tf.head_spec import CHOICE, MULTI_LABEL, PRETRAINING, SPAN, TAGS
 from tests.tiny import random_weights
 
 CONFIG = BertConfig.tiny()
 WEIGHTS = random_weights(CONFIG)
 CLASSIFIER = {"output_weights": np.ones([3, 8], np.float32), "output_bias": np.zeros(3, np.float32)}
 ANSWERS = {"cls/squad/output_weights": np.ones([2, 8], np.float32), "cls/squad/output_bias": np.zeros(2, np.float32)}
+RANDOM = np.random.default_rng(2)
+PRETRAINING_HEAD = {name: RANDOM.normal(size=shape).astype(np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
 
 
 def values(folder):
@@ -28,6 +31,13 @@ def test_what_is_written_is_read_back(tmp_path):
     assert all((found[name] == weight).all() for name, weight in WEIGHTS.items())
 
 
+def test_the_head_of_pretraining_is_read_back(tmp_path):
+    huggingface_export.write(tmp_path, {**WEIGHTS, **PRETRAINING_HEAD}, CONFIG)
+    found = huggingface.read_weights(tmp_path / "model.safetensors", CONFIG)
+    assert found.keys() == {*WEIGHTS, *PRETRAINING_HEAD}
+    assert all((found[name] == weight).all() for name, weight in PRETRAINING_HEAD.items())
+
+
 @pytest.mark.parametrize(
     ("weights", "kind", "architecture"),
     [
@@ -38,7 +48,9 @@ def test_what_is_written_is_read_back(tmp_path):
         (CLASSIFIER, CHOICE, "BertForMultipleChoice"),
         (ANSWERS, None, "BertForQuestionAnswering"),
         (ANSWERS, SPAN, "BertForQuestionAnswering"),
-        ({"cls/predictions/output_bias": np.zeros(32, np.float32)}, None, "BertForPreTraining"),
+        ({"cls/predictions/output_bias": np.zeros(32, np.float32)}, None, "BertForMaskedLM"),
+        (PRETRAINING_HEAD, None, "BertForPreTraining"),
+        (PRETRAINING_HEAD, PRETRAINING, "BertForPreTraining"),
     ],
 )
 def test_the_class_is_that_of_the_head(tmp_path, weights, kind, architecture):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.checkpoints.names import encoder_shapes, name_pairs
+from bert_tf.checkpoints.names import encoder_shapes, name_pairs, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import initialize_from, plan_restore
 from bert_tf.config import BertConfig
@@ -23,9 +23,9 @@ WORDS = "bert/embeddings/word_embeddings"
 def plan(tmp_path):
     """Returns a function that plans to restore a checkpoint of `entries` into a model."""
 
-    def make(entries=None, config=CONFIG):
+    def make(entries=None, config=CONFIG, head=HEAD):
         write_checkpoint(tmp_path / "model.ckpt", random_weights(CONFIG) if entries is None else entries)
-        return plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, HEAD)
+        return plan_restore(CheckpointReader(tmp_path / "model.ckpt"), config, head)
 
     return make
 
@@ -43,6 +43,15 @@ def test_a_fitting_checkpoint_is_loaded_whole(plan):
 
 def test_the_head_is_newly_initialized(plan):
     assert plan().initialized == HEAD
+
+
+def test_the_head_of_pretraining_is_loaded_as_far_as_it_is_there(plan):
+    head = {name: np.zeros(shape, np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
+    words = {name: value for name, value in head.items() if "predictions" in name}
+    found = plan({**random_weights(CONFIG), **words}, head=tuple(head))
+    assert set(found.loaded) == {*encoder_shapes(CONFIG), *words}
+    assert found.initialized == ("cls/seq_relationship/output_weights", "cls/seq_relationship/output_bias")
+    assert plan(head=tuple(head)).initialized == tuple(head)
 
 
 def test_what_pretraining_and_fine_tuning_leave_is_expected(plan):

@@ -27,7 +27,8 @@ def write(exported: Exported, folder: Path) -> None:
       FlagError: transformers has no class for its head.
     """
     trained = exported.trained
-    architecture = huggingface_classes.of(trained.head.kind)
+    next_sentence = dict(trained.head.options).get("next_sentence", True)
+    architecture = huggingface_classes.of(trained.head.kind, next_sentence=next_sentence)
     read = {name: array for name, array in weights(trained).items() if architecture.has_pooler or not name.startswith(_POOLER)}
     huggingface_export.write(
         folder,

@@ -1,0 +1,46 @@
+"""LAMB: Adam whose update of each variable is as large as its weights are (You et al., 2019, arXiv 1904.00962, algorithm 2)."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import tensorflow as tf
+
+from bert_tf.optimization import replicas
+from bert_tf.optimization.adamw import Optimizer, Trained, is_excluded, moved
+
+tf1 = tf.compat.v1
+
+
+class Lamb(Optimizer):
+    """Adam with an update of each variable that is as large as its weights.
+
+    For a gradient g at step t, counted from 1, with rate r:
+
+        m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
+        u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay w
+        w = w - r |w| / |u| u
+
+    with norms of the whole variable. As in the published code the ratio is 1 where a norm is 0, and of variables that do not
+    decay: LayerNorm and biases. The correction of moments belongs to the algorithm, whatever `AdamWConfig.bias_correction`.
+    """
+
+    def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
+        weights, m, v = (variable.read_value() for variable in trained[:3])
+        config = dataclasses.replace(self._config, bias_correction=True)
+        update, m, v = moved(weights, m, v, gradient, self._step, config, decay=self._decay(trained))
+        if not is_excluded(trained.weights, config):
+            rate *= trust_ratio(weights, update)
+        values = (weights - rate * update, m, v)
+        return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], values)])
+
+
+def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
+    """Returns the norm of weights in terms of that of their update; 1 where one of them is 0.
+
+    Args:
+      weights: of a variable.
+      update: of the same shape.
+    """
+    own, its = tf.linalg.global_norm([weights]), tf.linalg.global_norm([update])
+    return tf.where((own > 0.0) & (its > 0.0), tf.math.divide_no_nan(own, its), 1.0)

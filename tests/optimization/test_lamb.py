@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.jobs import settings
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.lamb import Lamb, trust_ratio
+from bert_tf.optimization.optimizers import OPTIMIZERS
+from tests import reference
+from tests.graphs import evaluate
+
+tf1 = tf.compat.v1
+STEPS = 5
+KERNEL, BIAS, GAMMA, WORD_BIAS = "dense/kernel", "dense/bias", "output/LayerNorm/gamma", "cls/predictions/output_bias"
+RANDOM = np.random.default_rng(0)
+START = {name: RANDOM.normal(size=[2, 3]).astype(np.float32) for name in (KERNEL, BIAS, GAMMA, WORD_BIAS)}
+GRADIENTS = {name: RANDOM.normal(0, [0.01, 1, 100], size=[STEPS, 2, 3]).astype(np.float32) for name in START}
+RATES = np.linspace(2e-2, 1e-3, STEPS, dtype=np.float32)
+
+
+def train(starts, gradients, *, factors=None, config=AdamWConfig()):  # noqa: B008 (it is frozen)
+    """Returns every variable by name after an update for each gradient."""
+    with tf.Graph().as_default(), tf1.Session() as session:
+        step = tf1.train.get_or_create_global_step()
+        variables = [tf1.get_variable(name, initializer=value) for name, value in starts.items()]
+        now = step.read_value()
+        of_step = [tf.gather(gradients[name], now) for name in starts]
+        update = Lamb(variables, tf.gather(RATES, now), now, config, factors=factors).apply(of_step)
+        with tf.control_dependencies([update]):
+            train_op = step.assign_add(1, read_value=False)
+        session.run(tf1.global_variables_initializer())
+        for _ in next(iter(gradients.values())):
+            session.run(train_op)
+        return session.run({variable.op.name: variable for variable in tf1.global_variables()})
+
+
+def test_a_step_counted_by_hand():
+    """In the first step m / sqrt(v) is the sign of the gradient: with decay (1.03, 1.04), whose norm is 1.46373."""
+    start = {KERNEL: np.array([3.0, 4.0], np.float32)}
+    found = train(start, {KERNEL: np.array([[0.5, 2.0]], np.float32)})
+    ratio = 5 / np.sqrt(1.03**2 + 1.04**2)
+    np.testing.assert_allclose(found[KERNEL], [3 - 0.02 * ratio * 1.03, 4 - 0.02 * ratio * 1.04], rtol=1e-5)
+    np.testing.assert_allclose(found[f"{KERNEL}/adam_m"], [0.05, 0.2], rtol=1e-6)
+    np.testing.assert_allclose(found[f"{KERNEL}/adam_v"], [0.00025, 0.004], rtol=1e-4)
+
+
+@pytest.mark.parametrize(("name", "adapts"), [(KERNEL, True), (BIAS, False), (GAMMA, False), (WORD_BIAS, False)])
+def test_agrees_with_the_definition_over_five_steps(name, adapts):
+    expected = reference.lamb(START[name], GRADIENTS[name], RATES, adapts=adapts)
+    np.testing.assert_allclose(train(START, GRADIENTS)[name], expected, rtol=1e-5, atol=1e-6)
+
+
+def test_a_variable_may_have_a_share_of_the_rate_alone():
+    expected = reference.lamb(START[KERNEL], GRADIENTS[KERNEL], 0.5 * RATES, adapts=True)
+    np.testing.assert_allclose(train(START, GRADIENTS, factors=(0.5, 1.0, 1.0, 1.0))[KERNEL], expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(("weights", "update", "ratio"), [([3.0, 4.0], [0.0, 2.0], 2.5), ([0.0], [2.0], 1), ([2.0], [0.0], 1)])
+def test_the_ratio_of_a_norm_of_zero_is_one(weights, update, ratio):
+    assert evaluate(lambda: trust_ratio(tf.constant(weights), tf.constant(update))) == ratio
+
+
+def test_the_flag_names_all_optimizers():
+    assert tuple(OPTIMIZERS) == settings.OPTIMIZERS
