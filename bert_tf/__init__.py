@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from bert_tf.library.model import Model
     from bert_tf.library.page import Page, write_report
     from bert_tf.library.prediction import predict_files
+    from bert_tf.library.pretraining import pretrain
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.reproducing import Reproduction, reproduce
     from bert_tf.library.result import Result
@@ -82,6 +83,7 @@ __all__ = [
     "memory_report",
     "predict_files",
     "predict_frame",
+    "pretrain",
     "profile",
     "rename_checkpoint",
     "reproduce",
@@ -166,6 +168,7 @@ _MODULES = {
     "memory_report": "library.records",
     "predict_files": "library.prediction",
     "predict_frame": "library.frames",
+    "pretrain": "library.pretraining",
     "profile": "library.records",
     "rename_checkpoint": "library.checkpoints",
     "reproduce": "library.reproducing",

@@ -13,6 +13,7 @@ from bert_tf.errors import unknown_name
 GROUPS: Mapping[str, Mapping[str, str]] = {
     "Train, evaluate, predict": {
         "fine-tune": "fine-tunes, evaluates and predicts; the same as run_classifier.py",
+        "pretrain": "learns from text without labels: masked words, next sentences",
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "serve": "answers requests by HTTP with a trained model",
@@ -26,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "export": "writes a trained model as what other software runs, such as a SavedModel",
     },
     "Data and machine": {
+        "pretraining-data": "makes masked rows to pre-train on, of your own text",
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
@@ -41,7 +43,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ALIASES = {"classifier": "fine-tune"}
-_MODULES = {"fine-tune": "classifier", "fill-mask": "fill_mask"}  # the first by the published script's name
+_MODULES = {  # "classifier" is the name of the published script
+    "fine-tune": "classifier",
+    "fill-mask": "fill_mask",
+    "pretraining-data": "pretraining_data",
+}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _HELP = ("--help", "-h", "-help", "help")

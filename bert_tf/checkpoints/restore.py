@@ -65,8 +65,10 @@ class RestorePlan:
             f"unexpected ({unexpected})": len(self.unexpected),
             "mis-shaped": len(self.misshaped),
         }
-        new = f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"
-        return ", ".join([f"{len(self.loaded)} loaded", new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
+        if not self.prefix:
+            return f"{len(self.initialized)} newly initialized, from scratch"
+        new = [f"{len(self.initialized)} newly initialized ({', '.join(self.initialized)})"] if self.initialized else []
+        return ", ".join([f"{len(self.loaded)} loaded", *new, *(f"{count} {kind}" for kind, count in counts.items() if count)])
 
 
 def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
@@ -89,6 +91,16 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
         initialized=tuple(name for name in head_variables if name not in wanted),
         unexpected=tuple(sorted(name for name in found if name not in wanted and not is_expected_extra(name))),
     )
+
+
+def from_nothing(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+    """Returns the plan of a training without a checkpoint.
+
+    Args:
+      config: the encoder.
+      head_variables: names of those of the head.
+    """
+    return RestorePlan("", (), (), {}, (*encoder_shapes(config), *head_variables), ())
 
 
 def initialize_from(plan: RestorePlan) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from bert_tf.commands.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
@@ -65,13 +66,28 @@ def parse(argv: Sequence[str]) -> FineTuneConfig:
 
 def read_command(argv: Sequence[str]) -> tuple[FineTuneConfig, list[str]]:
     """Reads a command line as `parse`; returns also the flags in it that have no effect, since there is no TPU here."""
-    rows = [row for rows in GROUPS.values() for row in rows]
+    given, idle = given_settings(argv, GROUPS)
+    return configured(**given), idle
+
+
+def given_settings(argv: Sequence[str], groups: Mapping[str, Sequence[Flag]]) -> tuple[dict[str, Any], list[str]]:
+    """Returns the settings that a command line gives, by name, and the flags in it that have no effect.
+
+    Args:
+      argv: program name and arguments.
+      groups: the flags that there are, by the title of their group.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value.
+      HelpAsked: instead of settings.
+    """
+    rows = [row for rows in groups.values() for row in rows]
     values = read(_spelled_out(argv), [*rows, *TPU])
     for name in _ELSEWHERE:
         if values[name].value:
             raise FlagError(f"--{name}: there is no TPU here, only GPUs and the CPU of this machine; leave the flag out")
-    config = configured(**{row.name: values[row.name].value for row in rows if values[row.name].present})
-    return config, [f"--{row.name}" for row in TPU if values[row.name].present]
+    given = {row.name: values[row.name].value for row in rows if values[row.name].present}
+    return given, [f"--{row.name}" for row in TPU if values[row.name].present]
 
 
 def _spelled_out(argv: Sequence[str]) -> list[str]:
@@ -93,9 +109,21 @@ def _spelled_out(argv: Sequence[str]) -> list[str]:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = ["Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC", ""]
-    for group, rows in GROUPS.items():
+    note = "--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here."
+    return listed("Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC", GROUPS, note)
+
+
+def listed(title: str, groups: Mapping[str, Sequence[Flag]], note: str) -> str:
+    """Returns what --help prints of a command that trains.
+
+    Args:
+      title: its first line.
+      groups: the flags that there are, by the title of their group.
+      note: below them.
+    """
+    lines = [title, ""]
+    for group, rows in groups.items():
         lines += [f"{group}:", *map(help_line, rows), ""]
     published = ", ".join(f"--{row.name}" for row in TPU)
-    lines += ["--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here.", ""]
-    return "\n".join([*lines, "Of the published script, without effect, since there is no TPU here:", f"  {published}", ""])
+    lines += [note, "", "Of the published script, without effect, since there is no TPU here:", f"  {published}", ""]
+    return "\n".join(lines)

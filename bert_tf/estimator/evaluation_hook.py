@@ -31,7 +31,7 @@ class EvaluationPlan:
       every_n_steps: how often; the last step is evaluated too.
       make_forward: returns the second graph, called once by the process that evaluates; its owner closes it.
       measure: returns the results of the weights that are loaded, floats by name.
-      metric: the result that tells the best checkpoint; of `evaluations.LOSS` the least, of others the most.
+      metric: the result that tells the best checkpoint; of a loss the least, see `ranking.is_cost`, of others the most.
       patience: evaluations in a row without a better one, after which training ends; 0 for never.
       target: a result to reach, of which is noted when it first was; None for none.
       stop_at_target: whether training ends there.

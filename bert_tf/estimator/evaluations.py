@@ -12,7 +12,7 @@ from bert_tf import atomic, documents, files, run_layout
 from bert_tf.errors import OutputError
 from bert_tf.metrics import ranking
 
-LOSS = "eval_loss"  # of all results the one of which less is better
+LOSS = "eval_loss"  # which decides between equal results
 
 Line = Mapping[str, "float | None"]  # the step, and results by name; None for what is no number
 
@@ -117,4 +117,4 @@ def _worth(line: Line, metric: str) -> float:
     value = line[metric]
     if value is None:
         return -math.inf
-    return -value if metric == LOSS else value
+    return -value if ranking.is_cost(metric) else value

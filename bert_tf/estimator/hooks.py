@@ -7,7 +7,7 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -46,7 +46,7 @@ class ProgressHook(tf1.train.SessionRunHook):
         self,
         output_dir: str | os.PathLike[str] | None,
         *,
-        batch_size: int,
+        units: Callable[[int], int],
         total_steps: int,
         every_n_steps: int,
         timer: StepTimer | None = None,
@@ -55,14 +55,14 @@ class ProgressHook(tf1.train.SessionRunHook):
 
         Args:
           output_dir: folder of metrics.jsonl and of the event file; None for the log alone.
-          batch_size: examples of one step.
+          units: returns how many examples the steps up to one hold, from the first on.
           total_steps: the last step.
           every_n_steps: how often to report.
           timer: of the steps, which a hook before this one fills.
         """
         self._timer = timer
         self._folder = None if output_dir is None else Path(output_dir)
-        self._batch_size = batch_size
+        self._units = units
         self._total = total_steps
         self._every = every_n_steps
         self._bar: tqdm[Any] | None = None
@@ -105,7 +105,7 @@ class ProgressHook(tf1.train.SessionRunHook):
     def _report(self, values: Mapping[str, np.floating[Any]]) -> None:
         step, now = self.step, time.perf_counter()
         seconds = now - self._last_time
-        speed = (step - self._last_step) / seconds * self._batch_size
+        speed = (self._units(step) - self._units(self._last_step)) / seconds
         self._last_step, self._last_time = step, now
         rates = {"examples_per_second": speed, **self._tokens_per(seconds)}
         times = self._timer.interval() if self._timer else {}

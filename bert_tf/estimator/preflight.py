@@ -11,6 +11,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Example
+from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -37,12 +38,20 @@ def check_model(config: BertConfig, vocabulary: Vocabulary, *, max_seq_length: i
             problems.append(f"{said}; take vocab.txt and bert_config.json from one folder")
         else:
             log.warning("%s: taken for padding to a multiple of %d", said, multiple)
-    if not _SHORTEST <= max_seq_length <= config.max_position_embeddings:
-        problems.append(
-            f"--max_seq_length={max_seq_length} is outside {_SHORTEST} to {config.max_position_embeddings},"
-            " the positions that the model knows"
-        )
-    return problems
+    return problems + check_length("max_seq_length", max_seq_length, config)
+
+
+def check_length(flag: str, length: int, config: BertConfig) -> list[str]:
+    """Returns one line where rows of a length cannot be read.
+
+    Args:
+      flag: that sets the length.
+      length: most tokens of a row.
+      config: of the model.
+    """
+    if _SHORTEST <= length <= config.max_position_embeddings:
+        return []
+    return [f"--{flag}={length} is outside {_SHORTEST} to {config.max_position_embeddings}, the positions that the model knows"]
 
 
 def check_casing(vocabulary: Vocabulary, *, lower_case: bool) -> list[str]:
@@ -112,7 +121,7 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
       steps: how long to train.
     """
     problems = []
-    found = {example.label for example in examples}
+    found = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
     # Answers, tags and options mean something else in each text.
     if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")

@@ -14,11 +14,11 @@ tf1 = tf.compat.v1
 class RatesHook(tf1.train.SessionRunHook):
     """Logs global_step/sec and examples/sec; in the published form."""
 
-    def __init__(self, batch_size: int, *, every_n_steps: int = 1) -> None:
+    def __init__(self, batch_size: float, *, every_n_steps: int = 1) -> None:
         """Prepares the hook.
 
         Args:
-          batch_size: examples of one step.
+          batch_size: examples of one step; their mean where steps differ.
           every_n_steps: how often to log.
         """
         self._batch_size = batch_size

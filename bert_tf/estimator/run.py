@@ -25,8 +25,8 @@ from bert_tf.estimator.replica_check import ReplicaCheckHook
 from bert_tf.estimator.saver import SaverHook, Saving
 from bert_tf.estimator.time_to_target import Clock
 from bert_tf.estimator.timing_hook import StepTimingHook
-from bert_tf.features.columns import Features
-from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Schedule, train_input_fn
+from bert_tf.features.columns import TrainingRows
+from bert_tf.inputs.pipeline import TO_LONGEST, Batching, InputFn, Phase, Schedule, train_input_fn
 from bert_tf.log_form import log, published
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
@@ -54,6 +54,24 @@ class Training:
     batching: Batching = TO_LONGEST
     evaluation: EvaluationPlan | None = None  # while it trains
     setting: Setting = UNKNOWN_SETTING  # what the diagnosis afterwards goes by
+    then: tuple[Phase, ...] = ()  # what to train on after the schedule, as one training
+
+    @property
+    def steps(self) -> int:
+        """The last step."""
+        return self.schedule.steps + sum(phase.schedule.steps for phase in self.then)
+
+    def units(self, step: int) -> int:
+        """Returns how many units the steps up to one draw."""
+        drawn = 0
+        for schedule in (self.schedule, *(phase.schedule for phase in self.then)):
+            drawn += schedule.batch_size * min(step, schedule.steps)
+            step = max(step - schedule.steps, 0)
+        return drawn
+
+    def mean_batch(self, start: int) -> float:
+        """Returns how many units a step has on average, from one to the last."""
+        return (self.units(self.steps) - self.units(start)) / max(self.steps - start, 1)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -87,7 +105,7 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
 
 def train(
     estimator: Estimator,
-    features: Features,
+    features: TrainingRows,
     training: Training,
     *,
     seed: int,
@@ -111,38 +129,37 @@ def train(
       CheckpointError: the newest checkpoint is damaged.
       OutputError: a checkpoint or an evaluation cannot be written, or the evaluations of the run are damaged.
     """
-    folder, schedule = estimator.model_dir, training.schedule
+    folder, schedule, steps = estimator.model_dir, training.schedule, training.steps
     writes, watch = machine is None or machine.is_chief, machine.watch if machine else None
     start = _begin(folder, training, writes=writes)
     stop = StopOnSignalHook(together=watch is not None)
-    timer = StepTimer(batch_size=schedule.batch_size, replicas=training.setting.replicas)
+    timer = StepTimer(batch_size=training.mean_batch(start), replicas=training.setting.replicas)
     clock = Clock(folder, start, elapsed=WALL.elapsed, in_steps=lambda: timer.seconds)
     listeners = _listeners(folder, training, start, stop, clock) if writes else []
-    if start >= schedule.steps:
-        log.info("already trained to step %d of %d: nothing left to train", start, schedule.steps)
+    if start >= steps:
+        log.info("already trained to step %d of %d: nothing left to train", start, steps)
         return Outcome(start)
     # Of several machines the chief may still be evaluating where the run starts: it tells the others with the next step.
     if _ended_early(folder, training, up_to=start if watch is None else start - 1):
         return Outcome(start)
     if start:
-        log.info("continuing from step %d of %d", start, schedule.steps)
+        log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
     progress = ProgressHook(
         folder if writes else None,
-        batch_size=schedule.batch_size,
-        total_steps=schedule.steps,
+        units=training.units,
+        total_steps=steps,
         every_n_steps=training.log_every_n_steps,
         timer=timer,
     )
-    saver = SaverHook(
-        total_steps=schedule.steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max
-    )
+    saver = SaverHook(total_steps=steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max)
     savers = [_saver(folder, training, listeners)] if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
-    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=training.batching)
+    batching, then = training.batching, training.then
+    input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=batching, then=then)
     try:
         with readable_errors(folder, progress, cleans=writes), contextlib.closing(progress):
-            _fit(estimator, input_fn, between_steps, schedule.steps, watch)
+            _fit(estimator, input_fn, between_steps, steps, watch)
             _report_timing(folder if writes else None, timing, training.setting)
             if writes:
                 _report_saving(folder, saver.saving)
@@ -150,14 +167,14 @@ def train(
         stop.release()
     # The chief of several machines may still be saving.
     outcome = Outcome(last_step(folder) if writes else progress.step, stop.stopped_by)
-    if outcome.step < schedule.steps and outcome.stopped_by is None:
+    if outcome.step < steps and outcome.stopped_by is None:
         _ended_early(folder, training, up_to=outcome.step)
     return outcome
 
 
 def _begin(folder: str, training: Training, *, writes: bool) -> int:
     """Returns the step that training goes on from; whoever writes deletes what a kill has left."""
-    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.schedule.steps))
+    checkpoint = _start(folder, functools.partial(_problem_of, total_steps=training.steps))
     if writes and checkpoint:
         saved.go_on_from(checkpoint)
         averaged.settle(checkpoint)
@@ -190,7 +207,7 @@ def _listeners(folder: str, training: Training, start: int, stop: StopOnSignalHo
     """Returns what is told of checkpoints, up to date with the run at the step where it starts."""
     if training.evaluation is None:
         return []
-    listener = EvaluationListener(folder, training.evaluation, total_steps=training.schedule.steps, stop=stop, clock=clock)
+    listener = EvaluationListener(folder, training.evaluation, total_steps=training.steps, stop=stop, clock=clock)
     with readable_errors(folder):
         listener.catch_up(start)
     return [listener]
@@ -202,7 +219,7 @@ def _ended_early(folder: str, training: Training, *, up_to: int) -> bool:
     step = plan.stopped_at(folder, up_to=up_to) if plan else None
     if plan is None or step is None:
         return False
-    log.info("stopped early at step %d of %d: %s", step, training.schedule.steps, plan.reason(folder, step))
+    log.info("stopped early at step %d of %d: %s", step, training.steps, plan.reason(folder, step))
     return True
 
 
@@ -212,7 +229,7 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     if training.check_replicas_every_n_steps:
         guards.append(ReplicaCheckHook(training.check_replicas_every_n_steps, start))
     if watch:
-        guards.append(WatchHook(watch, training.schedule.steps - start))
+        guards.append(WatchHook(watch, training.steps - start))
     return guards
 
 

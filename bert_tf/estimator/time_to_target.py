@@ -13,13 +13,14 @@ from typing import Any, NamedTuple
 
 from bert_tf import atomic, documents, run_layout
 from bert_tf.estimator import evaluations
+from bert_tf.metrics import ranking
 
 
 class Target(NamedTuple):
     """A result to reach.
 
     Attributes:
-      metric: name of the result; of `evaluations.LOSS` at most the value, of others at least.
+      metric: name of the result; of a loss at most the value, see `ranking.is_cost`, of others at least.
       value: to be reached.
     """
 
@@ -31,7 +32,7 @@ class Target(NamedTuple):
         found = results.get(self.metric)
         if found is None:
             return False
-        return found <= self.value if self.metric == evaluations.LOSS else found >= self.value
+        return found <= self.value if ranking.is_cost(self.metric) else found >= self.value
 
     def first(self, lines: Sequence[evaluations.Line]) -> evaluations.Line | None:
         """Returns the first evaluation that reaches it."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,52 @@ from bert_tf.fields import GROUPS, INPUTS, ROW, SLOT, SLOTS, TOKEN, Field
 
 IntArray = npt.NDArray[np.int32]
 Array = npt.NDArray[Any]
+Numbers = npt.NDArray[np.int64]
 
 _OF_ROWS = ("lengths", "first_lengths", "example_ids", "slots", "weights")  # columns of [N] that are no targets
+
+
+class Drawn(NamedTuple):
+    """What a step of training computes.
+
+    Attributes:
+      features: of its units at least.
+      units: their numbers in `features`.
+    """
+
+    features: Features
+    units: Numbers
+
+
+class TrainingRows(Protocol):
+    """What training draws from: `Features`, the same in each epoch, or rows that are made as they are drawn."""
+
+    @property
+    def units(self) -> int:
+        """How many there are, U."""
+
+    @property
+    def examples(self) -> int:
+        """How many examples they are of."""
+
+    @property
+    def unit_lengths(self) -> IntArray:
+        """[U] tokens of the longest row of each."""
+
+    @property
+    def batch_fields(self) -> tuple[Field, ...]:
+        """What a batch holds."""
+
+    def rows_of(self, units: Numbers) -> Numbers:
+        """Returns the numbers of the rows of some units, those of each one after the other."""
+
+    def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
+        """Returns what a step computes, which depends on its arguments alone.
+
+        Args:
+          units: [n] numbers of units.
+          epochs: [n] in which each is drawn, from 0 on.
+        """
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,6 +142,11 @@ class Features:
     def rows_of(self, units: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
         """Returns the numbers of the rows of some units, those of each one after the other."""
         return ranges(self.first_rows[units], self.unit_rows[units]) if self.together else units.astype(np.int64)
+
+    def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
+        """Returns these features themselves: they are the same in each epoch, see `TrainingRows`."""
+        del epochs
+        return Drawn(self, units)
 
     @functools.cached_property
     def first_rows(self) -> npt.NDArray[np.int64]:

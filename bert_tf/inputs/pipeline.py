@@ -1,7 +1,8 @@
 """Features become batches: in shuffled order for training, by length for evaluation and prediction.
 
-The order is a function of (seed, epoch) alone, so a run that starts again at step s sees the batches that the first one
-would have seen from there. Batches are made of units: rows, or examples whose rows stay together, see `Features.together`.
+The order is a function of (seed, epoch) alone, and so is what `TrainingRows` make of a unit: a run that starts again at step s
+sees the batches that the first one would have seen from there. Batches are made of units: rows, or examples whose rows stay
+together, see `Features.together`.
 """
 
 from __future__ import annotations
@@ -10,14 +11,14 @@ import dataclasses
 import functools
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
-from bert_tf.features.columns import Array, Features, IntArray
+from bert_tf.features.columns import Array, Features, IntArray, TrainingRows
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT
 from bert_tf.inputs import autotune
 
@@ -64,6 +65,18 @@ class Schedule:
         return int(self.rows * self.epochs) - self.steps * self.batch_size
 
 
+class Draws(NamedTuple):
+    """The units of a step.
+
+    Attributes:
+      units: [batch_size] their numbers.
+      epochs: [batch_size] in which each is drawn, from 0 on.
+    """
+
+    units: Units
+    epochs: npt.NDArray[np.int64]
+
+
 def epoch_order(units: int, *, seed: int, epoch: int) -> Units:
     """Returns the [U] numbers of all units in the order of one epoch.
 
@@ -75,8 +88,8 @@ def epoch_order(units: int, *, seed: int, epoch: int) -> Units:
     return np.random.default_rng([seed, epoch]).permutation(units)
 
 
-def training_units(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Units]:
-    """Yields the [batch_size] numbers of the units of each step from `start_step` on.
+def training_draws(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Draws]:
+    """Yields what each step draws, from `start_step` on.
 
     Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
 
@@ -88,16 +101,16 @@ def training_units(schedule: Schedule, *, seed: int, start_step: int = 0) -> Ite
     size = schedule.batch_size
     epoch, offset = divmod(start_step * size, schedule.rows)
     units = epoch_order(schedule.rows, seed=seed, epoch=epoch)[offset:]
-    for _ in range(start_step, schedule.steps):
+    for step in range(start_step, schedule.steps):
         while len(units) < size:
             epoch += 1
             units = np.concatenate([units, epoch_order(schedule.rows, seed=seed, epoch=epoch)])
-        yield units[:size]
+        yield Draws(units[:size], np.arange(step * size, (step + 1) * size) // schedule.rows)
         units = units[size:]
 
 
-def grouped_units(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Units]:
-    """As `training_units`, but units of similar length together, so that little padding and computation is left.
+def grouped_draws(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Draws]:
+    """As `training_draws`, but units of similar length together, so that little padding and computation is left.
 
     Every window of steps has the units that it would have without grouping, sorted by length and cut into batches; the
     batches of a window come in random order.
@@ -109,12 +122,13 @@ def grouped_units(schedule: Schedule, lengths: IntArray, *, seed: int, start_ste
       start_step: first step to yield.
     """
     first = start_step - start_step % _WINDOW
-    batches = training_units(schedule, seed=seed, start_step=first)
+    batches = training_draws(schedule, seed=seed, start_step=first)
     for window in range(first, schedule.steps, _WINDOW):
-        units = np.concatenate(list(itertools.islice(batches, _WINDOW)))
-        units = units[np.argsort(lengths[units], kind="stable")].reshape(-1, schedule.batch_size)
-        order = np.random.default_rng([seed, window, _GROUPED]).permutation(len(units))
-        yield from units[order[max(start_step - window, 0) :]]
+        drawn = list(itertools.islice(batches, _WINDOW))
+        units, epochs = (np.concatenate(part) for part in zip(*drawn))
+        by_length = np.argsort(lengths[units], kind="stable").reshape(-1, schedule.batch_size)
+        order = np.random.default_rng([seed, window, _GROUPED]).permutation(len(by_length))
+        yield from (Draws(units[some], epochs[some]) for some in by_length[order[max(start_step - window, 0) :]])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +158,28 @@ class Batching:
 TO_LONGEST = Batching()
 
 
+class Phase(NamedTuple):
+    """A part of a training with rows, batches and a length of its own.
+
+    Attributes:
+      rows: to train on.
+      schedule: how long, and the size of a batch.
+      batching: how to pad.
+    """
+
+    rows: TrainingRows
+    schedule: Schedule
+    batching: Batching = TO_LONGEST
+
+
 def train_input_fn(
-    features: Features, schedule: Schedule, *, seed: int, start_step: int = 0, batching: Batching = TO_LONGEST
+    features: TrainingRows,
+    schedule: Schedule,
+    *,
+    seed: int,
+    start_step: int = 0,
+    batching: Batching = TO_LONGEST,
+    then: Sequence[Phase] = (),
 ) -> InputFn:
     """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end.
 
@@ -155,17 +189,18 @@ def train_input_fn(
       seed: of the order.
       start_step: how many steps were taken before.
       batching: how to pad.
+      then: what to train on afterwards, with batches of the same fields.
 
     Raises:
-      ValueError: the schedule is of another number of rows.
+      ValueError: a schedule is of another number of rows, or batches have other fields.
     """
-    if features.units != schedule.rows:
-        raise ValueError(f"the schedule is of {schedule.rows} rows, the features have {features.units} rows")
-    if batching.group_by_length:
-        units = functools.partial(grouped_units, schedule, features.unit_lengths, seed=seed, start_step=start_step)
-    else:
-        units = functools.partial(training_units, schedule, seed=seed, start_step=start_step)
-    return _input_fn(features, lambda _: units(), batching)
+    phases = (Phase(features, schedule, batching), *then)
+    for phase in phases:
+        if phase.rows.units != phase.schedule.rows:
+            raise ValueError(f"the schedule is of {phase.schedule.rows} rows, the features have {phase.rows.units} rows")
+        if phase.rows.batch_fields != features.batch_fields:
+            raise ValueError("the batches of one training have the same fields")
+    return _input_fn(phases, seed, start_step)
 
 
 def eval_order(lengths: IntArray) -> Units:
@@ -193,7 +228,20 @@ def eval_batches(features: Features, batch_size: int | None, batching: Batching 
         start += size
 
 
-def _input_fn(features: Features, units: Callable[[int], Iterator[Units]], batching: Batching) -> InputFn:
+def _steps(phases: Sequence[Phase], seed: int, start_step: int) -> Iterator[tuple[Phase, Draws]]:
+    """Yields what each step draws, and of which phase it is."""
+    for phase in phases:
+        start, start_step = start_step, max(start_step - phase.schedule.steps, 0)
+        if start >= phase.schedule.steps:
+            continue
+        if phase.batching.group_by_length:
+            draws = grouped_draws(phase.schedule, phase.rows.unit_lengths, seed=seed, start_step=start)
+        else:
+            draws = training_draws(phase.schedule, seed=seed, start_step=start)
+        yield from ((phase, drawn) for drawn in draws)
+
+
+def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
     """Pads each batch; what lies in padding reaches no result.
 
     Several replicas deal a batch among themselves like cards, so that sorted units leave each with as much to compute. One
@@ -201,24 +249,27 @@ def _input_fn(features: Features, units: Callable[[int], Iterator[Units]], batch
     """
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:
-        for batch in units(replicas):
-            rows = features.rows_of(batch)
+        for (source, _, batching), draws in _steps(phases, seed, start_step):
+            features, units = source.drawn(*draws)
+            rows = features.rows_of(units)
             step = {
                 GLOBAL_WEIGHT: np.int32(features.weight(rows) or 1),
                 GLOBAL_ROWS: np.int32(len(rows)),
                 GLOBAL_TOKENS: np.int32(features.lengths[rows].sum()),
             }
             for replica in own:
-                part = features.rows_of(batch[replica::replicas] if replica < len(batch) else batch[:1])
+                some = slice(replica, None, replicas) if replica < len(units) else slice(1)
+                part = features.rows_of(units[some])
                 padded = features.batch(part, batching.tokens(int(features.lengths[part].max())))
-                own_rows, ready = part.astype(np.int32), np.float64(time.time())
+                own_rows, ready = source.rows_of(draws.units[some]).astype(np.int32), np.float64(time.time())
                 yield {**padded, **step, ROWS: own_rows, READY: ready}
 
     def input_fn(input_context: tf.distribute.InputContext | None = None) -> tf.data.Dataset:
         context = input_context or tf.distribute.InputContext()
         local = context.num_replicas_in_sync // context.num_input_pipelines
         first = context.input_pipeline_id * local
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in features.batch_fields}
+        fields = phases[0].rows.batch_fields
+        signature = {field.name: tf.TensorSpec(field.shape(None, None), field.dtype) for field in fields}
         signature |= {ROWS: tf.TensorSpec([None], tf.int32)}
         signature |= {name: tf.TensorSpec([], tf.int32) for name in (GLOBAL_WEIGHT, GLOBAL_ROWS, GLOBAL_TOKENS)}
         signature[READY] = tf.TensorSpec([], tf.float64)

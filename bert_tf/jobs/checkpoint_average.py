@@ -130,7 +130,7 @@ def _worth(line: evaluations.Line, name: str) -> float:
     value = line.get(name)
     if value is None:
         return -math.inf
-    return -value if name.startswith(evaluations.LOSS) else value
+    return -value if ranking.is_cost(name) else value
 
 
 def _kept(folder: Path) -> dict[int, str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.checkpoints.restore import RestorePlan, from_nothing, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
@@ -16,6 +16,7 @@ from bert_tf.optimization import parts
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime import placement
 from bert_tf.tasks.base import TEST, TRAIN
+from bert_tf.tasks.on_disk import OnDisk
 
 
 @WALL.span(DATA)
@@ -34,32 +35,56 @@ def check(job: Job) -> RestorePlan:
     if TRAIN in job.splits:
         _ = job.best_by, job.loss_options
         problems += _of_training(job)
+    placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
+    parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
+    plan = _restored(job, problems)
+    preflight.refuse(problems)
+    preflight.refuse(list(_of_files(job)))
+    return plan
+
+
+def _restored(job: Job, problems: list[str]) -> RestorePlan:
+    """Returns what comes from the checkpoint; adds what is wrong with that."""
+    variables = heads.of(job.task.family.head).variables(job.config)
+    if job.source.from_scratch:
+        return from_nothing(job.config, tuple(variables))
     try:
         reader = CheckpointReader(job.weights.prefix)
     except CheckpointError as error:
         raise PreflightError([*problems, str(error)]) from error
     if TRAIN not in job.splits:
         problems += _of_trained(job)
-    placement.check_layers(job.settings.devices.rules, job.config.num_hidden_layers)
-    parts.check_layers(job.settings.train.frozen, job.config.num_hidden_layers)
-    head_variables = heads.of(job.task.family.head).variables(job.config)
-    plan = plan_restore(reader, job.config, tuple(head_variables))
+    plan = plan_restore(reader, job.config, tuple(variables))
     problems += preflight.check_checkpoint(reader, plan)
     if TRAIN not in job.splits and not problems:
-        problems += preflight.check_head(reader, head_variables)
-    preflight.refuse(problems)
+        problems += preflight.check_head(reader, variables)
     return plan
+
+
+def _of_files(job: Job) -> Iterator[str]:
+    """Yields what is wrong with rows on the disk, which are made here: all else is checked before, since that may take long."""
+    for split, examples in job.examples.items():
+        if not isinstance(examples, OnDisk):
+            continue
+        count = len(examples)
+        if split == job.splits.get(TRAIN, ("",))[0]:
+            yield from preflight.check_training(examples, steps=job.schedule(count).steps)
 
 
 def _of_training(job: Job) -> Iterator[str]:
     train = job.settings.train
-    yield from preflight.check_training(job.examples[job.train_split], steps=job.least_schedule.steps)
-    yield from preflight.check_batch(
-        train.train_batch_size,
-        replicas=job.machine.replicas,
-        micro_batches=train.gradient_accumulation_steps,
-        fewest=heads.of(job.task.family.head).fewest_examples,
-    )
+    examples = job.examples[job.train_split]
+    if not isinstance(examples, OnDisk):
+        yield from preflight.check_training(examples, steps=job.least_schedule.steps)
+    for phase in job.phases:
+        yield from preflight.check_batch(
+            phase.batch_size,
+            replicas=job.machine.replicas,
+            micro_batches=train.gradient_accumulation_steps,
+            fewest=heads.of(job.task.family.head).fewest_examples,
+        )
+    for phase in job.phases[1:]:
+        yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
     own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import types
 from collections.abc import Collection, Mapping
 from typing import Any, TypeVar
 
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.jobs.settings import (
     EXACT,
     POLYNOMIAL,
@@ -23,8 +25,11 @@ from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
+from bert_tf.tasks.pretraining.task import PRETRAINING as TEXTS
 from bert_tf.tasks.registry import canonical_name, known_names, refuse_foreign
 from bert_tf.tasks.settings import TaskSettings
+
+FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,6 +38,7 @@ class FineTuneConfig:
 
     Attributes:
       given: names of the settings that were given, which no recipe and no record of a run overrules.
+      program: the command that it is of, `FINE_TUNE` or `PRETRAIN`.
     """
 
     data: DataSettings
@@ -45,6 +51,7 @@ class FineTuneConfig:
     devices: DeviceSettings
     output: OutputSettings
     given: frozenset[str]
+    program: str = FINE_TUNE
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
         """Returns the configuration with the values of some settings changed, whichever group they belong to."""
@@ -62,8 +69,11 @@ _GROUPS: Mapping[str, type] = {
     "devices": DeviceSettings,
     "output": OutputSettings,
 }
-GROUPS = {"data": DataSettings, **tasks.GROUPS, **_GROUPS}  # of --help, in this order
+# Of --help, in this order. Pre-training has a command of its own.
+GROUPS = {"data": DataSettings, **{name: kind for name, kind in tasks.GROUPS.items() if name != PRETRAINING}, **_GROUPS}
 SETTINGS = tuple(settings_of(*GROUPS.values()))
+
+_NONE: Mapping[str, Any] = types.MappingProxyType({})
 
 _Holder = TypeVar("_Holder", FineTuneConfig, TaskSettings)
 
@@ -87,6 +97,8 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     Raises:
       FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
     """
+    if task is None and values.get("task_name") and canonical_name(values["task_name"]) == TEXTS:
+        raise FlagError(f"--task_name={TEXTS}: text without labels has a command of its own, python -m bert_tf pretrain")
     given = named(SETTINGS, values)
     if task is not None:
         _refuse_for_objects(given)
@@ -96,10 +108,26 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
     name = canonical_name(given["task_name"]) if task is None else task.name
     if task is None:
         refuse_foreign(name, given, given.get("problem"))
+    return made(given, name)
+
+
+def made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> FineTuneConfig:
+    """Returns the configuration of checked values, with defaults.
+
+    Args:
+      given: settings by name.
+      task: its name.
+      program: that it is of.
+      defaults: of the program, in the place of those of the settings.
+
+    Raises:
+      FlagError: a setting contradicts another.
+    """
     groups = {group: kind() for group, kind in _GROUPS.items()}
-    config = FineTuneConfig(**groups, of_task=TaskSettings(), given=frozenset(given)).replaced(given)
+    config = FineTuneConfig(**groups, of_task=TaskSettings(), given=frozenset(given), program=program)
+    config = config.replaced({**defaults, **given})
     _check_training(config)
-    return config.replaced(_resolved(config, name))
+    return config.replaced(_resolved(config, task))
 
 
 def _refuse_for_objects(given: Collection[str]) -> None:
@@ -120,6 +148,8 @@ def _check_training(config: FineTuneConfig) -> None:
         raise FlagError("--num_train_steps and --num_train_epochs both say how long to train: give one of them")
     if "polynomial_power" in given and train.learning_rate_schedule != POLYNOMIAL:
         raise FlagError(f"--polynomial_power belongs to --learning_rate_schedule={POLYNOMIAL}")
+    if given >= {"num_warmup_steps", "warmup_proportion"}:
+        raise FlagError("--num_warmup_steps and --warmup_proportion both say how the rate rises: give one of them")
     if train.warmup_proportion > 1.0:
         raise FlagError(f"--warmup_proportion={train.warmup_proportion:g}: is a share of the steps, at most 1")
     pieces, examples = train.gradient_accumulation_steps, train.train_batch_size

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from bert_tf import run_layout
 from bert_tf.batch.trained import Trained
@@ -20,8 +21,25 @@ from bert_tf.jobs.loss_settings import MakeLossOptions
 from bert_tf.jobs.sources import DataSource, ModelSource
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import TRAIN, Example, Task
+from bert_tf.tasks.on_disk import OnDisk
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+
+class PhasePlan(NamedTuple):
+    """A phase of training.
+
+    Attributes:
+      split: that is trained on.
+      max_seq_length: most tokens of a row.
+      batch_size: units of a step.
+      steps: how many; None to go by epochs.
+    """
+
+    split: str
+    max_seq_length: int
+    batch_size: int
+    steps: int | None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -104,9 +122,23 @@ class Job:
         return self.splits[TRAIN][0]
 
     @property
+    def phases(self) -> tuple[PhasePlan, ...]:
+        """What is trained on, one after the other; all but pre-training have one."""
+        train, then = self.settings.train, self.settings.of_task.pretraining
+        splits, length = self.splits[TRAIN], self.settings.data.max_seq_length
+        first = PhasePlan(splits[0], length, train.train_batch_size, train.num_train_steps)
+        batch_size, steps = then.phase2_train_batch_size or first.batch_size, then.phase2_num_train_steps
+        return first, *(PhasePlan(split, then.phase2_max_seq_length, batch_size, steps) for split in splits[1:])
+
+    @property
     def least_schedule(self) -> Schedule:
         """How long to train where each example is one row of features; it has one at least."""
         return self.schedule(len(self.examples[self.train_split]))
+
+    @property
+    def least_steps(self) -> int:
+        """The last step where each example is one row of features."""
+        return self.least_schedule.steps + sum(phase.steps or 0 for phase in self.phases[1:])
 
     def schedule(self, rows: int) -> Schedule:
         """Returns how long to train on so many rows."""
@@ -115,8 +147,11 @@ class Job:
 
     def digest(self, split: str) -> str:
         """Returns the sha256 of the examples of a split."""
+        examples = self.examples[split]
+        if isinstance(examples, OnDisk):
+            return examples.digest
         if split not in self._digests:
-            self._digests[split] = examples_digest(self.examples[split])
+            self._digests[split] = examples_digest(examples)
         return self._digests[split]
 
     @functools.cached_property

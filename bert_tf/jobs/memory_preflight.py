@@ -7,6 +7,8 @@ import heapq
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import numpy as np
+
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import run
 from bert_tf.features.columns import Features
@@ -24,6 +26,7 @@ from bert_tf.profiling.forecast.step_peak import forecast
 from bert_tf.runtime import gpu_failures
 from bert_tf.runtime.placement import EMBEDDINGS, Rule
 from bert_tf.tasks.base import Example, Limits
+from bert_tf.tasks.on_disk import OnDisk
 
 # The forecast is within this share of what steps really take: more than that above the memory is certain not to fit.
 _ERROR = 0.15
@@ -64,13 +67,18 @@ def fitted(job: Job, memory: int | None) -> Job:
         if job.settings.train.fit_memory:
             log.warning("--train_batch_size=auto: the memory of a GPU is not known here; the batch is computed as it is")
         return job
-    if run.last_step(job.output_dir) >= job.least_schedule.steps:  # nothing is left to train
+    if run.last_step(job.output_dir) >= job.least_steps:  # nothing is left to train
         return job
-    lengths = _lengths(job)
-    options = _options(job, lengths, hosted=bool(place))
-    if job.settings.train.fit_memory:
-        job, options = _in_parts(job, options, lengths, memory)
-    _check(job, options, lengths, memory)
+    for phase in job.phases:
+        of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
+        part = dataclasses.replace(job, settings=job.settings.replaced(of_phase))
+        lengths = _lengths(part, phase.split)
+        options = _options(part, lengths, hosted=bool(place))
+        if job.settings.train.fit_memory:
+            part, options = _in_parts(part, options, lengths, memory)
+        _check(part, options, lengths, memory)
+        pieces = part.settings.train.gradient_accumulation_steps
+        job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))
     return job
 
 
@@ -80,9 +88,11 @@ def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
     return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
 
 
-def _lengths(job: Job) -> Lengths:
+def _lengths(job: Job, split: str | None = None) -> Lengths:
     """Returns the mean of some examples, and the longest of those with the longest texts."""
-    examples, options = job.examples[job.train_split], job.settings.speed
+    examples, options = job.examples[split or job.train_split], job.settings.speed
+    if isinstance(examples, OnDisk):
+        return _of_rows(job, examples)
     some = _features(job, examples[:: max(1, len(examples) // _SAMPLE)])
     longest = _features(job, heapq.nlargest(_LONGEST, examples, key=_characters))
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
@@ -91,6 +101,14 @@ def _lengths(job: Job) -> Lengths:
     if options.group_by_length:  # the longest are in one batch
         return Lengths(tokens, 0.0, 0.0, together)
     return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together)
+
+
+def _of_rows(job: Job, examples: OnDisk) -> Lengths:
+    """Returns the same of rows on the disk, which say how long they are."""
+    numbers = np.arange(0, len(examples), max(1, len(examples) // _SAMPLE))
+    lengths = examples.rows.drawn(numbers, np.zeros_like(numbers)).features.lengths
+    tokens = speed.batching(job.settings.speed, examples.longest).tokens(examples.longest)
+    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens)
 
 
 def _features(job: Job, examples: Sequence[Example]) -> Features:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ from bert_tf.jobs.trained import Found
 from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
-from bert_tf.tasks.base import DEV, TEST, TRAIN, Task
+from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
+from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 
@@ -47,13 +48,16 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         settings = _as_trained(settings, found.checkpoint, record)
     task, data = _task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
-    source = find_model(settings.model, environment=environment)
+    found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
+    learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
+    source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = recipes.apply(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
     _log_origins(settings, task, data, source, chosen)
     weights = _weights(settings, source, found, chosen)
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
-    job = Job(settings.replaced(dict(zip(_OF_TEXTS, read))), task, data, source, weights, splits, examples, machine)
+    settings = settings.replaced(dict(zip(_OF_TEXTS, read)))
+    examples = {split: _opened(of_split, settings, weights) for split, of_split in found_examples.items()}
+    job = Job(settings, task, data, source, weights, splits, examples, machine)
     if job.results_dir != job.output_dir:
         log.warning("the model was not trained on %s: results go to %s", task.name, job.results_dir)
     return job
@@ -74,7 +78,16 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None,
     said = settings.given | set(chosen) if found else set(_OF_TEXTS)
     of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
     given = Given(str(source.config), str(source.vocabulary), **of_texts)
-    return described(found.checkpoint, given, found.folder) if found else described(source.checkpoint, given)
+    if found:
+        return described(found.checkpoint, given, found.folder)
+    return described(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+
+
+def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:
+    if not isinstance(examples, Unopened):
+        return examples
+    output, eval_batch = settings.output.folder, settings.inference.eval_batch_size
+    return examples.opened(Opening(weights.tokenizer, settings.data.max_seq_length, output, eval_batch))
 
 
 def _log_origins(
@@ -83,7 +96,7 @@ def _log_origins(
     log.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
-    log.info("checkpoint %s (%s)", source.checkpoint, source.origin)
+    log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
         values = " ".join(f"--{name}={str(value).lower()}" for name, value in chosen.items())
         log.info("recipe for the default checkpoint: %s", values)

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bert_tf.jobs.fine_tune_config import FineTuneConfig
+from bert_tf.jobs.fine_tune_config import FINE_TUNE, PRETRAIN, FineTuneConfig
 from bert_tf.tasks.base import Family
 
-_DEFAULT_CHECKPOINT: Mapping[str, float | str] = {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True}
+_DEFAULT_CHECKPOINT: Mapping[str, Mapping[str, float | str]] = {
+    FINE_TUNE: {"learning_rate": 5e-5, "train_batch_size": 12, "adam_bias_correction": True},
+    PRETRAIN: {"adam_bias_correction": True},
+}
 
 
 def apply(
@@ -32,9 +35,11 @@ def apply(
     """
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
     if default_checkpoint:
-        recipe.update(_DEFAULT_CHECKPOINT)
+        recipe.update(_DEFAULT_CHECKPOINT[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
     decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
+    if "num_train_epochs" in settings.given:
+        decided = decided | {"num_train_steps"}
     chosen = {name: value for name, value in recipe.items() if name not in decided}
     return settings.replaced(chosen), chosen

@@ -15,13 +15,19 @@ import tensorflow as tf
 import bert_tf
 from bert_tf import files, home
 from bert_tf.estimator import run_folder
+from bert_tf.jobs.fine_tune_config import FINE_TUNE, PRETRAIN
 from bert_tf.jobs.job import Job
+from bert_tf.jobs.pretrain_config import SETTINGS as OF_PRETRAINING
 from bert_tf.jobs.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
+from bert_tf.tasks.tables import STANDARD_INPUT
 
+_PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
+_PRETRAINING_FLAGS = frozenset(row.name for row in OF_PRETRAINING)
+_SECOND = "phase2_"  # how the names of settings of a second phase begin
 _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what they mean is in other settings by now
 
 
@@ -60,6 +66,8 @@ def _determining(job: Job) -> dict[str, Any]:
         "train_examples_sha256": job.digest(job.train_split),
         "checkpoint_sha256": _checkpoint_digest(job.source.checkpoint),
     }
+    for phase in job.phases[1:]:
+        determining[f"{_SECOND}examples_sha256"] = job.digest(phase.split)
     if settings.train.eval_every_n_steps:  # they choose the best checkpoint, and the end
         determining["dev_examples_sha256"] = [job.digest(split) for split in job.splits[DEV]]
     saved = ("save_checkpoints_steps", "keep_checkpoint_max", "keep_optimizer_slots")
@@ -82,7 +90,7 @@ def command(job: Job) -> str:
         "task_name": job.task.name,
         "data_dir": str(job.data.folder.resolve()) if job.data.has_folder else None,
         **_of_task(job, NAMES),
-        "init_checkpoint": str(Path(job.source.checkpoint).resolve()),
+        "init_checkpoint": None if job.source.from_scratch else str(Path(job.source.checkpoint).resolve()),
         "bert_config_file": str(job.source.config.resolve()),
         "vocab_file": str(job.source.vocabulary.resolve()),
         **{name: getattr(settings.data, name) for name in ("max_seq_length", "do_lower_case", "long_text")},
@@ -91,8 +99,16 @@ def command(job: Job) -> str:
         **dataclasses.asdict(settings.actions),
         **{name: value for name, value in dataclasses.asdict(settings.devices).items() if name in settings.given},
     }
-    program = ["python", "run_classifier.py"] if home.clone() else ["bert-tf", "fine-tune"]
-    return shlex.join([*program, *(f"--{k}={v}" for k, v in repeat.items() if v is not None)])
+    program = _PROGRAMS[settings.program] if home.clone() else ("bert-tf", settings.program)
+    flags = {name: value for name, value in repeat.items() if value is not None and _is_flag(name, job)}
+    return shlex.join([*program, *(f"--{name}={value}" for name, value in flags.items())])
+
+
+def _is_flag(name: str, job: Job) -> bool:
+    """Whether the program of a job takes a setting, and it says something there."""
+    if name.startswith(_SECOND) and len(job.phases) == 1:
+        return False
+    return job.settings.program == FINE_TUNE or name in _PRETRAINING_FLAGS
 
 
 def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
@@ -104,6 +120,7 @@ def _training(train: TrainSettings) -> dict[str, Any]:
     values = _values(train)
     if train.num_train_steps:
         del values["num_train_epochs"]
+    del values["warmup_proportion" if train.num_warmup_steps is not None else "num_warmup_steps"]
     if train.learning_rate_schedule != POLYNOMIAL:
         del values["polynomial_power"]
     if train.optimizer == ADAMW:  # what was begun when there was no other goes on
@@ -117,7 +134,12 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     values = {name: value for group in groups for name, value in group.items()}
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
-    return {name: str(Path(v).resolve()) if v and name in PATHS else v for name, v in wanted.items()}
+    return {name: _absolute(v) if v and name in PATHS else v for name, v in wanted.items()}
+
+
+def _absolute(paths: str) -> str:
+    """Returns names of files, with commas where there are several, such that they are found from anywhere."""
+    return ",".join(path if path == STANDARD_INPUT else str(Path(path).resolve()) for path in paths.split(","))
 
 
 def _of_family(family: Family) -> dict[str, Any]:
@@ -127,5 +149,8 @@ def _of_family(family: Family) -> dict[str, Any]:
 
 
 def _checkpoint_digest(prefix: str) -> str:
+    """Returns the digest of the checkpoint that training starts from; nothing where it starts from scratch."""
+    if not prefix:
+        return ""
     index = Path(f"{prefix}.index")
     return files.digest(index if index.is_file() else prefix)

@@ -70,6 +70,7 @@ class TrainSettings:
     num_train_epochs: float = setting(3.0, "how often to see every example", lowest=0.0)
     num_train_steps: int | None = setting(None, "updates to take, in the place of epochs", lowest=1)
     warmup_proportion: float = setting(0.1, "share of the steps in which the learning rate rises", lowest=0.0)
+    num_warmup_steps: int | None = setting(None, "how many steps these are, in the place of a share", lowest=0)
     learning_rate_schedule: str = setting("linear", f"how it falls then: {', '.join(SCHEDULES)}", choices=SCHEDULES)
     polynomial_power: float = setting(2.0, "power of the polynomial", lowest=0.0)
     layer_decay: float = setting(1.0, "rate of each layer in terms of the one above, up to 1; head and pooler have it all")

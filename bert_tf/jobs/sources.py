@@ -48,9 +48,15 @@ class ModelSource:
     is_default: bool = False
 
     @property
+    def from_scratch(self) -> bool:
+        """Whether there is no checkpoint: all weights are new."""
+        return not self.checkpoint
+
+    @property
     def files(self) -> tuple[Path, ...]:
         """Checkpoint, configuration and vocabulary."""
-        return Path(self.checkpoint), self.config, self.vocabulary
+        weights = () if self.from_scratch else (Path(self.checkpoint),)
+        return (*weights, self.config, self.vocabulary)
 
 
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path | None = None) -> DataSource:
@@ -93,13 +99,16 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
     )
 
 
-def find_model(settings: ModelSettings, *, environment: Mapping[str, str], project: Path | None = None) -> ModelSource:
+def find_model(
+    settings: ModelSettings, *, environment: Mapping[str, str], project: Path | None = None, may_be_new: bool = False
+) -> ModelSource:
     """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
 
     Args:
       settings: name files of the model.
       environment: names folders.
       project: folder that holds checkpoints/; None for the one of `home.folder`.
+      may_be_new: whether a configuration and a vocabulary without a checkpoint stand for a model with new weights.
 
     Raises:
       CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
@@ -111,6 +120,10 @@ def find_model(settings: ModelSettings, *, environment: Mapping[str, str], proje
     named = settings.init_checkpoint
     base = environment.get("BERT_BASE_DIR")
     origin = "--init_checkpoint" if named else "$BERT_BASE_DIR"
+    if may_be_new and not named and (settings.bert_config_file or settings.vocab_file):
+        if not (settings.bert_config_file and settings.vocab_file):
+            raise FlagError("--bert_config_file and --vocab_file together begin from scratch; else name --init_checkpoint")
+        return _model(None, Path(), settings, "from scratch")
     if not named and not base:
         if settings.bert_config_file or settings.vocab_file:
             raise FlagError("--bert_config_file and --vocab_file belong to a checkpoint; name it with --init_checkpoint")
@@ -151,14 +164,16 @@ def _files_in(folder: Path) -> list[Path]:
     return list(folder.iterdir()) if folder.is_dir() else []
 
 
-def _model(checkpoint: Path, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False) -> ModelSource:
+def _model(
+    checkpoint: Path | None, folder: Path, settings: ModelSettings, origin: str, *, is_default: bool = False
+) -> ModelSource:
     config = Path(settings.bert_config_file or folder / "bert_config.json")
     vocabulary = Path(settings.vocab_file or folder / "vocab.txt")
     for path, flag in ((config, "--bert_config_file"), (vocabulary, "--vocab_file")):
         why = files.missing(path)
         if why:
             raise CheckpointError(f"{path}: {why}; name it with {flag}")
-    return ModelSource(str(checkpoint), config, vocabulary, origin, is_default)
+    return ModelSource(str(checkpoint or ""), config, vocabulary, origin, is_default)
 
 
 def _checkpoint_in(folder: Path) -> Path:

@@ -4,18 +4,42 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from bert_tf import run_layout
 from bert_tf.errors import DataError
 from bert_tf.estimator import describe
-from bert_tf.features.columns import Features
+from bert_tf.features.columns import Features, TrainingRows
 from bert_tf.features.long_text import TRUNCATE, WINDOWS
 from bert_tf.inputs import cache
 from bert_tf.jobs.job import Job
 from bert_tf.log_form import log, published
 from bert_tf.profiling.timing.wall_clock import FEATURES, WALL
 from bert_tf.tasks.base import TRAIN, Example, Limits
+from bert_tf.tasks.on_disk import OnDisk
 
 _NAMED = 5  # examples in a message
+_DESCRIBED = 8  # rows on the disk of which a description is made
+
+
+@WALL.span(FEATURES)
+def training_rows(job: Job, split: str) -> TrainingRows:
+    """Returns what training draws from a split, and describes the first of it.
+
+    Args:
+      job: whose splits they are.
+      split: name of the split.
+
+    Raises:
+      BertError: a file cannot be read or written, or there is nothing to learn.
+    """
+    examples = job.examples[split]
+    if not isinstance(examples, OnDisk):
+        return features(job, split)
+    some = np.arange(min(_DESCRIBED, len(examples)))
+    _describe(job, split, examples.rows.drawn(some, np.zeros_like(some)).features, examples.longest)
+    log.info("%s: %d rows of up to %d tokens, masked anew in each epoch", split, len(examples), examples.longest)
+    return examples.rows
 
 
 @WALL.span(FEATURES)
@@ -30,6 +54,11 @@ def features(job: Job, split: str) -> Features:
       OutputError: a file cannot be written.
     """
     data, examples, family = job.settings.data, job.examples[split], job.task.family
+    if isinstance(examples, OnDisk):
+        fixed = examples.features()
+        _describe(job, split, fixed, examples.longest)
+        log.info("%s: %d rows, %.1f tokens on average", split, len(fixed), fixed.lengths.mean())
+        return fixed
     trains = split in job.splits.get(TRAIN, ())
     truncates = trains and data.long_text == WINDOWS and not family.trains_on_windows
     long_text = TRUNCATE if truncates else data.long_text
@@ -52,11 +81,7 @@ def features(job: Job, split: str) -> Features:
     )
     folder = job.output_dir / run_layout.FEATURES
     found, cached = cache.load_or_build(folder, key, family.targets, build, writes=job.machine.is_chief)
-    lines = describe.examples_lines(examples, found, job.vocabulary, max_seq_length=data.max_seq_length)
-    for line in lines:
-        published.info("%s", line)
-    if job.machine.is_chief:
-        describe.keep_examples(job.results_dir, split, lines)
+    _describe(job, split, found, data.max_seq_length)
     log.info(
         "%s: %d examples, %.1f tokens on average, %d truncated to %d%s",
         *(split, found.examples, found.lengths.mean(), found.truncated, data.max_seq_length),
@@ -65,6 +90,15 @@ def features(job: Job, split: str) -> Features:
     if trains:
         _say_left_out(split, examples, found)
     return found
+
+
+def _describe(job: Job, split: str, found: Features, longest: int) -> None:
+    """Logs the first examples of a split, and keeps them in a file."""
+    lines = describe.examples_lines(job.examples[split], found, job.vocabulary, max_seq_length=longest)
+    for line in lines:
+        published.info("%s", line)
+    if job.machine.is_chief:
+        describe.keep_examples(job.results_dir, split, lines)
 
 
 def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable
 
@@ -17,12 +18,15 @@ from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.profile_hook import ProfileHook
 from bert_tf.estimator.rates_hook import RatesHook
 from bert_tf.estimator.update import Optimization
-from bert_tf.inputs.pipeline import Schedule
+from bert_tf.features.columns import Features, TrainingRows
+from bert_tf.inputs.pipeline import Phase, Schedule
 from bert_tf.jobs import speed
 from bert_tf.jobs.job import Job
 from bert_tf.jobs.record import make_record
-from bert_tf.jobs.split_features import features
+from bert_tf.jobs.settings import TrainSettings
+from bert_tf.jobs.split_features import features, training_rows
 from bert_tf.log_form import log
+from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -51,41 +55,61 @@ def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -
             _claim(job)
         else:
             run_folder.await_claim(job.output_dir, make_record(job))
-    columns = features(job, job.train_split)
-    schedule = job.schedule(columns.units)
+    columns = training_rows(job, job.train_split)
+    schedule, then = job.schedule(columns.units), _then(job)
     if machine.is_chief:
         counts = {"train_examples": columns.examples, "steps": schedule.steps}
         if schedule.rows != columns.examples:
             counts["train_rows"] = schedule.rows
+        if then:
+            counts["phase2_steps"] = sum(phase.schedule.steps for phase in then)
         run_folder.add_to_record(job.output_dir, {"schedule": counts})
     log.info("variables: %s", plan.summary())
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
+    for plan_of, phase in zip(job.phases[1:], then):
+        log.info("  Then %d steps of %d rows up to %d tokens", phase.schedule.steps, *plan_of[2:0:-1])
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
         forward_model(job),
-        loss=job.loss_options(columns),
+        loss=_loss_options(job, columns),
         seed=settings.seed,
-        optimization=_optimization(job, schedule.steps),
+        optimization=_optimization(job, schedule.steps + sum(phase.schedule.steps for phase in then)),
         check_replicas=check_every > 0,
     )
     training = run.Training(
         schedule,
         settings.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
-        settings.log_every_n_steps or metrics_log.interval(schedule.steps),
+        settings.log_every_n_steps or metrics_log.interval(schedule.steps + sum(phase.schedule.steps for phase in then)),
         settings.keep_optimizer_slots,
         settings.keep_checkpoint_max,
         check_every,
         speed.batching(job.settings.speed, job.settings.data.max_seq_length),
         _evaluation_plan(job, make_forward),
         _setting(job),
+        then,
     )
     watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
-    watchers.append(RatesHook(schedule.batch_size, every_n_steps=settings.log_every_n_steps or 1))
-    with values.as_float32(plan.prefix) as prefix:
+    watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
+    with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
         return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+
+
+def _then(job: Job) -> tuple[Phase, ...]:
+    """Returns the phases after the first."""
+    phases = []
+    for plan in job.phases[1:]:
+        rows = training_rows(job, plan.split)
+        schedule = Schedule(rows.units, plan.batch_size, 0.0, plan.steps)
+        phases.append(Phase(rows, schedule, speed.batching(job.settings.speed, plan.max_seq_length)))
+    return tuple(phases)
+
+
+def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
+    """Only of features in memory can classes be counted; heads that take no options ask for none."""
+    return job.loss_options(rows) if isinstance(rows, Features) else LossOptions()
 
 
 def forward_model(job: Job) -> Model:
@@ -131,7 +155,7 @@ def _optimization(job: Job, steps: int) -> Optimization:
     train, computing = job.settings.train, job.settings.speed
     return Optimization(
         learning_rate=train.learning_rate,
-        warmup_steps=int(steps * train.warmup_proportion),
+        warmup_steps=_warmup_steps(train, steps),
         total_steps=steps,
         schedule=train.learning_rate_schedule,
         polynomial_power=train.polynomial_power,
@@ -144,6 +168,11 @@ def _optimization(job: Job, steps: int) -> Optimization:
         adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam),
         average=None if train.ema is None else MovingAverage(train.ema),
     )
+
+
+def _warmup_steps(train: TrainSettings, steps: int) -> int:
+    """Returns in how many steps the rate rises; a number that is not given is that of a long training."""
+    return int(steps * train.warmup_proportion) if train.num_warmup_steps is None else train.num_warmup_steps
 
 
 def _parts(batch_size: int, replicas: int) -> str:

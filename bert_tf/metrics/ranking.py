@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import math
 
+_COSTS = {"loss", "perplexity"}  # words in the name of a result of which less is better
+
+
+def is_cost(name: str) -> bool:
+    """Whether less is better of a result: eval_loss, perplexity, masked_lm_loss_512."""
+    return not _COSTS.isdisjoint(name.split("_"))
+
 
 def rank(value: float, loss: float | None) -> tuple[float, float]:
     """Returns what results are sorted by, the best last: by a metric, and where that is equal by less loss.

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from bert_tf.metrics import ranking
 from bert_tf.report.charts import Spec
 from bert_tf.report.groups import Group
 from bert_tf.report.line_chart import Curve, Floats, Style, line_chart
@@ -16,7 +17,6 @@ from bert_tf.report.wording import metric, number
 
 _MARKED = 100  # points of a chart, of which each is marked
 _METRIC = "eval_"
-_LOSS = "eval_loss"
 
 
 class Measure(NamedTuple):
@@ -147,7 +147,7 @@ def _of_measure(measure: Measure, groups: Sequence[Group]) -> Chart | None:
 def _of_evaluation(task: str, key: str, groups: Sequence[Group], *, several: bool) -> Chart:
     found = _curves(groups, lambda run: run.evaluations if run.task == task else (), key)
     steps, values = found[0].steps, found[0].values
-    best = int(np.argmin(values) if key.startswith(_LOSS) else np.argmax(values))
+    best = int(np.argmin(values) if ranking.is_cost(key) else np.argmax(values))
     said = f"best {number(values[best])} at step {steps[best]:g}, last {number(values[-1])}"
     marks = len({curve.line for curve in found}) * max(len(curve.steps) for curve in found) <= _MARKED
     spec = line_chart(found, Style(marks=marks))

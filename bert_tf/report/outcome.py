@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.metrics import ranking
 from bert_tf.report import wording
 from bert_tf.report.run_files import Evaluated, Run, is_number, mapping
 
@@ -117,8 +118,15 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
         if metric in _NO_METRIC or not is_number(value):
             continue
         interval = _interval(intervals.get(metric))
-        scale = (0.0, 1.0) if value >= 0 and not (interval and interval[0] < 0) else (-1.0, 1.0)
+        scale = _scale(metric, (value, *(interval or ())))
         yield Score(run.name, task, split, metric, value, interval, int(examples) if is_number(examples) else None, scale)
+
+
+def _scale(metric: str, values: Sequence[float]) -> tuple[float, float]:
+    """Returns the ends of the scale of one run: costs have no highest value."""
+    if ranking.is_cost(metric):
+        return 0.0, 1.25 * max(values) or 1.0
+    return (0.0, 1.0) if min(values) >= 0 else (-1.0, 1.0)
 
 
 def _interval(ends: object) -> tuple[float, float] | None:

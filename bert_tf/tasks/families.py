@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.errors import unknown_name
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS
 from bert_tf.tasks.base import Family
 from bert_tf.tasks.choice.family import ChoiceFamily
+from bert_tf.tasks.pretraining.family import PretrainingFamily
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.similarity.family import ContrastiveFamily, SimilarityFamily
@@ -22,6 +23,7 @@ _FAMILIES: dict[str, type[Family]] = {
     CHOICE: ChoiceFamily,
     SIMILARITY: SimilarityFamily,
     CONTRASTIVE: ContrastiveFamily,
+    PRETRAINING: PretrainingFamily,
 }
 
 

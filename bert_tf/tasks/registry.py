@@ -15,6 +15,7 @@ from bert_tf.tasks.base import Task
 from bert_tf.tasks.choice import task as choice
 from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.pretraining import task as pretraining
 from bert_tf.tasks.sentence.example import KINDS
 from bert_tf.tasks.settings import GROUPS, NAMES, TaskSettings
 from bert_tf.tasks.similarity import task as similarity
@@ -65,6 +66,7 @@ _NAMED: Mapping[str, _OfSettings] = {
     tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
     choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
     similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
+    pretraining.PRETRAINING: _OfSettings(lambda settings, _: pretraining.pretraining(settings), _names("pretraining")),
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),

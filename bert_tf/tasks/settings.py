@@ -8,6 +8,8 @@ from typing import Any
 
 from bert_tf.settings import settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
+from bert_tf.tasks.pretraining import settings as pretraining
+from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tasks.similarity.settings import SimilaritySettings
 from bert_tf.tasks.span.settings import SpanSettings
 from bert_tf.tasks.tags.settings import TagSettings
@@ -21,6 +23,7 @@ class TaskSettings:
     span: SpanSettings = dataclasses.field(default_factory=SpanSettings)
     tags: TagSettings = dataclasses.field(default_factory=TagSettings)
     similarity: SimilaritySettings = dataclasses.field(default_factory=SimilaritySettings)
+    pretraining: PretrainingSettings = dataclasses.field(default_factory=PretrainingSettings)
 
 
 GROUPS: Mapping[str, type] = {
@@ -28,9 +31,10 @@ GROUPS: Mapping[str, type] = {
     "span": SpanSettings,
     "tags": TagSettings,
     "similarity": SimilaritySettings,
+    "pretraining": PretrainingSettings,
 }
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
-PATHS = (*FILES, "predict_file")
+PATHS = (*FILES, "predict_file", *pretraining.PATHS)
 KEPT = tuple(name for name in NAMES if name not in (*PATHS, "labels"))  # of its training, a model is used with those
 
 

@@ -71,7 +71,7 @@ class Saved(tf1.train.CheckpointSaverListener):
 
 
 def progress(folder, *, every=1, total=6):
-    return ProgressHook(folder, batch_size=4, total_steps=total, every_n_steps=every)
+    return ProgressHook(folder, units=lambda step: 4 * step, total_steps=total, every_n_steps=every)
 
 
 def saver(folder, *every, total=6, **settings):
@@ -368,6 +368,6 @@ def test_reports_are_one_json_object_a_line(tmp_path):
 
 def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog):
     os.mkfifo(tmp_path / "metrics.jsonl")
-    hook = ProgressHook(tmp_path, batch_size=4, total_steps=6, every_n_steps=2)
+    hook = ProgressHook(tmp_path, units=lambda step: 4 * step, total_steps=6, every_n_steps=2)
     assert take_steps([hook]) == 6
     assert any("metrics.jsonl: cannot write: it is a pipe" in message for message in caplog.messages)

@@ -12,9 +12,9 @@ from bert_tf.inputs.pipeline import (
     Batching,
     Schedule,
     eval_order,
-    grouped_units,
+    grouped_draws,
     train_input_fn,
-    training_units,
+    training_draws,
 )
 from tests.inputs.test_pipeline import batches, make_features, padded, seen
 
@@ -24,11 +24,11 @@ SCHEDULE = Schedule(203, 4, 2.4)  # 121 steps: two windows and a part of a third
 
 
 def grouped(*, seed=5, start_step=0, schedule=SCHEDULE):
-    return list(grouped_units(schedule, LENGTHS, seed=seed, start_step=start_step))
+    return [draw.units for draw in grouped_draws(schedule, LENGTHS, seed=seed, start_step=start_step)]
 
 
 def plain(*, seed=5):
-    return list(training_units(SCHEDULE, seed=seed))
+    return [draw.units for draw in training_draws(SCHEDULE, seed=seed)]
 
 
 def as_lists(rows):
@@ -63,7 +63,7 @@ def test_grouping_leaves_far_less_padding(seed):
 
 @pytest.mark.parametrize("examples", [1, 3, 203])
 def test_grouping_fills_every_batch_however_few_examples_there_are(examples):
-    rows = list(grouped_units(Schedule(examples, 4, 20), np.full(examples, 7), seed=1))
+    rows = [draw.units for draw in grouped_draws(Schedule(examples, 4, 20), np.full(examples, 7), seed=1)]
     assert [len(batch) for batch in rows] == [4] * (examples * 5)
 
 
@@ -83,7 +83,7 @@ def test_the_same_seed_groups_in_the_same_way():
 
 
 def test_every_window_comes_in_its_own_order():
-    rows = list(grouped_units(Schedule(200, 4, 3.0), LENGTHS[:200], seed=5))  # three windows, each an epoch
+    rows = [draw.units for draw in grouped_draws(Schedule(200, 4, 3.0), LENGTHS[:200], seed=5)]  # three windows, each an epoch
     ranks = [tuple(np.argsort([LENGTHS[b].sum() for b in rows[at : at + WINDOW]])) for at in (0, WINDOW, 2 * WINDOW)]
     assert len(set(ranks)) == 3
     assert all(rank != tuple(sorted(rank)) for rank in ranks)

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from bert_tf.inputs.pipeline import TO_LONGEST, Schedule, epoch_order, eval_batches, train_input_fn, training_units
+from bert_tf.inputs.pipeline import TO_LONGEST, Schedule, epoch_order, eval_batches, train_input_fn, training_draws
 from tests.labelled import labelled
 
 SIZES = [(1, 1), (7, 3), (12, 4), (13, 4), (3, 8), (40, 7)]  # examples, batch size
@@ -35,7 +35,7 @@ def seen(found):
 
 
 def rows(examples, batch_size, epochs=3.0, **settings):
-    return list(training_units(Schedule(examples, batch_size, epochs), **{"seed": 5, **settings}))
+    return [draw.units for draw in training_draws(Schedule(examples, batch_size, epochs), **{"seed": 5, **settings})]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_unseen_counts_what_the_last_steps_leave_out(examples, batch_size, epoch
 def test_steps_may_be_given_in_the_place_of_epochs():
     schedule = Schedule(rows=10, batch_size=4, epochs=3.0, fixed_steps=6)
     assert (schedule.steps, schedule.unseen) == (6, 6)
-    seen = np.concatenate(list(training_units(schedule, seed=1)))
+    seen = np.concatenate([draw.units for draw in training_draws(schedule, seed=1)])
     assert sorted(np.bincount(seen)) == [2] * 6 + [3] * 4
 
 
@@ -116,7 +116,7 @@ def test_label_sorted_data_is_mixed():
 def test_training_input_follows_the_rows():
     schedule = Schedule(9, 4, 2.0)
     found = batches(train_input_fn(make_features([3] * 9), schedule, seed=5))
-    assert seen(found) == list(itertools.chain(*training_units(schedule, seed=5)))
+    assert seen(found) == list(itertools.chain(*(draw.units for draw in training_draws(schedule, seed=5))))
 
 
 def test_training_input_starts_where_it_is_told():

@@ -92,11 +92,11 @@ class StepTimer:
       seconds: what all steps so far took, the first ones included.
     """
 
-    def __init__(self, *, batch_size: int, replicas: int = 1, warm_up_steps: int = WARM_UP_STEPS) -> None:
+    def __init__(self, *, batch_size: float, replicas: int = 1, warm_up_steps: int = WARM_UP_STEPS) -> None:
         """Starts with nothing.
 
         Args:
-          batch_size: examples of a step, over all replicas.
+          batch_size: examples of a step over all replicas; their mean where steps differ.
           replicas: how many take a step together; communication is reported where there are several.
           warm_up_steps: how many of the first steps to keep apart.
         """

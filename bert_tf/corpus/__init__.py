@@ -1,0 +1,1 @@
+"""Text to pre-train on becomes tokens on disk, rows, masks and shards."""

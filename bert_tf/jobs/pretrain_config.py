@@ -1,0 +1,94 @@
+"""The settings of pre-training: those of a training, with the defaults of the published run_pretraining.py."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bert_tf.errors import FlagError
+from bert_tf.jobs.fine_tune_config import PRETRAIN, FineTuneConfig, made
+from bert_tf.jobs.settings import (
+    ActionSettings,
+    DataSettings,
+    InferenceSettings,
+    ModelSettings,
+    OutputSettings,
+    SpeedSettings,
+    TrainSettings,
+)
+from bert_tf.runtime.settings import DeviceSettings
+from bert_tf.settings import Setting, named, settings_of
+from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tasks.pretraining.task import PRETRAINING
+
+# What is of labels, or of what is predicted.
+_OF_LABELS = {
+    "task_name",
+    "long_text",
+    "do_predict",
+    "class_weights",
+    "label_smoothing",
+    "predict_batch_size",
+    "submission_zip",
+}
+_HELP = {
+    "data_dir": "folder of train.txt and held_out.txt, where no --input_file is named",
+    "max_seq_length": "most word pieces of a row",
+    "do_eval": "evaluate on held-out documents",
+    "init_checkpoint": "checkpoint or folder to go on from; else $BERT_BASE_DIR, the default",
+    "bert_config_file": "sizes of the model; with --vocab_file and without a checkpoint: from scratch",
+    "train_batch_size": "rows of one step",
+    "num_train_epochs": "how often to see every row, in the place of --num_train_steps",
+    "num_train_steps": "updates to take; of two phases in the first",
+    "eval_every_n_steps": "how often to evaluate on held-out documents; the best checkpoint is kept; 0 never",
+    "output_dir": "folder of checkpoints and results; else out/pretraining",
+}
+_DEFAULTS: Mapping[str, Any] = {"num_train_steps": 100_000}  # published; the rate rises in a tenth of them
+
+
+def _rows(*kinds: type) -> tuple[Setting, ...]:
+    rows = (row for row in settings_of(*kinds) if row.name not in _OF_LABELS)
+    changed = (row._replace(help=_HELP.get(row.name, row.help), default=_DEFAULTS.get(row.name, row.default)) for row in rows)
+    return tuple(row._replace(default=None) if row.name == "num_train_epochs" else row for row in changed)
+
+
+GROUPS: Mapping[str, tuple[Setting, ...]] = {
+    "Text": _rows(PretrainingSettings, DataSettings),
+    "Model": _rows(ModelSettings),
+    "What to do (train and evaluate where none is given)": _rows(ActionSettings),
+    "Training": _rows(TrainSettings, InferenceSettings),
+    "Speed": _rows(SpeedSettings),
+    "Devices and distribution": _rows(DeviceSettings),
+    "Output": _rows(OutputSettings),
+}
+SETTINGS = tuple(row for rows in GROUPS.values() for row in rows)
+
+
+def configured(**values: Any) -> FineTuneConfig:
+    """Makes a configuration of settings by name, with the defaults and checks of the flags.
+
+    Args:
+      **values: the settings that are given.
+
+    Raises:
+      FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
+    """
+    given = named(SETTINGS, values)
+    by_epochs = "num_train_epochs" in given
+    defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
+    config = made(given, PRETRAINING, PRETRAIN, {"task_name": PRETRAINING, **defaults})
+    _check(config)
+    return config
+
+
+def _check(config: FineTuneConfig) -> None:
+    given, own = config.given, config.of_task.pretraining
+    if "held_out_file" in given and "held_out_documents" in given:
+        raise FlagError("--held_out_file and --held_out_documents exclude each other: held out is what the file has")
+    if "input_file" not in given and given & {"held_out_file", "held_out_documents"}:
+        raise FlagError("--held_out_file and --held_out_documents belong to --input_file: name the text to learn from")
+    phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
+    if phase2 and not own.phase2_num_train_steps:
+        raise FlagError(f"--{phase2[0]} belongs to a second phase: say how long it is, --phase2_num_train_steps=N")
+    if own.phase2_num_train_steps and "num_train_epochs" in given:
+        raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

@@ -1,0 +1,143 @@
+"""What a model reaches on held-out documents: masked words, and pairs of texts.
+
+Shapes: N rows, S masked places of all rows, K sums that a metric is made of, R resamples.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import special
+
+from bert_tf.metrics import intervals
+from bert_tf.tasks.evaluation import Evaluation, Panel
+from bert_tf.tasks.pretraining.predictions import NEXT_LABELS, Floats, Ints, MaskedPredictions
+
+OF_WORDS = ("masked_lm_accuracy", "masked_lm_loss", "perplexity")
+OF_PAIRS = ("next_sentence_accuracy", "next_sentence_loss")
+
+_LARGEST = 700.0  # exponent of a float
+
+OfSums = Callable[[Floats], Floats]  # from [R, K] sums to [R] values of a metric
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingEvaluation(Evaluation):
+    """What a model reaches; the loss is that of words and that of pairs, added up as in training.
+
+    Attributes:
+      sums: of each metric [N, K] sums by row, and how it is made of them.
+      documents: [N] of which each row is: whole documents are drawn for the intervals.
+      tables: for the page.
+      problem: see `Evaluation.collapsed`.
+    """
+
+    sums: Mapping[str, tuple[OfSums, Floats]]
+    documents: Ints
+    tables: Sequence[Panel]
+    problem: str | None
+
+    @functools.cached_property
+    def intervals(self) -> dict[str, tuple[float, float]]:
+        """By resampled documents."""
+        found = {name: intervals.of_sums(metric, sums, self.documents) for name, (metric, sums) in self.sums.items()}
+        return {name: ends for name, ends in found.items() if ends is not None}
+
+    @property
+    def collapsed(self) -> str | None:
+        """See `Evaluation`."""
+        return self.problem
+
+    @property
+    def panels(self) -> Sequence[Panel]:
+        """See `Evaluation`."""
+        return self.tables
+
+
+def _mean(sums: Floats) -> Floats:
+    """Returns the second sum by the first."""
+    found: Floats = sums[:, 1] / np.maximum(sums[:, 0], 1)
+    return found
+
+
+def _perplexity(sums: Floats) -> Floats:
+    found: Floats = np.exp(np.minimum(_mean(sums), _LARGEST))
+    return found
+
+
+def evaluate(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int) -> PretrainingEvaluation:
+    """Measures predictions; each masked word counts once.
+
+    Args:
+      predictions: of N rows.
+      tokens: the pieces of the vocabulary.
+      mask_id: that of [MASK].
+    """
+    sums = {**_of_words(predictions), **_of_pairs(predictions)}
+    values = {name: float(metric(of_rows.sum(axis=0, keepdims=True))[0]) for name, (metric, of_rows) in sums.items()}
+    return PretrainingEvaluation(
+        metrics=values,
+        loss=values["masked_lm_loss"] + values.get("next_sentence_loss", 0.0),
+        examples=len(predictions.features),
+        sums=sums,
+        documents=predictions.documents.astype(np.int64),
+        tables=_tables(predictions, tokens, mask_id),
+        problem=_problem(predictions, tokens),
+    )
+
+
+def _of_words(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]]:
+    rows, count = predictions.rows, len(predictions.features)
+    places, right, losses = (
+        np.bincount(rows, values, count) for values in (None, predictions.right.astype(float), -predictions.log_probs)
+    )
+    of_losses = np.stack([places, losses], axis=1)
+    return {
+        "masked_lm_accuracy": (_mean, np.stack([places, right], axis=1)),
+        "masked_lm_loss": (_mean, of_losses),
+        "perplexity": (_perplexity, of_losses),
+    }
+
+
+def _of_pairs(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]]:
+    if predictions.next_logits is None:
+        return {}
+    labels = predictions.features.targets[NEXT_LABELS.name]
+    log_probs = special.log_softmax(predictions.next_logits.astype(np.float64), axis=-1)
+    right = (predictions.next_logits.argmax(axis=-1) == labels).astype(float)
+    losses = -log_probs[np.arange(len(labels)), labels]
+    ones = np.ones(len(labels))
+    sums = (np.stack([ones, right], axis=1), np.stack([ones, losses], axis=1))
+    return {name: (_mean, of_rows) for name, of_rows in zip(OF_PAIRS, sums)}
+
+
+def _problem(predictions: MaskedPredictions, tokens: Sequence[str]) -> str | None:
+    best = predictions.best_ids[:, 0]
+    if len(best) > 1 and np.all(best == best[0]) and np.any(predictions.true_ids != best[0]):
+        return f"all masked words are taken for {tokens[int(best[0])]!r}"
+    return None
+
+
+def _tables(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int) -> list[Panel]:
+    """Returns accuracy and loss by what the model read at a place, and by what was masked there."""
+    seen, true = predictions.seen_ids, predictions.true_ids
+    goes_on = np.array([tokens[number].startswith("##") for number in true.tolist()], np.bool_)
+    by_seen = {"[MASK]": seen == mask_id, "the word itself": seen == true, "another word": (seen != mask_id) & (seen != true)}
+    by_piece = {"beginning of a word": ~goes_on, "rest of a word (##)": goes_on}
+    return [
+        _table(predictions, "Masked words by what the model reads in their place", "reads", by_seen),
+        _table(predictions, "Masked words by piece", "piece", by_piece),
+    ]
+
+
+def _table(predictions: MaskedPredictions, title: str, first: str, groups: Mapping[str, npt.NDArray[np.bool_]]) -> Panel:
+    rows = [
+        (name, int(some.sum()), float(predictions.right[some].mean()), float(-predictions.log_probs[some].mean()))
+        for name, some in groups.items()
+        if some.any()
+    ]
+    return Panel(title, (first, "words", "accuracy", "loss"), rows)

@@ -1,0 +1,158 @@
+"""Masked words and next sentences as a family of tasks.
+
+Shapes: N rows, S masked places of all rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
+
+from bert_tf.errors import DataError
+from bert_tf.features.columns import Features
+from bert_tf.fields import Field
+from bert_tf.head_spec import PRETRAINING, HeadSpec
+from bert_tf.tasks.base import Limits, Outputs
+from bert_tf.tasks.on_disk import OnDisk
+from bert_tf.tasks.pretraining import evaluation
+from bert_tf.tasks.pretraining.evaluation import OF_PAIRS, OF_WORDS, PretrainingEvaluation
+from bert_tf.tasks.pretraining.predictions import FIELDS, MaskedPredictions, most_confident_mistakes, of_outputs
+from bert_tf.tasks.pretraining.settings import OF_ROWS, PretrainingSettings
+from bert_tf.tasks.pretraining.texts import TextRows
+from bert_tf.tasks.tables import JSONL
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+_NO_ROWS = "pre-training reads text files or shards (python -m bert_tf pretrain --input_file=...), no rows in memory"
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingFamily:
+    """What is learned of text without labels.
+
+    Attributes:
+      next_sentence: whether it is learned that one text follows another.
+      sampled_softmax: how many words training draws, see the head.
+      of_rows: the settings that rows and masks were made with, as a run's record keeps them.
+    """
+
+    next_sentence: bool = True
+    sampled_softmax: int = 0
+    of_rows: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    kind: ClassVar[str] = PRETRAINING
+    labels: ClassVar[tuple[str, ...]] = ()
+    targets: ClassVar[tuple[Field, ...]] = FIELDS
+    rules: ClassVar[tuple[str, ...]] = ()
+    file_patterns: ClassVar[tuple[str, ...]] = ()
+    trains_on_windows, trains_together = True, False
+    usual_settings: ClassVar[Mapping[str, Any]] = {}  # those of the command
+    sample_settings: ClassVar[Mapping[str, Any]] = {
+        "num_train_steps": 60,
+        "train_batch_size": 16,
+        "max_seq_length": 64,
+        "eval_every_n_steps": 20,
+    }
+
+    @classmethod
+    def from_settings(cls, settings: PretrainingSettings) -> PretrainingFamily:
+        """Returns the family of some settings."""
+        return cls(settings.nsp, settings.sampled_softmax, {name: getattr(settings, name) for name in OF_ROWS})
+
+    @classmethod
+    def from_record(cls, record: Mapping[str, Any]) -> PretrainingFamily:
+        """Returns the family of a trained model."""
+        of_rows = {name: record[name] for name in OF_ROWS if name in record}
+        return cls(record["nsp"], record["sampled_softmax"], of_rows)
+
+    def as_trained(self, record: Mapping[str, Any]) -> PretrainingFamily:
+        """Returns the family of a trained model: on other rows the same is measured."""
+        return self.from_record(record) if record else self
+
+    @property
+    def head(self) -> HeadSpec:
+        """Words at masked places, and two logits of the pair."""
+        options = (("next_sentence", self.next_sentence), ("sampled_softmax", self.sampled_softmax))
+        defaults = {"next_sentence": True, "sampled_softmax": 0}
+        return HeadSpec(2, PRETRAINING, tuple((name, value) for name, value in options if value != defaults[name]))
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Of words, and of pairs where they are learned."""
+        return (*OF_WORDS, *OF_PAIRS) if self.next_sentence else OF_WORDS
+
+    def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> Sequence[Any]:
+        """Reads nothing: there are no rows in memory.
+
+        Raises:
+          DataError: always.
+        """
+        del rows, labelled
+        raise DataError(_NO_ROWS, split)
+
+    def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
+        """Returns the rows as they are evaluated.
+
+        Raises:
+          DataError: they are no rows of files.
+        """
+        del tokenizer, limits
+        if not isinstance(examples, OnDisk):
+            raise DataError(_NO_ROWS, "examples")
+        return examples.features()
+
+    def class_weights(self, features: Features) -> tuple[float, ...]:
+        """There are no classes."""
+        del features
+        return ()
+
+    def predictions(self, outputs: Outputs, features: Features, examples: Sequence[Any]) -> MaskedPredictions:
+        """Returns what is said of masked words and pairs."""
+        del examples
+        return of_outputs(outputs, features)
+
+    def listed(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> Sequence[Any]:
+        """Returns the rows themselves: words are predicted by fill-mask."""
+        del predictions
+        return examples
+
+    def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> PretrainingEvaluation:
+        """See `evaluation.evaluate`."""
+        marks = _vocabulary(examples)
+        return evaluation.evaluate(predictions, marks.tokens, marks.mask_id)
+
+    def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
+        """See `predictions.most_confident_mistakes`."""
+        return most_confident_mistakes(predictions, examples, _vocabulary(examples).tokens)
+
+    def files(
+        self, predictions: MaskedPredictions, examples: Sequence[Any], *, suffix: str, published_suffix: str
+    ) -> dict[str, str]:
+        """Returns none: nothing is predicted of files."""
+        del predictions, examples, suffix, published_suffix
+        return {}
+
+    def layout(self, form: str = JSONL) -> Any:
+        """There is none.
+
+        Raises:
+          DataError: always.
+        """
+        raise DataError("masked words are predicted by `python -m bert_tf fill-mask`", form)
+
+    def record(self) -> dict[str, Any]:
+        """Returns what decides on head, rows and masks."""
+        return {
+            "labels": [],
+            "kind": PRETRAINING,
+            "nsp": self.next_sentence,
+            "sampled_softmax": self.sampled_softmax,
+            **self.of_rows,
+        }
+
+
+def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
+    if not isinstance(examples, TextRows):
+        raise DataError(_NO_ROWS, "examples")
+    return examples.vocabulary

@@ -1,0 +1,192 @@
+"""From files to the rows of a split: tokens are kept on the disk, held-out documents apart from those that are trained on.
+
+Shapes: D documents.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from bert_tf import atomic, files, lock
+from bert_tf.corpus import records, rows, store
+from bert_tf.corpus.documents import Corpus, find
+from bert_tf.corpus.masking import Masking
+from bert_tf.corpus.records import Records
+from bert_tf.corpus.rows import RowSettings
+from bert_tf.corpus.store import TokenStore
+from bert_tf.errors import DataError, FlagError
+from bert_tf.features.columns import Numbers
+from bert_tf.tasks.base import DEV
+from bert_tf.tasks.on_disk import Opening, Unopened
+from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tasks.pretraining.shards import ShardRows
+from bert_tf.tasks.pretraining.source import Source
+from bert_tf.tasks.pretraining.stored import StoredRows
+from bert_tf.tasks.pretraining.texts import TextRows
+
+CORPUS = "corpus"  # folder of a run
+
+_SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
+_EVAL_BATCH = 8  # rows of a batch of evaluation, as published
+_PIECE = 1 << 22  # numbers that a digest reads at a time
+
+
+@dataclasses.dataclass(frozen=True)
+class SplitFiles(Unopened):
+    """A split as its settings describe it.
+
+    Attributes:
+      name: of the split.
+      purpose: train or dev.
+      settings: name the files.
+      second: whether it is of the second phase.
+    """
+
+    name: str
+    purpose: str
+    settings: PretrainingSettings
+    second: bool = False
+
+    def opened(self, opening: Opening) -> TextRows:
+        """Returns the rows of the split, which are made when they are needed."""
+        most = None
+        if self.purpose == DEV:
+            most = self.settings.max_eval_steps * (opening.eval_batch_size or _EVAL_BATCH)
+        length = self.settings.phase2_max_seq_length if self.second else opening.max_seq_length
+        make = functools.partial(self._made, opening, length)
+        return TextRows(make, opening.tokenizer.vocabulary, self.name, length, most)
+
+    def _made(self, opening: Opening, length: int) -> Source:
+        given = self.settings
+        trained_on = (given.phase2_input_file if self.second else None) or given.input_file or ""
+        of_file = self.purpose == DEV and given.held_out_file is not None
+        named = (given.held_out_file if of_file else trained_on) or ""
+        _refuse_both(trained_on, given.held_out_file)
+        paths = find(named)
+        limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
+        shards = [records.is_shard(path) for path in paths]
+        if any(shards):
+            if not all(shards):
+                raise DataError("is no TFRecord shard, others are; name text or shards", paths[shards.index(False)])
+            return self._of_shards(paths, opening, limit, apart=of_file or self.purpose != DEV)
+        whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
+        return self._of_text(paths, opening, limit, whole=whole)
+
+    def _max_predictions(self, first: int, length: int) -> int:
+        given = self.settings
+        if not self.second:
+            return given.max_predictions_per_seq
+        return given.phase2_max_predictions_per_seq or -(-given.max_predictions_per_seq * length // first)
+
+    def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
+        """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
+        given = self.settings
+        folder = Path(given.corpus_dir or opening.output_dir / CORPUS)
+        corpus = Corpus(paths, given.input_format, given.text_key, given.language)
+        atomic.make_folder(folder)
+        with lock.taking_turns(folder):
+            tokens = store.build(folder / f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}", corpus, opening.tokenizer)
+            used = None if whole else self._documents(tokens.documents, paths)
+            of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
+            key = hashlib.sha256(repr((of_rows, None if used is None else used.tobytes())).encode()).hexdigest()
+            made = rows.build(tokens.folder.with_name(f"rows-{key[:16]}-{tokens.folder.name}"), tokens, of_rows, documents=used)
+        masking = Masking(
+            opening.tokenizer.vocabulary,
+            given.masked_lm_prob,
+            limit.max_predictions,
+            given.do_whole_word_mask,
+            given.random_seed + self.second,
+        )
+        return StoredRows(made, masking, longest=limit.length, digest=_digest(tokens, used))
+
+    def _documents(self, count: int, paths: tuple[str, ...]) -> Numbers | None:
+        """Returns the numbers of the documents of this split; None for all.
+
+        Raises:
+          DataError: there are too few.
+        """
+        asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
+        wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
+        if wanted >= count:
+            raise DataError(f"--held_out_documents={wanted}: the text has {count}, some must be left to train on", place)
+        if self.purpose == DEV and not wanted:
+            why = "--held_out_documents=0" if asked == 0 else "the text is one document"
+            raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", place)
+        held_out = np.sort(np.random.default_rng(0).choice(count, wanted, replace=False))  # the same for all seeds
+        if self.purpose == DEV:
+            return held_out.astype(np.int64)
+        return np.delete(np.arange(count), held_out) if wanted else None
+
+    def _of_shards(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, apart: bool) -> Source:
+        """Returns rows of shards.
+
+        Raises:
+          DataError: they are longer, have more masked words, or nothing of them can be held out.
+        """
+        if not apart:
+            raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
+        folder = Path(self.settings.corpus_dir or opening.output_dir / CORPUS)
+        name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
+        atomic.make_folder(folder)
+        with lock.taking_turns(folder):
+            found = Records.open(paths, opening.tokenizer.vocabulary, folder=folder / f"index-{name}")
+            for flag, wanted, limited in (
+                ("max_seq_length", found.seq_length, limit.length),
+                ("max_predictions_per_seq", found.max_predictions, limit.max_predictions),
+            ):
+                if wanted > limited:
+                    what = "tokens" if flag == "max_seq_length" else "masked words"
+                    raise DataError(f"its rows have {wanted} {what}; --{limit.prefix}{flag}={wanted} reads them", paths[0])
+            states = [(os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths]
+            key = hashlib.sha256(repr(states).encode()).hexdigest()
+            digest = _noted(folder / f"index-{name}.sha256", key, lambda: " ".join(map(files.digest, paths)))
+        return ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
+
+
+@dataclasses.dataclass(frozen=True)
+class _Limit:
+    """Most tokens and masked words of a row, and how the names of their flags begin."""
+
+    length: int
+    max_predictions: int
+    prefix: str
+
+
+def _refuse_both(trained_on: str, held_out: str | None) -> None:
+    """Refuses a file that is trained on and held out."""
+    if held_out is None or not trained_on:
+        return
+    both = {os.path.realpath(path) for path in find(trained_on)} & {os.path.realpath(path) for path in find(held_out)}
+    if both:
+        raise FlagError(f"--held_out_file: {min(both)} is trained on too (--input_file)")
+
+
+def _digest(tokens: TokenStore, used: Numbers | None) -> str:
+    """Returns the sha256 of the documents that are used; that of all of a store is noted beside it, since it may be large."""
+
+    def of_all() -> str:
+        found = hashlib.sha256()
+        for column in (tokens.ids, tokens.sentence_starts, tokens.document_starts):
+            for start in range(0, len(column), _PIECE):
+                found.update(np.ascontiguousarray(column[start : start + _PIECE]).tobytes())
+        return found.hexdigest()
+
+    whole = _noted(tokens.folder.with_name(f"{tokens.folder.name}.sha256"), tokens.key, of_all)
+    return whole if used is None else hashlib.sha256(whole.encode() + used.tobytes()).hexdigest()
+
+
+def _noted(path: Path, key: str, compute: Callable[[], str]) -> str:
+    """Returns what is noted in a file under a key, else computed and noted there: it takes long for large files."""
+    noted = path.read_text() if path.is_file() else ""
+    if noted.partition(" ")[0] == key:
+        return noted.partition(" ")[2]
+    computed = compute()
+    atomic.write_text(path, f"{key} {computed}")
+    return computed

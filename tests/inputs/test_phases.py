@@ -1,0 +1,122 @@
+"""Rows that are made anew in each epoch, and trainings of several phases."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.features.columns import Drawn, Features
+from bert_tf.inputs.pipeline import Batching, Phase, Schedule, train_input_fn, training_draws
+from tests.labelled import labelled
+
+LENGTHS = np.random.default_rng(0).integers(3, 9, 9).astype(np.int32)
+ROWS, BATCH = len(LENGTHS), 4
+SCHEDULE = Schedule(ROWS, BATCH, 3.0)  # 6 steps; the third holds rows of two epochs
+
+
+@dataclasses.dataclass(frozen=True)
+class Anew:
+    """Row r holds 100 r + e in epoch e; `drawn` notes nothing, so that it can be asked in any order."""
+
+    lengths: np.ndarray = dataclasses.field(default_factory=lambda: LENGTHS)
+    units = examples = ROWS
+
+    @property
+    def unit_lengths(self):
+        return self.lengths
+
+    @property
+    def batch_fields(self):
+        return self.drawn(np.arange(1), np.zeros(1, np.int64)).features.batch_fields
+
+    def rows_of(self, units):
+        return units
+
+    def drawn(self, units, epochs) -> Drawn:
+        lengths = self.lengths[units]
+        ids = np.repeat(100 * units + epochs, lengths).astype(np.int32)
+        made: Features = labelled(ids, lengths, np.ones(len(units), np.int32), units.astype(np.int32))
+        return Drawn(made, np.arange(len(units)))
+
+
+def batches(input_fn, *context):
+    return list(input_fn(*context).as_numpy_iterator())
+
+
+def drawn(found):
+    """Returns row and epoch of each row, in their order."""
+    return [divmod(int(row[0]), 100) for batch in found for row in batch["input_ids"]]
+
+
+def equal(a, b):
+    return len(a) == len(b) and all(np.array_equal(x[name], y[name]) for x, y in zip(a, b) for name in x if name != "ready")
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_each_epoch_draws_each_row_in_that_epoch(grouped):
+    found = drawn(batches(train_input_fn(Anew(), SCHEDULE, seed=5, batching=Batching(group_by_length=grouped))))
+    whole = sorted(found)[: 2 * ROWS]
+    assert sorted(found) == sorted(set(found))
+    assert {epoch for _, epoch in found} == {0, 1, 2}
+    assert {(row, 0) for row in range(ROWS)} | {(row, 1) for row in range(ROWS)} <= set(found)
+    assert len(whole) == 2 * ROWS
+
+
+def test_rows_are_numbered_as_in_the_source():
+    for batch in batches(train_input_fn(Anew(), SCHEDULE, seed=5)):
+        assert batch["rows"].tolist() == [row for row, _ in drawn([batch])]
+        assert batch["label_ids"].tolist() == batch["rows"].tolist()
+
+
+@pytest.mark.parametrize("start", range(6))
+def test_a_run_that_goes_on_sees_the_epochs_it_would_have_seen(start):
+    whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
+    assert equal(batches(train_input_fn(Anew(), SCHEDULE, seed=5, start_step=start)), whole[start:])
+
+
+def test_replicas_share_what_is_drawn_once():
+    whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
+    dealt = batches(train_input_fn(Anew(), SCHEDULE, seed=5), tf.distribute.InputContext(1, 0, 2))
+    for batch, parts in zip(whole, zip(dealt[::2], dealt[1::2])):
+        assert sorted(drawn(parts)) == sorted(drawn([batch]))
+
+
+def test_static_features_ignore_the_epoch():
+    features = labelled(np.repeat(np.arange(ROWS), LENGTHS), LENGTHS, np.ones(ROWS, np.int32), np.arange(ROWS))
+    units = np.array([3, 1, 4])
+    assert features.drawn(units, np.array([0, 7, 2])) == (features, units)
+
+
+THEN = Phase(Anew(LENGTHS + 20), Schedule(ROWS, 2, 1.0, fixed_steps=5), Batching(pad_to=40))
+
+
+def test_a_second_phase_follows_with_its_own_rows_and_batches():
+    first = batches(train_input_fn(Anew(), SCHEDULE, seed=5))
+    second = batches(train_input_fn(THEN.rows, THEN.schedule, seed=5, batching=THEN.batching))
+    both = batches(train_input_fn(Anew(), SCHEDULE, seed=5, then=[THEN]))
+    assert equal(both, first + second)
+    assert {batch["input_ids"].shape for batch in both[len(first) :]} == {(2, 40)}
+
+
+@pytest.mark.parametrize("start", [4, 5, 6, 7, 10, 11])
+def test_phases_go_on_at_any_step_also_at_the_border(start):
+    whole = batches(train_input_fn(Anew(), SCHEDULE, seed=5, then=[THEN]))
+    rest = batches(train_input_fn(Anew(), SCHEDULE, seed=5, start_step=start, then=[THEN]))
+    assert equal(rest, whole[start:])
+
+
+def test_a_phase_with_other_fields_is_refused():
+    other = labelled(np.arange(ROWS), np.ones(ROWS, np.int32), np.ones(ROWS, np.int32), np.zeros((ROWS, 2), np.float32))
+    with pytest.raises(ValueError, match="the same fields"):
+        train_input_fn(Anew(), SCHEDULE, seed=5, then=[Phase(other, SCHEDULE)])
+
+
+def test_epochs_follow_the_order_of_the_draws():
+    draws = list(training_draws(Schedule(5, 2, 2.0), seed=1))
+    units, epochs = (list(itertools.chain(*part)) for part in zip(*draws))
+    assert epochs == [0] * 5 + [1] * 5
+    assert sorted(units[:5]) == sorted(units[5:]) == list(range(5))
