@@ -5,28 +5,32 @@ The encoder and the words are those of the default checkpoint; the head, which i
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bert_tf import documents
-from bert_tf.batch import trained
 from bert_tf.batch.job import Given
-from bert_tf.checkpoints import default, huggingface_classes, huggingface_export, names
-from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.export.huggingface import tokenizer
-from bert_tf.head_spec import PRETRAINING
+from bert_tf.checkpoints import default, names, reader
+from bert_tf.config import BertConfig
+from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.huggingface import writer
+from bert_tf.jobs import fill_mask
 from bert_tf.library.filling import WordFiller
+from bert_tf.tasks import families
+from bert_tf.tasks.in_memory import RowsTask
 from tests.batch.runs import inference
 
 pytestmark = pytest.mark.slow
 
 CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
 TOP = 5
+OURS = ("checkpoint", "exported")
 TEXTS = (
     "Paris is the [MASK] of France.",
     "The old man walked [MASK] the river.",
@@ -83,65 +87,71 @@ TEXTS = (
 
 @pytest.fixture(scope="module", name="filled")
 def fixture_filled(tmp_path_factory):
-    """Ours and theirs: of each text its places, of each the ids and probabilities of the best words."""
+    """Of each text its places, of each the ids and probabilities of the best words, by who says them."""
     python = os.environ.get("BERT_TF_PEERS_PYTHON")
     if not python:
         pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
     folder = tmp_path_factory.mktemp("masked")
-    write_folder(folder)
-    (folder / "texts.json").write_text(json.dumps(TEXTS))
+    checkpoint, exported = write_checkpoint(folder / "checkpoint"), folder / "exported"
+    exported.mkdir()
+    writer.write(as_exported(checkpoint), exported)
+    (exported / "texts.json").write_text(json.dumps(TEXTS))
     script = Path(__file__).with_name("transformers_fill.py")
-    subprocess.run([python, script, folder, str(TOP)], check=True, timeout=600, stdout=subprocess.DEVNULL)
-    theirs = json.loads((folder / "filled.json").read_text())
+    subprocess.run([python, script, exported, str(TOP)], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERT_TF_HOME", str(folder / "home"))
+        ours = {name: filled(fill_mask.find(folder / name, Given(), environment=os.environ)) for name in OURS}
+    return {**ours, "transformers": json.loads((exported / "filled.json").read_text())}
 
-    home = pytest.MonkeyPatch()
-    home.setenv("BERT_TF_HOME", str(tmp_path_factory.mktemp("home")))
-    from bert_tf.jobs import fill_mask
 
-    model = fill_mask.find(folder, Given(), environment=os.environ)
-    home.undo()
+def filled(model):
+    """Returns ids and probabilities of the best words of each place of each text."""
     id_of = {token: number for number, token in enumerate(model.vocabulary.tokens)}
     with WordFiller(model, inference()) as filler:
         found = filler.fill_mask(TEXTS, top=TOP)
-    ours = [[[(id_of[word.piece], word.probability) for word in place.words] for place in places] for places in found]
-    return ours, theirs
+    return [[[(id_of[word.piece], word.probability) for word in place.words] for place in places] for places in found]
 
 
-def write_folder(folder: Path) -> None:
-    """Writes what transformers loads: the default checkpoint with a head of masked words."""
+def write_checkpoint(folder: Path) -> Path:
+    """Writes the default checkpoint with a head, in the published layout; returns the folder."""
     published = default.ensure(CHECKPOINTS)
-    model = trained.load_encoder(str(published / "bert_model.ckpt"), Given())
-    reader = CheckpointReader(model.prefix)
-    weights = {name: reader[name] for name in names.encoder_shapes(model.config)}
+    shutil.copytree(published, folder, ignore=shutil.ignore_patterns("bert_model.ckpt*"))
+    config = BertConfig.from_json_file(published / "bert_config.json")
+    encoder = reader.CheckpointReader(published / "bert_model.ckpt")
+    weights = {name: encoder[name] for name in names.encoder_shapes(config)}
     random = np.random.default_rng(1)
-    for name, shape in names.pretraining_shapes(model.config).items():
+    for name, shape in names.pretraining_shapes(config).items():
         center, spread = (3.0, 0.5) if name.endswith("gamma") else (0.0, 0.1)
         weights[name] = random.normal(center, spread, shape).astype(np.float32)
-    huggingface_export.write(folder, weights, model.config, architecture=huggingface_classes.of(PRETRAINING))
-    for name, content in tokenizer.files(model).items():
-        (folder / name).write_text(documents.to_json(content) + "\n", encoding="utf-8")
-    (folder / "vocab.txt").write_text(model.vocabulary.to_text(), encoding="utf-8")
+    reader.write_checkpoint(folder / "bert_model.ckpt", weights)
+    return folder
 
 
-def test_the_words_are_those_of_the_pipeline(filled):
-    ours, theirs = filled
-    assert [[[number for number, _ in place] for place in places] for places in ours] == [
-        [[number for number, _ in place] for place in places] for places in theirs
-    ]
+def as_exported(checkpoint: Path) -> Exported:
+    """Returns the model of a checkpoint, as a run of pre-training is exported."""
+    task = RowsTask(families.of_record({"kind": "pretraining", "nsp": True, "sampled_softmax": 0}))
+    model = fill_mask.find(checkpoint, Given(), environment=os.environ)
+    return Exported(dataclasses.replace(model, given_head=task.family.head), task, 0, ExportOptions())
 
 
-def test_so_are_their_probabilities(filled):
-    for ours, theirs in zip(*filled):
-        np.testing.assert_allclose(
-            [[probability for _, probability in place] for place in ours],
-            [[probability for _, probability in place] for place in theirs],
-            rtol=0,
-            atol=1e-5,
-        )
+@pytest.mark.parametrize("ours", OURS)
+def test_the_words_are_those_of_the_pipeline(filled, ours):
+    assert _column(filled[ours], 0) == _column(filled["transformers"], 0)
+
+
+@pytest.mark.parametrize("ours", OURS)
+def test_so_are_their_probabilities(filled, ours):
+    found, expected = (np.array(_column(filled[name], 1)) for name in (ours, "transformers"))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
 
 
 def test_words_are_told_apart(filled):
     """Else any order would be that of the pipeline."""
-    best = np.array([[probability for _, probability in place] for places in filled[0] for place in places])
+    best = np.array(_column(filled["checkpoint"], 1))
     assert np.median(best[:, 0]) > 0.01
     assert (best[:, 0] - best[:, 1]).min() > 0
+
+
+def _column(found, number):
+    """Returns ids or probabilities, [places, TOP]."""
+    return [[word[number] for word in place] for places in found for place in places]
