@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bert_tf.library.data import check_data, fetch_data
     from bert_tf.library.encoder import Encoder, encode_file, encoder
     from bert_tf.library.evaluation import Table, evaluate
+    from bert_tf.library.filling import WordFiller, fill_mask, word_filler
     from bert_tf.library.fine_tuning import fine_tune
     from bert_tf.library.frames import encode_frame, evaluate_frame, predict_frame
     from bert_tf.library.loading import load
@@ -60,6 +61,7 @@ __all__ = [
     "SpanTask",
     "Table",
     "TagTask",
+    "WordFiller",
     "average_checkpoints",
     "check_data",
     "convert_checkpoint",
@@ -71,6 +73,7 @@ __all__ = [
     "evaluate",
     "evaluate_frame",
     "fetch_data",
+    "fill_mask",
     "fine_tune",
     "inspect_checkpoint",
     "load",
@@ -87,6 +90,7 @@ __all__ = [
     "search",
     "serve",
     "strip_checkpoint",
+    "word_filler",
     "write_report",
 ]
 
@@ -142,6 +146,7 @@ _MODULES = {
     "SpanTask": "tasks.span.in_memory",
     "Table": "library.evaluation",
     "TagTask": "tasks.tags.in_memory",
+    "WordFiller": "library.filling",
     "average_checkpoints": "library.checkpoints",
     "check_data": "library.data",
     "convert_checkpoint": "library.checkpoints",
@@ -153,6 +158,7 @@ _MODULES = {
     "evaluate": "library.evaluation",
     "evaluate_frame": "library.frames",
     "fetch_data": "library.data",
+    "fill_mask": "library.filling",
     "fine_tune": "library.fine_tuning",
     "inspect_checkpoint": "library.checkpoints",
     "load": "library.loading",
@@ -169,6 +175,7 @@ _MODULES = {
     "search": "library.searching",
     "serve": "service.running",
     "strip_checkpoint": "library.checkpoints",
+    "word_filler": "library.filling",
     "write_report": "library.page",
 }
 

@@ -17,6 +17,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "evaluate": "evaluates many checkpoints on many data sets, in one table",
         "predict": "predicts files or pipes of any length with a trained model",
         "serve": "answers requests by HTTP with a trained model",
+        "fill-mask": "fills in masked words, of a text, of files or pipes",
     },
     "Vectors of texts": {
         "encode": "turns texts into vectors, of files or pipes of any length",
@@ -42,7 +43,11 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ALIASES = {"classifier": "fine-tune"}
-_MODULES = {"fine-tune": "classifier", "pretraining-data": "pretraining_data"}  # of the published script's name
+_MODULES = {  # "classifier" is the name of the published script
+    "fine-tune": "classifier",
+    "fill-mask": "fill_mask",
+    "pretraining-data": "pretraining_data",
+}
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _HELP = ("--help", "-h", "-help", "help")

@@ -29,7 +29,7 @@ LAYERS = (
     ("reproduction", "batch", "report"),
     ("conversion",),
     ("engines",),
-    ("vectors", "export"),
+    ("vectors", "export", "filling"),
     ("cluster",),
     ("jobs",),
     ("library",),

@@ -28,6 +28,7 @@ VOCABULARY_NAME = "vocab.txt"
 PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _HEAD = b'"cls.predictions.bias"'  # in the header of a file that has the head of pre-training
+_POOLER = "pooler.dense."
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 
 
@@ -38,6 +39,8 @@ def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
 
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
     """Reads the encoder from a safetensors file, with or without the prefix `bert.`, and a head of pre-training.
+
+    A file without a pooler, as of a model of masked words alone, gets a new one.
 
     Args:
       path: of the file.
@@ -62,6 +65,10 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
             prefix = "bert." if any(name.startswith("bert.") for name in names) else ""
             pairs = [(prefix + pair.huggingface, pair) for pair in name_pairs(config.num_hidden_layers)]
             pairs += [(pair.huggingface, pair) for pair in PRETRAINING if pair.huggingface in names]
+            if not any(_POOLER in name for name in names):
+                log.warning("%s: has no pooler: it is newly initialized", path)
+                weights |= _new_pooler(config)
+                pairs = [(name, pair) for name, pair in pairs if pair.published not in weights]
             for name, pair in progress.bar(pairs, desc="converting", unit="variables"):
                 if name not in names:
                     problems.append(f"{name} is missing")
@@ -157,6 +164,13 @@ def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
             atomic.delete_unfinished(target)
             make(target)
     return target
+
+
+def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
+    """Returns a pooler by published names, the same on every call."""
+    d = config.hidden_size
+    kernel = np.random.default_rng(0).standard_normal((d, d)).clip(-2, 2) * config.initializer_range
+    return {"bert/pooler/dense/kernel": kernel.astype(np.float32), "bert/pooler/dense/bias": np.zeros(d, np.float32)}
 
 
 def _modern(name: str) -> str:

@@ -13,6 +13,7 @@ from bert_tf.conversion import heads
 from bert_tf.conversion.encoder import encode
 from bert_tf.conversion.onnx_graph import OnnxGraph
 from bert_tf.conversion.weights import weights
+from bert_tf.errors import FlagError
 from bert_tf.fields import INPUTS, ROW, Field
 from bert_tf.modeling.heads import registry
 
@@ -31,6 +32,11 @@ def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
       FlagError: its head is not known of ONNX.
     """
     head = registry.of(trained.head)
+    if len(head.outputs) > 1:
+        raise FlagError(
+            f"{trained.prefix}: a head with several outputs, as that of {trained.head.kind}, is not written for ONNX and"
+            " OpenVINO; take --format=huggingface or --format=saved_model, and compute with --engine=tensorflow"
+        )
     graph = OnnxGraph(weights(trained))
     encoded = encode(graph, trained.config, first_only=not head.reads_tokens)
     (output,) = (field.sized(trained.config.hidden_size) for field in head.outputs)

@@ -101,9 +101,9 @@ def configured(**values: Any) -> EncodeConfig:
             raise FlagError(f"--{row.name} is required")
     return EncodeConfig(
         files=FilePair(keys["input"], keys["output"], keys.get("output_format")),
-        columns=_of(Columns, keys),
+        columns=fields_of(Columns, keys),
         checkpoint=keys.get(CHECKPOINT.name),
-        model=_of(Given, keys),
+        model=fields_of(Given, keys),
         options=options(keys),
         dtype=keys.get(_DTYPE.name, _DTYPE.default),
         batch_size=keys.get(BATCH_SIZE.name),
@@ -118,6 +118,11 @@ def options(keys: Any) -> VectorOptions:
     return VectorOptions(**{**given, "layers": layer_numbers(given["layers"])})
 
 
-def _of(kind: Any, keys: dict[str, Any]) -> Any:
-    """Returns a dataclass of those settings that are its fields."""
+def fields_of(kind: Any, keys: dict[str, Any]) -> Any:
+    """Returns a dataclass of those settings that are its fields.
+
+    Args:
+      kind: the class.
+      keys: settings by name.
+    """
     return kind(**{field.name: keys[field.name] for field in dataclasses.fields(kind) if field.name in keys})

@@ -15,10 +15,12 @@ from typing import Any
 from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
+from bert_tf.filling.word_filler import Filled
 from bert_tf.jobs.export_config import OPTIONS, target
 from bert_tf.jobs.learned import Learned
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.encoder import Encoder, Floats
+from bert_tf.library.filling import WordFiller
 from bert_tf.library.keywords import takes
 from bert_tf.library.reading import Reader
 from bert_tf.library.result import Result
@@ -58,7 +60,7 @@ class Model:
         self._family = family or task.family
         self._turn = threading.Lock()
         self._computer: Engine | None = None
-        self._encoder = Encoder(trained, inference)
+        self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
         self._closed = False
 
     @property
@@ -128,6 +130,15 @@ class Model:
         """
         return self._encoder.encode(texts, **options)
 
+    def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Filled, ...]]:
+        """Returns the words that fit the places of [MASK] in texts, see `WordFiller.fill_mask`; of a model of pre-training.
+
+        Args:
+          texts: N texts, each with [MASK] at least once.
+          **options: `top`.
+        """
+        return self._filler.fill_mask(texts, **options)
+
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
         """Measures the model by labelled examples.
 
@@ -168,6 +179,7 @@ class Model:
     def close(self) -> None:
         """Frees weights and session; the model cannot be used afterwards."""
         self._encoder.close()
+        self._filler.close()
         with self._turn:
             self._closed = True
             if self._computer is not None:

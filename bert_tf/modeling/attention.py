@@ -82,4 +82,4 @@ def _self_attention(
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
     """As `custom_gradients.attend`, differentiated op by op."""
     weights = custom_gradients.softmax(tf.matmul(query, key, transpose_b=True), bias)
-    return tf.matmul(weights if kept is None else weights * kept, value)
+    return tf.matmul(weights if kept is None else tf.multiply(weights, kept, name="dropped"), value)

@@ -99,7 +99,7 @@ def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, 
     @tf.custom_gradient
     def product(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         weights = softmax(tf.matmul(query, key, transpose_b=True), bias)  # [B, H, Q, T]
-        dropped = weights if kept is None else weights * kept
+        dropped = weights if kept is None else tf.multiply(weights, kept, name="dropped")
         context = tf.matmul(dropped, value)
 
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:

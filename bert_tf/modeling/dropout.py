@@ -10,6 +10,9 @@ import tensorflow as tf
 
 from bert_tf.host import HOST
 
+tf1 = tf.compat.v1
+
+_SCOPE = "dropout"  # of the names of operations, by which traces tell them from those around
 _LEVELS = 1 << 16  # a rate is rounded to a multiple of 1 / _LEVELS
 _FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
 
@@ -61,7 +64,7 @@ class Dropout:
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
         """See `DropElements`."""
         kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
-        return x if kept is None else x * kept
+        return x if kept is None else tf.multiply(x, kept, name=f"{_SCOPE}/dropped")
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
         """See `DropElements`.
@@ -70,6 +73,10 @@ class Dropout:
         """
         if rate == 0.0:
             return None
+        with tf1.name_scope(_SCOPE):
+            return self._mask(shape, rate, dtype)
+
+    def _mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor:
         seed, size = self._next(shape)
         fours = -(-size // 4)
         with tf.control_dependencies([] if self._event is None else [self._event]):

@@ -177,7 +177,7 @@ class Packed:
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""
         if heads not in self._by_heads:
-            with tf.device(HOST):
+            with tf.device(HOST), tf.name_scope("places"):
                 head = tf.range(heads)
                 rows = tf.reshape(self._row_of, [self._batch, 1, self._tokens])
                 from_rows = rows * heads + head[None, :, None]

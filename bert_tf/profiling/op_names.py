@@ -33,7 +33,8 @@ _RULES = tuple(
         (BACKWARD, r"(?:^|/)gradients(?:_\d+)?/"),
         # A batch in micro-batches: the sums of the gradients so far, and how they travel from one to the next.
         (BACKWARD, r"^while/body/_\d+/add(?:_\d+)?$|^while/(?!body/)|^Empty(?:_\d+)?$"),
-        (BACKWARD, r"^AddN(?:_\d+)?$"),  # the sums of gradients over replicas
+        # Sums of gradients: over replicas, and those of rows that a table was read at.
+        (BACKWARD, r"^(?:AddN|UnsortedSegmentSum)(?:_\d+)?$"),
         (UPDATE, r"^(?:update|PolynomialDecay|global_step|Read(?:_\d+)?|Cast(?:_\d+)?|watch/learning_rate)(?:/|$)"),
         (UPDATE, rf"^(?:{_ASSIGN}|{_ARITHMETIC}|ReadVariableOp)(?:_\d+)?(?:/[^/]+)?$"),
         (OPTIMIZER_STATE, rf"/{_SLOTS}{_READ}$"),

@@ -16,7 +16,8 @@ import numpy as np
 import psutil
 
 from bert_tf import log_form
-from bert_tf.errors import BertError
+from bert_tf.errors import BertError, FlagError
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.library.reading import Reader
 from bert_tf.service import forms, values
 from bert_tf.service.question import ENCODE, NORMALIZE, PREDICT, Part
@@ -192,6 +193,11 @@ class Served:
         self._model = bert_tf.load(source.run, task=source.task_name, **source.loading)
         reader = self._model.reader
         self._encodes = source.encodes or reader.family.kind in forms.OF_VECTORS
+        if reader.family.kind == PRETRAINING and not self._encodes:
+            raise FlagError(
+                f"{source.run}: a model of pre-training is not served: masked words are filled in by python -m bert_tf"
+                " fill-mask; serve a model that was fine-tuned from it, or vectors of texts with --encode"
+            )
         self.description: Description = Description(
             name=_name(self._model.checkpoint),
             checkpoint=os.path.abspath(self._model.checkpoint),

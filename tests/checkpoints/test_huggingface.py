@@ -56,6 +56,16 @@ def with_entry(content, **fields):
     return with_header(content, {**header, BIAS: {**header[BIAS], **fields}})
 
 
+def test_a_model_without_pooler_gets_a_new_one(folder, caplog):
+    rewrite(folder, lambda name, array: None if "pooler" in name else (name, array))
+    first, second = read(folder), read(folder)
+    kernel, width = first["bert/pooler/dense/kernel"], CONFIG.hidden_size
+    assert (kernel.shape, first["bert/pooler/dense/bias"].tolist()) == ((width, width), [0.0] * width)
+    assert 0 < np.abs(kernel).max() <= 2 * CONFIG.initializer_range
+    np.testing.assert_array_equal(kernel, second["bert/pooler/dense/kernel"])
+    assert "has no pooler: it is newly initialized" in caplog.text
+
+
 DAMAGES = {
     "empty": (lambda c: c[:0], "header too small"),
     "cut in the length": (lambda c: c[:7], "header too small"),

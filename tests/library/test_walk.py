@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 import bert_tf
-from bert_tf.__main__ import COMMANDS
+from bert_tf.__main__ import _MODULES, COMMANDS
 from bert_tf.commands import (
     checkpoint,
     classifier_flags,
@@ -16,6 +16,7 @@ from bert_tf.commands import (
     devices,
     encode,
     evaluate,
+    fill_mask,
     memory,
     memory_plan,
     predict,
@@ -35,6 +36,7 @@ PAIRS = {
     "evaluate": ("evaluate", evaluate.FLAGS),
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
+    "fill-mask": ("fill_mask", fill_mask.FLAGS),
     "search": ("search", search.FLAGS),
     **{
         f"checkpoint {action}": (f"{action}_checkpoint{'s' * (action in ('diff', 'average'))}", row.flags)
@@ -62,6 +64,7 @@ WITHOUT_ARGUMENT = {
     "evaluate": {"verbosity": "of the log of a command"},
     "predict": {"verbosity": "of the log of a command"},
     "encode": {"verbosity": "of the log of a command"},
+    "fill-mask": {"verbosity": "of the log of a command"},
     "search": {"verbosity": "of the log of a command", "json": "the form of what is printed; the value has all of it"},
     "checkpoint inspect": {"format": "the form of what is printed; the value has all of it"},
     "checkpoint diff": {
@@ -87,7 +90,7 @@ WITHOUT_FLAG = {"data fetch": {"source_dir"}}
 def actions():
     """Yields each command, those with actions once for each."""
     for command in COMMANDS:
-        module = importlib.import_module(f"bert_tf.commands.{ {'fine-tune': 'classifier'}.get(command, command) }")
+        module = importlib.import_module(f"bert_tf.commands.{_MODULES.get(command, command)}")
         for action in getattr(module, "ACTIONS", {None: None}):
             yield f"{command} {action}" if action else command
     yield f"memory {memory.PLAN}"

@@ -26,6 +26,7 @@ from bert_tf.profiling import op_names
         ("ConstantFolding/gradients/bert/embeddings/add_1_grad/BroadcastGradientArgs-folded-1", "backward"),
         ("replica_1/gradients/AddN_3", "backward"),
         ("AddN_3", "backward"),
+        ("UnsortedSegmentSum_1", "backward"),
         ("while/body/_10/bert/pooler/dense/MatMul", "forward"),
         ("while/body/_10/gradients/AddN", "backward"),
         ("while/body/_10/add_3", "backward"),

@@ -9,6 +9,7 @@ import bert_tf
 from bert_tf import documents, run_layout
 from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.export.exported import Exported
+from bert_tf.head_spec import PRETRAINING
 
 _TRAINED_BY = (
     *("num_train_epochs", "num_train_steps", "train_batch_size", "learning_rate", "learning_rate_schedule"),
@@ -34,13 +35,17 @@ def text(exported: Exported, architecture: Architecture) -> str:
     lines = [
         *("---", f"library_name: {library}", f"pipeline_tag: {architecture.pipeline}", "tags:", "- bert", "---", ""),
         *(f"# BERT for {exported.task.name}", ""),
-        f"`{architecture.name}`, fine-tuned with bert_tf {bert_tf.__version__}; step {exported.step}.",
+        f"`{architecture.name}`, {_learned(exported)} with bert_tf {bert_tf.__version__}; step {exported.step}.",
         f"Kind: {exported.family.kind}." + (f" Labels: {labels}." if labels else ""),
         *_section("Metrics", _metrics(exported)),
         *_section("Data", _digests(exported)),
         *_section("Training", _settings(exported)),
     ]
     return "\n".join(lines) + "\n"
+
+
+def _learned(exported: Exported) -> str:
+    return "pre-trained" if exported.family.kind == PRETRAINING else "fine-tuned"
 
 
 def _section(title: str, lines: Iterator[str]) -> list[str]:

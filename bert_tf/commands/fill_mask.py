@@ -1,0 +1,76 @@
+"""The fill-mask command: words for [MASK], of a text or of the texts of a file."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
+from bert_tf.commands.flags import help_line, read_with_words
+from bert_tf.errors import FlagError
+from bert_tf.jobs.fill_mask_config import SETTINGS, FillMaskConfig, configured
+
+if TYPE_CHECKING:
+    from bert_tf.filling.word_filler import Filled
+
+FLAGS = (*SETTINGS, VERBOSITY)
+
+
+class Settings(NamedTuple):
+    """The flags."""
+
+    config: FillMaskConfig
+    verbosity: int
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(
+        lambda: _run(parse(argv)),
+        help_text=help_text,
+        stopped="stopped; the same command goes on where it was; pipes start anew",
+    )
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments: the checkpoint, and flags.
+
+    Raises:
+      FlagError: a flag is unknown, missing or has an unusable value, or no checkpoint is named, or several are.
+      HelpAsked: instead of settings.
+    """
+    words, parsed = read_with_words(argv, FLAGS)
+    if len(words) != 1:
+        raise FlagError(f"fill-mask takes a run, a checkpoint or a Hugging Face folder: {len(words)} are named")
+    return Settings(configured(words[0], **given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    example = 'python -m bert_tf fill-mask out/pretrained --text="Paris is the [MASK] of France."'
+    lines = [f"Fills in masked words (docs/fill_mask.md): {example}", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    setup_logging(settings.verbosity)
+    from bert_tf.jobs.fill_mask import fill_mask  # TensorFlow waits until it is needed: --help is quick
+
+    found = fill_mask(settings.config, environment=os.environ)
+    sys.stdout.writelines(f"{line}\n" for line in _lines(found))
+    return 0
+
+
+def _lines(found: Iterable[Filled]) -> Iterator[str]:
+    """Yields the words of each place of a text, below the characters that it takes."""
+    for start, end, words in found:
+        yield f"characters {start} to {end}"
+        for piece, probability in words:
+            yield f"  {probability:.4f}  {piece}"

@@ -1,0 +1,157 @@
+"""Masked words against the fill-mask pipeline of `transformers`; for its environment see test_transformers_oracle.py.
+
+The encoder and the words are those of the default checkpoint; the head, which it lacks, is drawn.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.batch.job import Given
+from bert_tf.checkpoints import default, names, reader
+from bert_tf.config import BertConfig
+from bert_tf.export.exported import Exported, ExportOptions
+from bert_tf.export.huggingface import writer
+from bert_tf.jobs import fill_mask
+from bert_tf.library.filling import WordFiller
+from bert_tf.tasks import families
+from bert_tf.tasks.in_memory import RowsTask
+from tests.batch.runs import inference
+
+pytestmark = pytest.mark.slow
+
+CHECKPOINTS = Path(__file__).resolve().parents[2] / "checkpoints"
+TOP = 5
+OURS = ("checkpoint", "exported")
+TEXTS = (
+    "Paris is the [MASK] of France.",
+    "The old man walked [MASK] the river.",
+    "[MASK] is the largest planet.",
+    "She put the bread into the [MASK]",
+    "He [MASK] the door and went [MASK].",
+    "It rained all [MASK], so we stayed at [MASK].",
+    "The [MASK] barked at the [MASK] of the house.",
+    "Two and two are [MASK].",
+    "Water boils at one hundred [MASK].",
+    "My [MASK] lives in a small village near the sea.",
+    "The train to the [MASK] leaves at noon.",
+    "I have never [MASK] such a thing before!",
+    "What is your [MASK]?",
+    "They were [MASK]: nobody had told them.",
+    "In the [MASK], leaves turn red.",
+    "The doctor gave her some [MASK] for the pain.",
+    "Un[MASK]able",
+    "The word play[MASK] has two parts.",
+    "[MASK][MASK] are two places side by side.",
+    "(the [MASK])",
+    '"Go [MASK]," she said.',
+    "A cat, a dog and a [MASK].",
+    "THE KING OF [MASK] WAS OLD.",
+    "Café [MASK] à la carte",
+    "The price was $[MASK] in 2019.",
+    "3 [MASK] 4 = 12",
+    "He speaks [MASK], French and Italian.",
+    "The bridge was [MASK] in 1890 and [MASK] in 1944.",
+    "This book was written by a famous [MASK].",
+    "We drank [MASK] from small cups.",
+    "The moon goes around the [MASK].",
+    "The farmer keeps [MASK] and [MASK] and a few hens.",
+    "After the war, the [MASK] was rebuilt.",
+    "It is too [MASK] to swim.",
+    "The teacher asked the [MASK] a question.",
+    "Nobody knows where the [MASK] is buried.",
+    "Snow fell on the [MASK] during the night.",
+    "You should [MASK] more often.",
+    "The ship sank [MASK] the coast of Norway.",
+    "Her hair was as black as [MASK].",
+    "Wood burns, but [MASK] does not.",
+    "The judge found him not [MASK].",
+    "An apple a day keeps the [MASK] away.",
+    "One [MASK] later, the letter arrived.",
+    "The violin is a [MASK] instrument.",
+    "I would rather [MASK] than sing.",
+    "北京 is the [MASK] of China.",
+    "Tom's [MASK] isn't here; it's over there.",
+    "e-mail: [MASK]@example.com",
+    "The end of the [MASK] is near. [MASK] has come.",
+)
+
+
+@pytest.fixture(scope="module", name="filled")
+def fixture_filled(tmp_path_factory):
+    """Of each text its places, of each the ids and probabilities of the best words, by who says them."""
+    python = os.environ.get("BERT_TF_PEERS_PYTHON")
+    if not python:
+        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
+    folder = tmp_path_factory.mktemp("masked")
+    checkpoint, exported = write_checkpoint(folder / "checkpoint"), folder / "exported"
+    exported.mkdir()
+    writer.write(as_exported(checkpoint), exported)
+    (exported / "texts.json").write_text(json.dumps(TEXTS))
+    script = Path(__file__).with_name("transformers_fill.py")
+    subprocess.run([python, script, exported, str(TOP)], check=True, timeout=600, stdout=subprocess.DEVNULL)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BERT_TF_HOME", str(folder / "home"))
+        ours = {name: filled(fill_mask.find(folder / name, Given(), environment=os.environ)) for name in OURS}
+    return {**ours, "transformers": json.loads((exported / "filled.json").read_text())}
+
+
+def filled(model):
+    """Returns ids and probabilities of the best words of each place of each text."""
+    id_of = {token: number for number, token in enumerate(model.vocabulary.tokens)}
+    with WordFiller(model, inference()) as filler:
+        found = filler.fill_mask(TEXTS, top=TOP)
+    return [[[(id_of[word.piece], word.probability) for word in place.words] for place in places] for places in found]
+
+
+def write_checkpoint(folder: Path) -> Path:
+    """Writes the default checkpoint with a head, in the published layout; returns the folder."""
+    published = default.ensure(CHECKPOINTS)
+    shutil.copytree(published, folder, ignore=shutil.ignore_patterns("bert_model.ckpt*"))
+    config = BertConfig.from_json_file(published / "bert_config.json")
+    encoder = reader.CheckpointReader(published / "bert_model.ckpt")
+    weights = {name: encoder[name] for name in names.encoder_shapes(config)}
+    random = np.random.default_rng(1)
+    for name, shape in names.pretraining_shapes(config).items():
+        center, spread = (3.0, 0.5) if name.endswith("gamma") else (0.0, 0.1)
+        weights[name] = random.normal(center, spread, shape).astype(np.float32)
+    reader.write_checkpoint(folder / "bert_model.ckpt", weights)
+    return folder
+
+
+def as_exported(checkpoint: Path) -> Exported:
+    """Returns the model of a checkpoint, as a run of pre-training is exported."""
+    task = RowsTask(families.of_record({"kind": "pretraining", "nsp": True, "sampled_softmax": 0}))
+    model = fill_mask.find(checkpoint, Given(), environment=os.environ)
+    return Exported(dataclasses.replace(model, given_head=task.family.head), task, 0, ExportOptions())
+
+
+@pytest.mark.parametrize("ours", OURS)
+def test_the_words_are_those_of_the_pipeline(filled, ours):
+    assert _column(filled[ours], 0) == _column(filled["transformers"], 0)
+
+
+@pytest.mark.parametrize("ours", OURS)
+def test_so_are_their_probabilities(filled, ours):
+    found, expected = (np.array(_column(filled[name], 1)) for name in (ours, "transformers"))
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-5)
+
+
+def test_words_are_told_apart(filled):
+    """Else any order would be that of the pipeline."""
+    best = np.array(_column(filled["checkpoint"], 1))
+    assert np.median(best[:, 0]) > 0.01
+    assert (best[:, 0] - best[:, 1]).min() > 0
+
+
+def _column(found, number):
+    """Returns ids or probabilities, [places, TOP]."""
+    return [[word[number] for word in place] for places in found for place in places]

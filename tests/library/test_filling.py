@@ -1,0 +1,175 @@
+"""Words for [MASK]: the same from the library, the command, files and pipes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+import bert_tf
+from bert_tf.batch import inputs, trained
+from bert_tf.batch.job import Given
+from bert_tf.commands import fill_mask
+from bert_tf.config import BertConfig
+from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.library.closed import ClosedError
+from bert_tf.library.filling import WordFiller
+from tests import pretrained
+from tests.batch.runs import inference
+from tests.tiny import TOKENS
+
+TEXTS = ["rain [MASK] over the [MASK].", "[MASK] came", "a red [MASK], a blue one"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return pretrained.write(tmp_path_factory.mktemp("pretrained") / "model")
+
+
+@pytest.fixture(scope="module")
+def filler(model):
+    found = trained.load_encoder(str(model / "bert_model.ckpt"), Given(max_seq_length=24))
+    with WordFiller(found, inference()) as opened:
+        yield opened
+
+
+def run(capsys, *argv) -> tuple[int, str, str]:
+    status = fill_mask.main(["fill-mask", *map(str, argv), "--verbosity=-1"])
+    return status, *capsys.readouterr()
+
+
+def test_words_are_those_of_the_reference(filler, model):
+    text = "the old [MASK] went near"
+    config = BertConfig.from_json_file(model / "bert_config.json")
+    ids = [TOKENS.index(piece) for piece in "[CLS] the old [MASK] went near [SEP]".split()]
+    expected = pretrained.probabilities(pretrained.weights(config), config, ids, position=3)
+    ((place,),) = filler.fill_mask([text])
+    best = np.argsort(-expected)[:5]
+    assert (place.start, place.end) == (8, 14)
+    assert [word.piece for word in place.words] == [TOKENS[number] for number in best]
+    np.testing.assert_allclose([word.probability for word in place.words], expected[best], atol=1e-6)
+
+
+def test_each_text_has_its_places(filler):
+    found = filler.fill_mask(TEXTS, top=3)
+    assert [[(place.start, place.end) for place in of_text] for of_text in found] == [[(5, 11), (21, 27)], [(0, 6)], [(6, 12)]]
+    assert {len(place.words) for of_text in found for place in of_text} == {3}
+    for place in (place for of_text in found for place in of_text):
+        assert [word.probability for word in place.words] == sorted((word.probability for word in place.words), reverse=True)
+
+
+def test_a_text_has_the_same_words_alone(filler):
+    together = filler.fill_mask(TEXTS)
+    for text, found in zip(TEXTS, together):
+        ((first, *_),) = filler.fill_mask([text])
+        assert [word.piece for word in first.words] == [word.piece for word in found[0].words]
+        np.testing.assert_allclose([w.probability for w in first.words], [w.probability for w in found[0].words], atol=1e-6)
+
+
+def test_pieces_that_continue_a_word_are_told(filler):
+    words = filler.fill_mask(["rain[MASK]"], top=10)[0][0].words
+    assert {word.continues_word for word in words} <= {True, False}
+    assert all(word.continues_word == word.piece.startswith("##") for word in words)
+
+
+def test_no_texts_have_no_words(filler):
+    assert filler.fill_mask([]) == []
+
+
+@pytest.mark.parametrize(
+    ("texts", "top", "error", "message"),
+    [
+        ("one [MASK]", 5, DataError, "texts: is one str, not rows"),
+        (["a [MASK]", "rain"], 5, DataError, r"texts: row 1: has no \[MASK\]"),
+        ([("a [MASK]", "rain"), "[MASK]"], 5, DataError, "texts: row 0: is a pair; give one text"),
+        (["a [MASK]"], 0, FlagError, "--top=0: expected at least 1"),
+        (["a [MASK]"], 11, FlagError, "--top=11: not a number up to 10"),
+    ],
+)
+def test_what_cannot_be_filled_in(filler, texts, top, error, message):
+    with pytest.raises(error, match=message):
+        filler.fill_mask(texts, top=top)
+
+
+def test_a_closed_filler_says_so(model):
+    closed = bert_tf.word_filler(model)
+    closed.close()
+    with pytest.raises(ClosedError, match="was closed; make another"):
+        closed.fill_mask(["[MASK]"])
+
+
+def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
+    status, out, _ = run(capsys, model, f"--text={TEXTS[0]}", "--top=2", "--max_seq_length=24")
+    expected = filler.fill_mask(TEXTS[:1], top=2)[0]
+    lines = [
+        line
+        for place in expected
+        for line in (
+            f"characters {place.start} to {place.end}",
+            *(f"  {word.probability:.4f}  {word.piece}" for word in place.words),
+        )
+    ]
+    assert (status, out.splitlines()) == (0, lines)
+
+
+def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):
+    monkeypatch.setattr(inputs, "CHUNK", 2)
+    (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
+    output = tmp_path / "out.jsonl.gz"
+    assert run(capsys, model, f"--input={tmp_path / 'in.txt'}", f"--output={output}", "--top=1")[0] == 0
+    rows = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
+    assert [(row["id"], row["text"]) for row in rows] == [(str(n), text) for n, text in enumerate(TEXTS, 1)]
+    for row, places in zip(rows, filler.fill_mask(TEXTS, top=1)):
+        assert [(mask["start"], mask["end"], mask["words"][0]["piece"]) for mask in row["masks"]] == [
+            (place.start, place.end, place.words[0].piece) for place in places
+        ]
+
+
+def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
+    (tmp_path / "in.csv").write_text('id,text\nx,"a [MASK], then"\ny,nothing\nz,[MASK]\n')
+    columns = ["--text_a=text", "--id_column=id", "--skip_bad_rows"]
+    status, _, err = run(capsys, model, f"--input={tmp_path / 'in.csv'}", f"--output={tmp_path / 'out.jsonl'}", *columns)
+    assert status == 0, err
+    assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["x", "z"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "--text or --input is required, and one of them alone"),
+        (["--text=[MASK]", "--input=a"], "--text or --input is required, and one of them alone"),
+        (["--input=a"], "--input and --output go together"),
+        (["--text=[MASK]", "--output=a.jsonl"], "--input and --output go together"),
+        (["--text=rain"], "--text: has no [MASK]; write [MASK] where words are wanted"),
+        (["--text=[MASK]", "--top=11"], "--top=11: not a number up to 10"),
+        (["--text=[MASK]", "--max_seq_length=2"], "--max_seq_length=2"),
+        (["--input=in.txt", "--output=out.tsv"], "--output=out.tsv: words are written as JSON lines"),
+        (["--input=no.txt", "--output=out.jsonl"], "no.txt: cannot read the file: No such file"),
+        (["--input=in.txt", "--output=out.jsonl"], "in.txt: row 2: has no [MASK]"),
+        (["--input=pairs.txt", "--output=out.jsonl"], "pairs.txt: row 1: is a pair; give one text"),
+        (["--engine=openvino", "--text=[MASK]"], "Unknown command line flag 'engine'"),
+    ],
+)
+def test_a_line_for_what_cannot_be_done(capsys, model, tmp_path, monkeypatch, arguments, message):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "in.txt").write_text("[MASK]\nrain\n")
+    (tmp_path / "pairs.txt").write_text("[MASK] ||| rain\n")
+    status, out, err = run(capsys, model, *arguments)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "out.jsonl").exists()
+
+
+def test_a_model_without_a_head_is_one_line(capsys, project):
+    status, out, err = run(capsys, project.init_checkpoint, "--text=[MASK]")
+    assert (status, out) == (2, "")
+    assert "no cls/predictions/output_bias: it has no head for masked words" in err
+
+
+def test_a_head_of_another_size_is_refused(tmp_path):
+    folder = pretrained.write(tmp_path / "other", **{"cls/predictions/output_bias": np.zeros(7, np.float32)})
+    with pytest.raises(CheckpointError, match=r"cls/predictions/output_bias.*7.*do configuration and checkpoint belong"):
+        bert_tf.fill_mask(folder, text="[MASK]")
