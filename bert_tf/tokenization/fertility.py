@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.vocabulary import UNK
@@ -62,3 +63,16 @@ def of(counts: Counts, tokenizer: WordPieceTokenizer) -> Fertility:
         cut += times * (len(found) > 1)
         unknown += times * (found == [UNK])
     return Fertility(counts.total, pieces, cut, unknown, counts.texts)
+
+
+def cut_otherwise(counts: Counts, before: WordPieceTokenizer, after: WordPieceTokenizer) -> Counter[str]:
+    """Returns the words that become other pieces, and not one: those that begin with a new word, which is matched first.
+
+    Args:
+      counts: of the words, cut by the same rules.
+      before: the one tokenizer.
+      after: the other.
+    """
+    pairs = ((word, after.pieces_of_word(word)) for word in counts.words)
+    changed = (word for word, pieces in pairs if pieces not in ([word], before.pieces_of_word(word)))
+    return Counter({word: counts.words[word] for word in changed})

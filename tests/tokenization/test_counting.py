@@ -12,14 +12,14 @@ from tests.tokenization import any_text
 
 PIECES = any_text.vocabulary(seed=1)
 TEXTS = any_text.texts(1000, 3, PIECES)
-TEXT = "Don't stop: the café\u00a0closes at ten.\t\u039f\u0394\u039f\u03a3 東京 a\u00adb"
+TEXT = "Don't stop: the café\u00a0closes at ten.\t東京 a\u00adb"
 
 
 @pytest.mark.parametrize(
     ("lower_case", "expected"),
     [
-        (True, ["don", "'", "t", "stop", ":", "the", "cafe", "closes", "at", "ten", ".", "\u03bf\u03b4\u03bf\u03c2", "東", "京", "ab"]),
-        (False, ["Don", "'", "t", "stop", ":", "the", "café", "closes", "at", "ten", ".", "\u039f\u0394\u039f\u03a3", "東", "京", "ab"]),
+        (True, ["don", "'", "t", "stop", ":", "the", "cafe", "closes", "at", "ten", ".", "東", "京", "ab"]),
+        (False, ["Don", "'", "t", "stop", ":", "the", "café", "closes", "at", "ten", ".", "東", "京", "ab"]),
     ],
 )
 def test_words_are_cleaned_and_divided_as_the_tokenizer_does(lower_case, expected):

@@ -16,3 +16,10 @@ def test_fertility_is_as_counted_by_hand():
     assert (found.words, found.pieces, found.cut, found.unknown, found.texts) == (8, 10, 1, 1, 2)
     shares = (found.pieces_a_word, found.cut_share, found.unknown_share, found.tokens_a_sentence)
     assert shares == pytest.approx((1.25, 0.125, 0.125, 5.0))
+
+
+def test_words_that_begin_with_a_new_one_are_cut_otherwise():
+    pieces = [*SPECIAL_TOKENS, "li", "##ght", "##s", "##house"]
+    before, after = (WordPieceTokenizer(Vocabulary(some)) for some in (pieces, [*pieces, "light"]))
+    counts = counting.count([counting.chunks(["Light lights lights li lighthouse snow"])], lower_case=True)
+    assert fertility.cut_otherwise(counts, before, after) == {"lights": 2, "lighthouse": 1}
