@@ -22,6 +22,7 @@ LAYERS = (
     ("config", "fields", "head_spec", "home", "host", "run_layout", "settings"),
     ("lock", "metrics", "tokenization"),
     ("features",),
+    ("corpus",),
     ("tasks",),
     ("inputs", "modeling", "optimization", "checkpoints", "runtime", "profiling"),
     ("estimator",),

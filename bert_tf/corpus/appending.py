@@ -1,0 +1,152 @@
+"""Columns on disk that grow: appended to, noted from time to time, and read by memory mapping when they are whole.
+
+A folder holds a file for each column and a record. What a killed process has written beyond its last note is cut off, so that
+the next one goes on there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import atomic, documents, files
+from bert_tf.errors import DataError
+
+Array = npt.NDArray[Any]
+Types = Mapping[str, "np.dtype[Any]"]  # of the columns, by the names of their files
+
+_RECORD, _NOTE = "record.json", "unfinished.json"
+_NOTED_EVERY = 64  # times that something is appended
+
+
+class Appending:
+    """The columns of a folder, while they are written.
+
+    Attributes:
+      sizes: values of each column so far.
+      state: what the writer has to know to go on, as of the last note where a process was killed.
+    """
+
+    def __init__(self, folder: Path, key: str, types: Types, state: Mapping[str, Any], *, goes_on: bool = True) -> None:
+        """Begins, or goes on where a process of the same key was stopped; anything else in the folder is deleted.
+
+        Args:
+          folder: of the columns, and of nothing else.
+          key: of all that decides on what is written.
+          types: of the columns.
+          state: at the beginning.
+          goes_on: whether that is possible.
+
+        Raises:
+          OutputError: the folder cannot be written to.
+        """
+        self._folder, self._key, self._types = folder, key, types
+        noted = _read(folder / _NOTE) if goes_on else None
+        if noted is None or noted["key"] != key or not all(_reaches(folder / n, noted["sizes"][n], types[n]) for n in types):
+            with atomic.readable_errors(folder):
+                shutil.rmtree(folder, ignore_errors=True)
+                folder.mkdir(parents=True)
+            noted = {"sizes": dict.fromkeys(types, 0), "state": dict(state)}
+        self.sizes: dict[str, int] = noted["sizes"]
+        self.state: dict[str, Any] = noted["state"]
+        self._times = 0
+
+    def __enter__(self) -> Appending:
+        """Opens the files."""
+        self._files: dict[str, Any] = {}
+        with contextlib.ExitStack() as opened, atomic.readable_errors(self._folder):
+            for name, size in self.sizes.items():
+                self._files[name] = opened.enter_context(open(self._folder / name, "ab"))
+                self._files[name].truncate(size * self._types[name].itemsize)
+            self._opened = opened.pop_all()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Closes them."""
+        with atomic.readable_errors(self._folder):
+            self._opened.close()
+
+    def append(self, columns: Mapping[str, Array], **state: Any) -> None:
+        """Appends to columns.
+
+        Args:
+          columns: what to append, by name.
+          **state: where to go on behind it.
+
+        Raises:
+          OutputError: they cannot be written.
+        """
+        for name, values in columns.items():
+            with atomic.readable_errors(self._folder):
+                self._files[name].write(values.astype(self._types[name]).tobytes())
+            self.sizes[name] += len(values)
+        self.state.update(state)
+        self._times += 1
+        if self._times % _NOTED_EVERY == 0:
+            self._write(_NOTE, state=self.state)
+
+    def finish(self, **record: Any) -> None:
+        """Notes that the columns are whole.
+
+        Args:
+          **record: what to keep beside them.
+        """
+        self._write(_RECORD, **record)
+        (self._folder / _NOTE).unlink(missing_ok=True)
+
+    def _write(self, name: str, **values: Any) -> None:
+        with atomic.readable_errors(self._folder):
+            for file in self._files.values():
+                file.flush()
+                os.fsync(file.fileno())
+        atomic.write_text(self._folder / name, documents.to_json({"key": self._key, "sizes": self.sizes, **values}))
+
+
+def record(folder: Path) -> dict[str, Any] | None:
+    """Returns what is kept beside columns, their `key` among it; None where they are missing, damaged or not whole."""
+    return _read(folder / _RECORD)
+
+
+def mapped(folder: Path, types: Types) -> tuple[Array, ...]:
+    """Returns the columns of a folder that has a record.
+
+    Args:
+      folder: of the columns.
+      types: of them.
+
+    Raises:
+      DataError: a file is missing or cut off.
+    """
+    sizes = (record(folder) or {"sizes": {}})["sizes"]
+    return tuple(_mapped(folder / name, dtype, sizes.get(name, 0)) for name, dtype in types.items())
+
+
+def _mapped(path: Path, dtype: np.dtype[Any], size: int) -> Array:
+    try:
+        found = path.stat().st_size
+        if found != size * dtype.itemsize:
+            raise DataError(
+                f"cut off: it has {found} bytes, not {size * dtype.itemsize}; delete the folder, and it is made anew", path
+            )
+        return np.asarray(np.memmap(path, dtype, "r")) if size else np.zeros(0, dtype)
+    except OSError as error:
+        raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
+
+
+def _reaches(path: Path, size: int, dtype: np.dtype[Any]) -> bool:
+    return path.is_file() and path.stat().st_size >= size * dtype.itemsize
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        found = documents.read_json(path)
+    except (OSError, documents.DocumentError):
+        return None
+    return found if isinstance(found, dict) and "key" in found and "sizes" in found else None

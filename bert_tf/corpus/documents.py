@@ -1,0 +1,339 @@
+"""Documents of files and pipes as streams: each a tuple of sentences.
+
+A reader cuts the bytes into pieces at line ends; a piece is parsed on its own, so that many processes may share the work. A
+document may go on over any number of pieces: memory does not depend on its length, nor on the size of a file.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import dataclasses
+import glob
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, cast
+
+from bert_tf import files
+from bert_tf.corpus import sentences
+from bert_tf.documents import DocumentError, json_value
+from bert_tf.errors import DataError, FlagError
+
+SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
+STANDARD_INPUT = "-"
+PIECE = 1 << 20  # bytes, about; pieces decide on nothing but who does the work, and where a book is cut that never pauses
+LONGEST_LINE = 1 << 24  # bytes
+WRAPPED = 120  # characters: of a book, a line up to here goes on in the next
+
+_GZ = b"\x1f\x8b"
+_PAUSE = b".!?\"'\n"  # bytes at the end of a line behind which a book may be cut
+_JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
+
+
+@dataclasses.dataclass(frozen=True)
+class Corpus:
+    """Files of text, and how documents are written in them.
+
+    Attributes:
+      files: their paths; `-` is the standard input.
+      form: key of `FORMS`; None for what the name of each file says.
+      text_key: of an object of JSON lines, what holds the text.
+      language: of raw text, by which it is cut into sentences.
+    """
+
+    files: tuple[str, ...]
+    form: str | None = None
+    text_key: str = "text"
+    language: str = "en"
+
+    def form_of(self, path: str) -> str:
+        """Returns how documents are written in a file: JSON lines where its name says so, else as published."""
+        suffix = Path(path.removesuffix(".gz")).suffix.lower()
+        return self.form or (JSONL if suffix in _JSON_SUFFIXES else SENTENCES)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether a file may hold raw text."""
+        return any(self.form_of(path) != SENTENCES for path in self.files)
+
+    @property
+    def can_be_read_again(self) -> bool:
+        """Whether no file is a pipe."""
+        return all(path != STANDARD_INPUT and files.is_plain(path) for path in self.files)
+
+
+class Place(NamedTuple):
+    """How far a corpus has been read.
+
+    Attributes:
+      file: number of the file.
+      offset: bytes of it that were read, unpacked.
+      line: number of the next line, counted from 1.
+    """
+
+    file: int = 0
+    offset: int = 0
+    line: int = 1
+
+
+class Piece(NamedTuple):
+    """Some lines of a file.
+
+    Attributes:
+      path: of the file.
+      place: where they begin.
+      data: the lines.
+      after: where the next piece begins.
+    """
+
+    path: str
+    place: Place
+    data: bytes
+    after: Place
+
+
+class Parsed(NamedTuple):
+    """The sentences of a piece.
+
+    Attributes:
+      sentences: those of all documents, one after the other.
+      starts: numbers of the sentences with which documents begin, rising; repeated where a document has none. The number behind
+        the last sentence says that the next piece begins a document. Sentences before the first start belong to the document of
+        the piece before.
+    """
+
+    sentences: list[str]
+    starts: list[int]
+
+
+def find(patterns: str) -> tuple[str, ...]:
+    """Returns the files of a list with commas, in which each name may be a pattern, or `-` for the standard input.
+
+    Raises:
+      FlagError: a name is empty, or a pattern matches nothing.
+    """
+    found: list[str] = []
+    for name in patterns.split(","):
+        if not name:
+            raise FlagError(f"{patterns!r}: an empty name between commas")
+        matching = sorted(path for path in glob.glob(name, recursive=True) if not os.path.isdir(path))
+        if not matching and glob.has_magic(name) and not os.path.exists(name):
+            raise FlagError(f"{name}: no file matches")
+        found += matching or [name]
+    return tuple(dict.fromkeys(found))
+
+
+def documents(corpus: Corpus) -> Iterator[tuple[str, ...]]:
+    """Yields the documents of a corpus, without empty ones.
+
+    Args:
+      corpus: to read; each file once, so that pipes may be among them.
+
+    Raises:
+      DataError: a file cannot be read, or does not hold what its form says; names the line.
+    """
+    document: list[str] = []
+    for piece in pieces(corpus):
+        found, begin = parse(piece, corpus), 0
+        for start in found.starts:
+            document += found.sentences[begin:start]
+            if document:
+                yield tuple(document)
+            document, begin = [], start
+        document += found.sentences[begin:]
+    if document:
+        yield tuple(document)
+
+
+def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: B008  (immutable)
+    """Yields the lines of all files, piece by piece.
+
+    Args:
+      corpus: to read.
+      start: where to begin; what lies before it is not read again, but of gz and pipes.
+
+    Raises:
+      DataError: a file cannot be read, or a line has no end.
+    """
+    for number in range(start.file, len(corpus.files)):
+        path = corpus.files[number]
+        place = start if number == start.file else Place(number)
+        with _readable(path) as at, _opened(path) as stream:
+            at.line = place.line
+            _skip(stream, place.offset)
+            for data in _lines(stream, path, at, is_book=corpus.form_of(path) == BOOK):
+                after = Place(number, place.offset + len(data), place.line + data.count(b"\n"))
+                yield Piece(path, place, data, after)
+                place, at.line = after, after.line
+
+
+def parse(piece: Piece, corpus: Corpus) -> Parsed:
+    """Returns the sentences of a piece.
+
+    Args:
+      piece: of the corpus.
+      corpus: says how documents are written.
+
+    Raises:
+      DataError: it is not UTF-8, or not what its form says; names the line.
+    """
+    found = FORMS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
+    if piece.place.offset == 0 and found.starts[:1] != [0]:
+        found.starts.insert(0, 0)
+    return found
+
+
+@dataclasses.dataclass
+class _At:
+    """Which line is being read."""
+
+    line: int = 1
+
+
+@contextlib.contextmanager
+def _readable(path: str) -> Iterator[_At]:
+    at = _At()
+    try:
+        yield at
+    except OSError as error:  # a gz file that is none, too
+        problem = "not a whole gz file" if isinstance(error, gzip.BadGzipFile) else "cannot read the file"
+        reason = str(error) if isinstance(error, gzip.BadGzipFile) else files.reason(error)
+        raise DataError(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
+    except (EOFError, zlib.error) as error:
+        raise DataError(f"the gz file is damaged or cut off behind this line: {error}", path, at.line) from error
+
+
+@contextlib.contextmanager
+def _opened(path: str) -> Iterator[BinaryIO]:
+    """Yields the bytes of a file, a pipe or the standard input, unpacked."""
+    with contextlib.ExitStack() as opened:
+        if path == STANDARD_INPUT:
+            raw: Any = sys.stdin.buffer
+        else:
+            if os.path.isdir(path) or not os.path.exists(path):
+                files.check_plain(path)  # says what is wrong
+            raw = opened.enter_context(open(path, "rb"))
+        if raw.peek(2)[:2] == _GZ:
+            raw = opened.enter_context(gzip.GzipFile(fileobj=raw))
+        yield cast(BinaryIO, raw)
+
+
+def _skip(stream: BinaryIO, size: int) -> None:
+    if stream.seekable():  # gz reads what it skips
+        stream.seek(size)
+    else:
+        while size and (data := stream.read(min(size, PIECE))):
+            size -= len(data)
+
+
+def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[bytes]:
+    """Yields whole lines, about `PIECE` bytes at a time; the last line of a file may lack its end."""
+    kept = b""
+    while data := stream.read(PIECE):
+        if b"\0" in data:
+            line = at.line + (kept + data[: data.index(b"\0")]).count(b"\n")
+            raise DataError("holds a NUL byte; is it a binary file, or UTF-16?", path, line)
+        kept += data
+        end = (_pause(kept) if is_book else 0) or kept.rfind(b"\n") + 1
+        if end:
+            yield kept[:end]
+            kept = kept[end:]
+        elif len(kept) > LONGEST_LINE:
+            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; divide it into lines", path, at.line)
+    if kept:
+        yield kept
+
+
+def _pause(data: bytes) -> int:
+    """Returns where a book may be cut: behind the last line that ends a sentence; 0 where none does."""
+    end = data.rfind(b"\n")
+    while end > 0:
+        if data[end - 1 - data.startswith(b"\r", end - 1)] in _PAUSE:
+            return end + 1
+        end = data.rfind(b"\n", 0, end)
+    return 0
+
+
+def _text(piece: Piece) -> str:
+    try:
+        text = piece.data.decode()
+    except UnicodeDecodeError as error:
+        line = piece.place.line + piece.data.count(b"\n", 0, error.start)
+        raise DataError("not UTF-8; convert it, as with iconv -t UTF-8", piece.path, line) from error
+    return text.removeprefix(codecs.BOM_UTF8.decode()) if piece.place.offset == 0 else text
+
+
+def _parse_lines(text: str, cut: Callable[[str], Iterable[str]]) -> Parsed:
+    """Parses lines that hold text, with blank lines between documents."""
+    found: list[str] = []
+    starts: list[int] = []
+    for line in text.split("\n"):
+        if line := line.strip():
+            found += cut(line)
+        else:
+            starts.append(len(found))
+    if text.endswith("\n"):
+        starts.pop()  # what is behind the last line end is no line
+    return Parsed(found, starts)
+
+
+def _parse_sentences(_: Piece, text: str, __: Corpus) -> Parsed:
+    return _parse_lines(text, lambda line: (line,))
+
+
+def _parse_paragraphs(_: Piece, text: str, corpus: Corpus) -> Parsed:
+    return _parse_lines(text, lambda line: sentences.cut(line, corpus.language))
+
+
+def _parse_book(_: Piece, text: str, corpus: Corpus) -> Parsed:
+    return Parsed(_of_raw(text, corpus.language), [])
+
+
+def _of_raw(text: str, language: str) -> list[str]:
+    """Returns the sentences of raw text: blank lines end paragraphs, and so do lines too long to be wrapped."""
+    found: list[str] = []
+    paragraph: list[str] = []
+    for line in (*text.split("\n"), ""):
+        line = line.strip()
+        if line:
+            paragraph.append(line)
+        if paragraph and not 0 < len(line) <= WRAPPED:
+            found += sentences.cut(" ".join(paragraph), language)
+            paragraph = []
+    return found
+
+
+def _parse_json(piece: Piece, text: str, corpus: Corpus) -> Parsed:
+    """Parses an object a line; a text that is a list holds sentences."""
+    found: list[str] = []
+    starts: list[int] = []
+    for number, line in enumerate(text.split("\n"), piece.place.line):
+        if line := line.strip():
+            starts.append(len(found))
+            found += _of_object(line, corpus, piece.path, number)
+    return Parsed(found, [*starts, len(found)] if starts else [])
+
+
+def _of_object(line: str, corpus: Corpus, path: str, number: int) -> list[str]:
+    try:
+        value = json_value(line)
+    except DocumentError as error:
+        raise DataError(error.problem, path, number) from error
+    text = value.get(corpus.text_key) if isinstance(value, dict) else None
+    if isinstance(text, list) and all(isinstance(one, str) for one in text):
+        return [sentence for one in text if (sentence := " ".join(one.split()))]
+    if not isinstance(text, str):
+        raise DataError(f"expected an object with {corpus.text_key!r}: a text, or a list of sentences", path, number)
+    return _of_raw(text, corpus.language)
+
+
+FORMS: Mapping[str, Callable[[Piece, str, Corpus], Parsed]] = {
+    SENTENCES: _parse_sentences,
+    PARAGRAPHS: _parse_paragraphs,
+    BOOK: _parse_book,
+    JSONL: _parse_json,
+}

@@ -1,0 +1,172 @@
+"""Masks of rows: which pieces are to be predicted, and what takes their place (Devlin et al., 2018, section 3.1).
+
+The mask of a row is a function of seed, epoch and number of the row alone: a hash of these and of the place says what is drawn
+there. So a batch may hold any rows in any order, and an epoch needs no files.
+
+The number of masks is the share of a row's tokens, [CLS] and [SEP] counted as published, rounded up or down at random so that
+the share is right on average; to the nearest, 15 % of 128 tokens would always be 19, which is 14.8 %. A piece in the place of
+another is drawn among those of text: the published script may draw [PAD] or [unused7] too, which no text has.
+
+Shapes: B rows, T tokens, S masks of the row that has most, V pieces of the vocabulary.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf.features.columns import IntArray
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+_MASKED, _KEPT = 0.8, 0.1  # the others become random pieces
+_COUNT, _ORDER, _CHOICE, _PIECE = range(4)  # what numbers are drawn for
+
+Bits = npt.NDArray[np.uint64]
+Floats = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+class Masked(NamedTuple):
+    """Rows with masks.
+
+    Attributes:
+      input_ids: [B, T] what the model sees.
+      slots: [B] number of masks.
+      positions: [B, S] their places, rising; 0 beyond the slots of a row.
+      ids: [B, S] the pieces that were there; 0 beyond the slots of a row.
+    """
+
+    input_ids: IntArray
+    slots: IntArray
+    positions: IntArray
+    ids: IntArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Masking:
+    """How rows are masked.
+
+    Attributes:
+      vocabulary: of the rows.
+      probability: share of the tokens of a row that are masked; at least one is.
+      max_predictions_per_seq: most masks of a row.
+      whole_words: whether all pieces of a word are masked, or none. A word ends with its segment, and pieces without their
+        beginning, where one was cut off, are a word of their own.
+      seed: of what is drawn.
+    """
+
+    vocabulary: Vocabulary
+    probability: float = 0.15
+    max_predictions_per_seq: int = 20
+    whole_words: bool = False
+    seed: int = 12345
+
+    def __call__(
+        self, input_ids: IntArray, input_mask: IntArray, *, rows: npt.NDArray[np.integer[Any]], epoch: int = 0
+    ) -> Masked:
+        """Masks rows.
+
+        Args:
+          input_ids: [B, T] with [CLS] and [SEP].
+          input_mask: [B, T] 1 for tokens, 0 for padding.
+          rows: [B] numbers of the rows.
+          epoch: counted from 0.
+        """
+        keys = _mixed(_mixed(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
+        maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
+        counts = self._counts(input_mask.sum(axis=1), maskable.sum(axis=1), _uniform(keys, _COUNT))
+        tokens = np.arange(input_ids.shape[1], dtype=np.uint64)
+        keys = _mixed(keys[:, None] ^ tokens)  # [B, T]
+        choose = self._words if self.whole_words else _pieces
+        chosen = choose(input_ids, maskable, counts, _uniform(keys, _ORDER))
+        return self._replaced(input_ids, chosen, keys)
+
+    def _counts(self, tokens: IntArray, maskable: IntArray, drawn: Floats) -> IntArray:
+        """Returns [B] how many masks each row is to have."""
+        wanted = np.floor(tokens * self.probability + drawn).astype(np.int32)
+        counts: IntArray = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable).astype(np.int32)
+        return counts
+
+    def _words(self, input_ids: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
+        """Returns [B, T] which pieces are masked, by words: in random order, each that does not make too many."""
+        rows, tokens = input_ids.shape
+        goes_on = _continues(self.vocabulary)[input_ids]
+        goes_on[:, 1:] &= maskable[:, :-1]
+        goes_on[:, 0] = False
+        first = maskable & ~goes_on
+        word = np.where(maskable, np.cumsum(first, axis=1) - 1, tokens)  # [B, T] number of its word
+        sizes = np.zeros([rows, tokens + 1], np.int32)
+        np.add.at(sizes, (np.arange(rows)[:, None], word), 1)
+        order_of_word = np.full([rows, tokens], 2.0)
+        row, place = np.nonzero(first)
+        order_of_word[row, word[row, place]] = order[row, place]
+        taken = np.zeros([rows, tokens + 1], np.bool_)
+        left, each = counts.copy(), np.arange(rows)
+        for words in np.argsort(order_of_word, axis=1, kind="stable").T[: int(first.sum(axis=1).max(initial=0))]:
+            size = sizes[each, words]
+            fits = (size <= left) & (size > 0)
+            taken[each, words] = fits
+            left -= size * fits
+            if not left.any():
+                break
+        return np.take_along_axis(taken, word, axis=1) & maskable
+
+    def _replaced(self, input_ids: IntArray, chosen: BoolArray, keys: Bits) -> Masked:
+        slots = chosen.sum(axis=1, dtype=np.int32)
+        row, place = np.nonzero(chosen)
+        true = input_ids[row, place]
+        choice, texts = _uniform(keys[row, place], _CHOICE), _texts(self.vocabulary)
+        drawn = texts[(_uniform(keys[row, place], _PIECE) * len(texts)).astype(np.int64)]
+        seen = np.where(choice < _MASKED, self.vocabulary.mask_id, np.where(choice < _MASKED + _KEPT, true, drawn))
+        masked = input_ids.copy()
+        masked[row, place] = seen
+        shape = len(slots), int(slots.max(initial=0))
+        positions, ids = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        real = np.arange(shape[1]) < slots[:, None]
+        positions[real], ids[real] = place, true
+        return Masked(masked, slots, positions, ids)
+
+
+def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
+    """Returns [B, T] which pieces are masked: those that come first in random order."""
+    order = np.where(maskable, order, 2.0)
+    last = np.take_along_axis(np.sort(order, axis=1), np.maximum(counts, 1)[:, None] - 1, axis=1)
+    found: BoolArray = (order <= last) & maskable
+    return found
+
+
+@functools.lru_cache(maxsize=2)
+def _continues(vocabulary: Vocabulary) -> BoolArray:
+    """[V] whether a piece goes on a word."""
+    return np.array([token.startswith("##") and len(token) > 2 for token in vocabulary.tokens])
+
+
+@functools.lru_cache(maxsize=2)
+def _texts(vocabulary: Vocabulary) -> IntArray:
+    """[n] ids of the pieces that text may have."""
+    left_out = {*SPECIAL_TOKENS, *filter(_UNUSED.fullmatch, vocabulary.tokens)}
+    return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
+
+
+def _key(seed: int, epoch: int) -> Bits:
+    return _mixed(np.array([seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
+
+
+def _uniform(keys: Bits, purpose: int) -> Floats:
+    """Returns a number of [0, 1) for each key, another one for each purpose."""
+    found: Floats = (_mixed(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
+    return found
+
+
+def _mixed(values: Bits) -> Bits:
+    """Returns hashes: one step of SplitMix64 (Steele et al., 2014) from each value on."""
+    found = values + np.uint64(0x9E3779B97F4A7C15)
+    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return found ^ (found >> np.uint64(31))

@@ -1,0 +1,294 @@
+"""Rows to pre-train on: which tokens of a store are A and B of each, without any copy of them.
+
+As published (Devlin et al., 2018; create_pretraining_data.py): sentences are taken until a row is full, a random number of them
+is A, and B is what follows, or, half of the time, begins at a random sentence of another document; what was not used then begins
+the next row. One thing differs: whether a row is short is drawn for each row, not once for each document, since all rows of a
+book would then be short. Without next sentences a row is full sentences of one document, as many as fit (DOC-SENTENCES of Liu
+et al., 2019).
+
+Random numbers depend on seed, duplicate and document, so neither on workers nor on other documents. Shapes: N rows, B rows of a
+batch, T tokens.
+"""
+
+from __future__ import annotations
+
+import bisect
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import documents as json_documents
+from bert_tf.corpus import appending, processes
+from bert_tf.corpus.appending import Appending
+from bert_tf.corpus.store import Int64Array, TokenStore
+from bert_tf.features.columns import IntArray
+
+FORMAT = 1
+# Where a row's tokens are in the store. B has none without next sentences.
+ROW = np.dtype(
+    [("a_start", np.int64), ("a_length", np.int32), ("b_start", np.int64), ("b_length", np.int32), ("random_next", np.bool_)]
+)
+_FILE = "rows.bin"
+_STRETCH = 1 << 16  # sentences: a longer document is cut into stretches, rows of which are made as of documents
+_TASK = 1 << 20  # tokens, about
+_TRIES = 10  # to draw another document
+
+
+@dataclasses.dataclass(frozen=True)
+class RowSettings:
+    """What rows are made.
+
+    Attributes:
+      max_seq_length: most tokens of a row, with [CLS] and [SEP]; at least 5.
+      short_seq_prob: share of the rows that are made shorter, of random length.
+      next_sentence: whether rows have a B, see the module.
+      seed: of all that is drawn.
+      duplicates: how often each document becomes rows, other ones each time.
+    """
+
+    max_seq_length: int = 128
+    short_seq_prob: float = 0.1
+    next_sentence: bool = True
+    seed: int = 12345
+    duplicates: int = 1
+
+
+Used = Union[Int64Array, range]  # numbers of documents, rising
+
+
+class Batch(NamedTuple):
+    """Padded rows, each [B, T]: [CLS] A [SEP] B [SEP], or [CLS] A [SEP]."""
+
+    input_ids: IntArray
+    input_mask: IntArray
+    segment_ids: IntArray
+
+
+@dataclasses.dataclass(frozen=True)
+class Rows:
+    """Rows of a store.
+
+    Attributes:
+      store: whose tokens they are.
+      table: [N] `ROW`, a memory map; those of the first duplicate first, then by document.
+    """
+
+    store: TokenStore
+    table: npt.NDArray[Any]
+
+    def __len__(self) -> int:
+        """Number of rows, N."""
+        return len(self.table)
+
+    def lengths(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008  (immutable)
+        """Returns the tokens of some rows, [CLS] and [SEP] included."""
+        rows = self.table[numbers]
+        lengths: IntArray = rows["a_length"] + rows["b_length"] + np.int32(2) + (rows["b_length"] > 0)
+        return lengths
+
+    def next_sentence_labels(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008
+        """Returns, of some rows, 0 where B follows A, 1 where it is random; 0 without B."""
+        return self.table["random_next"][numbers].astype(np.int32)
+
+    def batch(self, numbers: npt.NDArray[np.integer[Any]], tokens: int, *, cls_id: int, sep_id: int) -> Batch:
+        """Returns some rows, padded with 0 as published.
+
+        Args:
+          numbers: [B] of the rows.
+          tokens: T, the length to pad to; at least that of the longest.
+          cls_id: of [CLS].
+          sep_id: of [SEP].
+        """
+        rows = self.table[numbers]
+        a, b = rows["a_length"][:, None], rows["b_length"][:, None]
+        place = np.arange(tokens, dtype=np.int32)  # [T]
+        in_a = (place >= 1) & (place <= a)  # [B, T]
+        in_b = (place >= a + 2) & (place < a + 2 + b)
+        last = np.where(b > 0, a + b + 2, a + 1)
+        where = np.where(in_a, rows["a_start"][:, None] + place - 1, rows["b_start"][:, None] + place - a - 2)
+        real = place <= last
+        ids = np.where(in_a | in_b, self.store.ids[np.where(in_a | in_b, where, 0)], np.where(real, sep_id, 0))
+        ids[:, 0] = cls_id
+        segments = (place >= a + 2) & real
+        return Batch(ids.astype(np.int32), real.astype(np.int32), segments.astype(np.int32))
+
+
+class Task(NamedTuple):
+    """Documents whose rows are made together: one stretch of one, or several that are shorter.
+
+    Attributes:
+      duplicate: counted from 0.
+      first: place of the first document among those that are used.
+      end: that behind the last.
+      stretch: of a document, counted from 0.
+    """
+
+    duplicate: int
+    first: int
+    end: int
+    stretch: int
+
+
+def build(
+    folder: str | os.PathLike[str],
+    store: TokenStore,
+    settings: RowSettings,
+    *,
+    documents: Int64Array | None = None,
+    workers: int | None = None,
+) -> Rows:
+    """Returns the rows of a store: as they are where the same were made before, else made, or those that are missing.
+
+    Args:
+      folder: of the rows, and of nothing else; others that are there are replaced.
+      store: whose tokens they are.
+      settings: what rows.
+      documents: numbers of the documents to use, rising, from which a random B is drawn too; None for all.
+      workers: processes; None for one on each core. They do not change the rows.
+
+    Raises:
+      OutputError: they cannot be written.
+    """
+    path = Path(folder)
+    used: Used = range(store.documents) if documents is None else np.asarray(documents, np.int64)
+    of_documents = None if documents is None else hashlib.sha256(np.asarray(used).tobytes()).hexdigest()
+    said = json_documents.to_json([FORMAT, store.key, dataclasses.asdict(settings), of_documents])
+    key, types = hashlib.sha256(said.encode()).hexdigest(), {_FILE: ROW}
+    record = appending.record(path)
+    if record is None or record["key"] != key:
+        make = functools.partial(rows_of, store=store, settings=settings, used=used)
+        with Appending(path, key, types, {"done": 0}) as writer:
+            left = itertools.islice(tasks(store, settings, used), writer.state["done"], None)
+            for rows in processes.mapped(make, left, workers=workers or processes.cores()):
+                writer.append({_FILE: rows}, done=writer.state["done"] + 1)
+            writer.finish(vocabulary=store.vocabulary)
+    (table,) = appending.mapped(path, types)
+    return Rows(store, table)
+
+
+def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task]:
+    """Yields what is to be made, in the order of the rows.
+
+    Args:
+      store: whose tokens they are.
+      settings: what rows.
+      used: [D] numbers of documents.
+    """
+    chosen: Any = slice(None) if isinstance(used, range) else used
+    sentences = np.diff(store.document_starts)[chosen]
+    ends = np.cumsum(store.document_tokens()[chosen])
+    borders = [0, *(np.flatnonzero(np.diff(ends // _TASK)) + 1).tolist(), len(used)]
+    for duplicate, (first, end) in itertools.product(range(settings.duplicates), zip(borders, borders[1:])):
+        stretches = -(-int(sentences[first:end].max(initial=0)) // _STRETCH)
+        yield from (Task(duplicate, first, end, stretch) for stretch in range(stretches))
+
+
+def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) -> npt.NDArray[Any]:
+    """Returns the rows of a task, [n] `ROW`.
+
+    Args:
+      task: of `tasks`.
+      store: whose tokens they are.
+      settings: what rows.
+      used: [D] numbers of documents.
+    """
+    make = _pairs if settings.next_sentence else _full
+    found: list[tuple[int, int, int, int, bool]] = []
+    for place in range(task.first, task.end):
+        document = int(used[place])
+        first, end = store.document_starts[document : document + 2].tolist()
+        first += task.stretch * _STRETCH
+        if first < end:
+            starts = store.sentence_starts[first : min(first + _STRETCH, end) + 1].tolist()
+            source = _Source(store, used, place, _draws(settings.seed, task.duplicate, document, task.stretch))
+            found += make(starts, settings, source)
+    return np.array(found, ROW)
+
+
+class _Source(NamedTuple):
+    """What the rows of a document are made of, beside its own sentences."""
+
+    store: TokenStore
+    used: Used
+    place: int
+    draws: random.Random
+
+    def other(self, tokens: int) -> tuple[int, int]:
+        """Returns the first token of a random sentence, of another document if possible, and the one behind enough tokens.
+
+        Args:
+          tokens: how many are enough; fewer where the document ends.
+        """
+        for _ in range(_TRIES):
+            place = _below(self.draws, len(self.used))
+            if place != self.place:
+                break
+        first, end = self.store.document_starts[self.used[place] :][:2].tolist()
+        sentence = first + _below(self.draws, end - first)
+        starts = self.store.sentence_starts[sentence : min(end, sentence + max(tokens, 1)) + 1]  # none is empty
+        enough = min(int(np.searchsorted(starts, starts[0] + max(tokens, 1))), len(starts) - 1)
+        return int(starts[0]), int(starts[enough])
+
+
+def _draws(*numbers: int) -> random.Random:
+    said = hashlib.blake2b(",".join(map(str, numbers)).encode(), digest_size=16)
+    return random.Random(int.from_bytes(said.digest(), "little"))  # noqa: S311  (no secret)
+
+
+def _below(draws: random.Random, count: int) -> int:
+    return int(draws.random() * count)  # `random` alone is the same in every version of Python
+
+
+def _target(draws: random.Random, most: int, settings: RowSettings) -> int:
+    """Returns the tokens that a row is to have, without [CLS] and [SEP]."""
+    return 2 + _below(draws, most - 1) if draws.random() < settings.short_seq_prob else most
+
+
+def _pairs(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Yields the rows of a document with next sentences; `starts` are the first tokens of its sentences, and its end."""
+    most, draws, first, last = settings.max_seq_length - 3, source.draws, 0, len(starts) - 1
+    while first < last:
+        target = _target(draws, most, settings)
+        end = min(bisect.bisect_left(starts, starts[first] + target, first + 1), last)
+        middle = first + 1 + (_below(draws, end - first - 1) if end - first > 1 else 0)
+        a = starts[first], starts[middle]
+        is_random = middle == end or draws.random() < 0.5
+        b = source.other(target - (a[1] - a[0])) if is_random else (starts[middle], starts[end])
+        yield (*_truncated(a, b, most, draws), is_random)
+        first = middle if is_random else end
+
+
+def _truncated(a: tuple[int, int], b: tuple[int, int], most: int, draws: random.Random) -> tuple[int, int, int, int]:
+    """Returns start and length of A and B without what is too much: tokens of the longer, each from its front or its back."""
+    lengths = a[1] - a[0], b[1] - b[0]
+    surplus = max(sum(lengths) - most, 0)
+    of_longer = min(surplus, abs(lengths[0] - lengths[1]))
+    each, odd = divmod(surplus - of_longer, 2)
+    too_much = each, each + odd  # B goes first where they are of one length
+    too_much = (each + of_longer, each + odd) if lengths[0] > lengths[1] else (each, each + odd + of_longer)
+    starts = [span[0] + _heads(draws, count) for span, count in zip((a, b), too_much)]
+    return starts[0], lengths[0] - too_much[0], starts[1], lengths[1] - too_much[1]
+
+
+def _heads(draws: random.Random, tosses: int) -> int:
+    return bin(draws.getrandbits(tosses)).count("1") if tosses else 0
+
+
+def _full(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
+    """Yields the rows of a document without next sentences; the rest of a sentence that is longer than a row is the next row."""
+    token, end = starts[0], starts[-1]
+    while token < end:
+        target = _target(source.draws, settings.max_seq_length - 2, settings)
+        border = starts[bisect.bisect_right(starts, token + target) - 1]
+        stop = border if border > token else token + target
+        yield token, stop - token, 0, 0, False
+        token = stop

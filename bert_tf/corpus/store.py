@@ -1,0 +1,221 @@
+"""The tokens of a corpus on disk, read by memory mapping.
+
+A store is built piece by piece by any number of processes, with the same bytes whatever their number, and a build that was
+killed goes on where it was. Shapes: K tokens, S sentences, D documents.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bert_tf import documents
+from bert_tf.corpus import appending, processes, sentences
+from bert_tf.corpus.appending import Appending
+from bert_tf.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
+from bert_tf.errors import DataError, VocabularyError
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+Int64Array = npt.NDArray[np.int64]
+Array = npt.NDArray[Any]
+
+FORMAT = 1
+_IDS, _SENTENCES, _DOCUMENTS = "ids.bin", "sentences.bin", "documents.bin"
+_SHOWN = 200  # characters of names in a message
+
+
+@dataclasses.dataclass(frozen=True)
+class TokenStore:
+    """A tokenized corpus.
+
+    Attributes:
+      ids: [K] the pieces of all sentences, one after the other: uint16, or uint32 where the vocabulary has more than 65,536.
+      sentence_starts: [S + 1] the token with which each begins, and K; rising, no sentence is empty.
+      document_starts: [D + 1] the sentence with which each begins, and S; rising, no document is empty.
+      vocabulary: fingerprint of it.
+      lower_case: whether letters were lowered.
+      key: of everything that decides on the bytes.
+      folder: where it is.
+    """
+
+    ids: Array
+    sentence_starts: Int64Array
+    document_starts: Int64Array
+    vocabulary: str
+    lower_case: bool
+    key: str
+    folder: Path
+
+    @property
+    def documents(self) -> int:
+        """Number of documents, D."""
+        return len(self.document_starts) - 1
+
+    @property
+    def tokens(self) -> int:
+        """Number of tokens, K."""
+        return len(self.ids)
+
+    @classmethod
+    def open(cls, folder: str | os.PathLike[str], vocabulary: Vocabulary) -> TokenStore:
+        """Opens a store.
+
+        Args:
+          folder: where it is.
+          vocabulary: that its tokens must be of.
+
+        Raises:
+          DataError: there is none, or a file of it is cut off.
+          VocabularyError: it is of another vocabulary.
+        """
+        found = cls._opened(Path(folder))
+        if found.vocabulary != vocabulary.fingerprint:
+            raise VocabularyError("its tokens are of another vocabulary; name that one, or tokenize again", folder)
+        return found
+
+    @classmethod
+    def _opened(cls, folder: Path) -> TokenStore:
+        record = appending.record(folder)
+        if record is None:
+            raise DataError("no store of tokens: it is missing, damaged, or its build was not finished", folder)
+        ids, sentences, documents = appending.mapped(folder, _types(record["pieces"]))
+        return cls(ids, sentences, documents, record["vocabulary"], record["lower_case"], record["key"], folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Goes to another process as the name of its folder."""
+        return TokenStore._opened, (self.folder,)
+
+    def document_tokens(self) -> Int64Array:
+        """[D] how many tokens each document has."""
+        return np.diff(self.sentence_starts[self.document_starts])
+
+
+def build(
+    folder: str | os.PathLike[str], corpus: Corpus, tokenizer: WordPieceTokenizer, *, workers: int | None = None
+) -> TokenStore:
+    """Returns the store of a corpus: as it is where it was built of the same before, else built, or built on.
+
+    Args:
+      folder: of the store, and of nothing else; another store that is there is replaced.
+      corpus: to tokenize.
+      tokenizer: cuts sentences into pieces.
+      workers: processes; None for one on each core. They do not change the bytes.
+
+    Raises:
+      DataError: a file cannot be used, or there is no text in any.
+      OutputError: the store cannot be written.
+    """
+    path, key = Path(folder), key_of(corpus, tokenizer)
+    record, again = appending.record(path), corpus.can_be_read_again
+    if record is None or record["key"] != key or not again:
+        tokenized = functools.partial(tokenize, corpus=corpus, tokenizer=tokenizer)
+        begin = {"place": Place(), "last_start": -1}
+        with Appending(path, key, _types(len(tokenizer.vocabulary)), begin, goes_on=again) as writer:
+            left = pieces(corpus, Place(*writer.state["place"]))
+            _write(writer, processes.mapped(tokenized, left, workers=workers or processes.cores()))
+            _finish(writer, corpus, tokenizer)
+    return TokenStore.open(path, tokenizer.vocabulary)
+
+
+def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
+    """Returns a digest of everything that decides on the bytes of a store.
+
+    Args:
+      corpus: its files count by path, size and time of change.
+      tokenizer: that cuts its sentences.
+    """
+    said = [
+        FORMAT,
+        [(path, corpus.form_of(path), _state(path)) for path in corpus.files],
+        [corpus.text_key, corpus.language, sentences.version()] if corpus.is_cut else [],
+        tokenizer.vocabulary.fingerprint,
+        tokenizer.lower_case,
+    ]
+    return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
+
+
+class Part(NamedTuple):
+    """A tokenized piece.
+
+    Attributes:
+      ids: of its sentences, one after the other.
+      lengths: tokens of each sentence.
+      starts: see `Parsed`; of the sentences that have tokens.
+      after: where the next piece begins.
+    """
+
+    ids: Array
+    lengths: Int64Array
+    starts: Int64Array
+    after: Place
+
+
+def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Part:
+    """Returns the tokens of a piece.
+
+    Args:
+      piece: of the corpus.
+      corpus: says how documents are written.
+      tokenizer: cuts sentences into pieces.
+
+    Raises:
+      DataError: as `parse`.
+    """
+    parsed: Parsed = parse(piece, corpus)
+    ids = list(map(tokenizer.ids, parsed.sentences))
+    lengths = np.fromiter(map(len, ids), np.int64, len(ids))
+    before = np.concatenate([[0], np.cumsum(lengths > 0)])  # sentences with tokens before each
+    flat = np.fromiter(itertools.chain.from_iterable(ids), _id_type(len(tokenizer.vocabulary)), int(lengths.sum()))
+    return Part(flat, lengths[lengths > 0], before[np.array(parsed.starts, np.int64)], piece.after)
+
+
+def _write(writer: Appending, parts: Iterable[Part]) -> None:
+    """Appends parts; sentences and tokens are then counted from the beginning of the corpus."""
+    for part in parts:
+        tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
+        starts = np.unique(part.starts) + found
+        starts = starts[starts > writer.state["last_start"]]
+        last = int(starts[-1]) if len(starts) else writer.state["last_start"]
+        columns = {_IDS: part.ids, _SENTENCES: np.cumsum(part.lengths) - part.lengths + tokens, _DOCUMENTS: starts}
+        writer.append(columns, place=part.after, last_start=last)
+
+
+def _finish(writer: Appending, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
+    tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
+    if not tokens:
+        raise DataError("there is no text in any file", ", ".join(corpus.files)[:_SHOWN])
+    ends = {_SENTENCES: np.array([tokens])}
+    if writer.state["last_start"] < found:
+        ends[_DOCUMENTS] = np.array([found])
+    writer.append(ends)
+    vocabulary = tokenizer.vocabulary
+    writer.finish(vocabulary=vocabulary.fingerprint, pieces=len(vocabulary), lower_case=tokenizer.lower_case)
+
+
+def _types(pieces_of_vocabulary: int) -> dict[str, np.dtype[Any]]:
+    """Returns the types of the columns, in the order of `TokenStore`."""
+    int64 = np.dtype(np.int64)
+    return {_IDS: _id_type(pieces_of_vocabulary), _SENTENCES: int64, _DOCUMENTS: int64}
+
+
+def _id_type(pieces_of_vocabulary: int) -> np.dtype[Any]:
+    return np.dtype(np.uint16 if pieces_of_vocabulary <= 1 << 16 else np.uint32)
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    """Returns what changes with a file: its size and time."""
+    try:
+        found = os.stat(path)
+    except OSError:  # who reads it says why
+        return None
+    return found.st_size, found.st_mtime_ns

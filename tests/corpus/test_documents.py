@@ -1,0 +1,119 @@
+"""Forms of a corpus, and what cannot be read."""
+
+import gzip
+import os
+import threading
+
+import pytest
+
+from bert_tf.corpus import documents as module
+from bert_tf.corpus.documents import BOOK, PARAGRAPHS, Corpus, Place, documents, find, pieces
+from bert_tf.errors import DataError, FlagError
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(data, name="text.txt"):
+        path = tmp_path / name
+        path.write_bytes(data.encode() if isinstance(data, str) else data)
+        return str(path)
+
+    return write
+
+
+def read(path, form=None):
+    return list(documents(Corpus((path,), form)))
+
+
+def test_lines_are_sentences_and_blank_lines_divide_documents(file):
+    assert read(file("\ufeffa b\r\nc\n\n\n \nd\n")) == [("a b", "c"), ("d",)]
+
+
+def test_every_file_begins_a_document(file):
+    paths = file("a\n", "1.txt"), file("b", "2.txt")
+    assert list(documents(Corpus(paths))) == [("a",), ("b",)]
+
+
+def test_a_paragraph_a_line_is_cut(file):
+    assert read(file("One. Two?\n\nThree.\n"), PARAGRAPHS) == [("One.", "Two?"), ("Three.",)]
+
+
+def test_a_book_is_one_document_whose_wrapped_lines_are_joined(file):
+    assert read(file("It is\nlong. It\nends.\n\nA new one.\n"), BOOK) == [("It is long.", "It ends.", "A new one.")]
+
+
+def test_long_lines_of_a_book_are_paragraphs(file):
+    line = "word " * module.WRAPPED
+    assert read(file(f"{line}\nNext\n"), BOOK) == [(line.strip(), "Next")]
+
+
+def test_json_lines_hold_text_or_sentences(file):
+    text = '{"text": "One. Two."}\n\n{"text": ["a. b", " ", "c"]}\n{"text": ""}\n'
+    assert read(file(text, "x.jsonl")) == [("One.", "Two."), ("a. b", "c")]
+
+
+def test_gz_is_unpacked(file):
+    assert read(file(gzip.compress(b"a\n\nb\n"), "x.txt.gz")) == [("a",), ("b",)]
+
+
+def test_a_pipe_is_read(tmp_path):
+    path = tmp_path / "pipe"
+    os.mkfifo(path)
+    threading.Thread(target=path.write_bytes, args=(b"a\n\nb\n",), daemon=True).start()
+    assert read(str(path)) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("size", [1, 5, 7, 64])
+def test_documents_do_not_depend_on_pieces(file, monkeypatch, size):
+    text = "one two\nthree\n\n\nfour\nfive five\n\nsix\n"
+    whole = read(file(text))
+    monkeypatch.setattr(module, "PIECE", size)
+    assert read(file(text)) == whole
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_reading_goes_on_at_a_place(file, monkeypatch, pack):
+    monkeypatch.setattr(module, "PIECE", 4)
+    corpus = Corpus((file(pack(b"a\nb\nc\nd\n"), "1"), file("e\n", "2")))
+    all_pieces = list(pieces(corpus))
+    for number, piece in enumerate(all_pieces[:-1], 1):
+        assert list(pieces(corpus, piece.after)) == all_pieces[number:]
+    assert all_pieces[1].place == Place(0, 4, 3)
+
+
+@pytest.mark.parametrize(
+    ("data", "name", "said"),
+    [
+        (b"a\nb\xff\n", "x.txt", "x.txt:2: not UTF-8"),
+        (b"a\n\nb\0c\n", "x.txt", "x.txt:3: holds a NUL byte"),
+        (gzip.compress(b"a\n" * 50000)[:-20], "x.gz", "x.gz:.*damaged or cut off"),
+        (b"\x1f\x8b\x07" + bytes(20), "x.gz", "x.gz: not a whole gz file"),
+        (b'{"text": "a"}\n{"body": "a"}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
+        (b'{"text": "a"}\n{"text": 3}\n', "x.jsonl", "x.jsonl:2: expected an object with 'text'"),
+        (b"{\n", "x.jsonl", "x.jsonl:1: not JSON"),
+    ],
+)
+def test_names_what_cannot_be_read(file, data, name, said):
+    with pytest.raises(DataError, match=said):
+        read(file(data, name))
+
+
+def test_names_a_line_without_end(file, monkeypatch):
+    monkeypatch.setattr(module, "PIECE", 8)
+    monkeypatch.setattr(module, "LONGEST_LINE", 16)
+    with pytest.raises(DataError, match="x.txt:2: a line of more than"):
+        read(file("a\n" + "b" * 64, "x.txt"))
+
+
+def test_names_a_file_that_is_missing(tmp_path):
+    with pytest.raises(DataError, match="cannot read the file: No such file"):
+        read(str(tmp_path / "x"))
+    with pytest.raises(DataError, match="cannot read the file: Is a directory"):
+        read(str(tmp_path))
+
+
+def test_finds_files_by_patterns_once(file, tmp_path):
+    first, second = file("a", "1.txt"), file("b", "2.txt")
+    assert find(f"{tmp_path}/*.txt,{second},-") == (first, second, "-")
+    with pytest.raises(FlagError, match="no file matches"):
+        find(f"{tmp_path}/*.gz")

@@ -1,0 +1,126 @@
+"""Masks: what they cover, how often, and that nothing but seed, epoch and row decides on them."""
+
+import numpy as np
+import pytest
+
+from bert_tf.corpus.masking import Masking
+
+ROWS, TOKENS = 4000, 32
+
+
+@pytest.fixture
+def batch(tokenizer):
+    """[CLS] A [SEP] B [SEP] with padding; pieces of words and their rests at random, also where a segment begins."""
+    vocabulary = tokenizer.vocabulary
+    draw = np.random.default_rng(2)
+    ids = draw.integers(6, len(vocabulary), [ROWS, TOKENS]).astype(np.int32)
+    lengths = draw.integers(5, TOKENS + 1, ROWS)
+    ids[:, 0] = vocabulary.cls_id
+    ids[np.arange(ROWS), lengths - 1] = vocabulary.sep_id
+    ids[np.arange(ROWS), lengths // 2] = vocabulary.sep_id
+    mask = (np.arange(TOKENS) < lengths[:, None]).astype(np.int32)
+    return ids * mask, mask
+
+
+def words(ids, vocabulary):
+    """Returns the words of a row as lists of places."""
+    found, inside = [], False
+    for place, number in enumerate(ids.tolist()):
+        if number in (vocabulary.cls_id, vocabulary.sep_id, vocabulary.pad_id):
+            inside = False
+        elif inside and vocabulary.tokens[number].startswith("##"):
+            found[-1].append(place)
+        else:
+            found.append([place])
+            inside = True
+    return found
+
+
+def is_within(share, expected, count):
+    return abs(share - expected) < 3 * np.sqrt(expected * (1 - expected) / count)
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_shares(batch, tokenizer, whole_words):
+    ids, mask = batch
+    vocabulary = tokenizer.vocabulary
+    found = Masking(vocabulary, whole_words=whole_words)(ids, mask, rows=np.arange(ROWS))
+    real = np.arange(found.positions.shape[1]) < found.slots[:, None]
+    seen = np.take_along_axis(found.input_ids, found.positions, axis=1)[real]
+    true, count = found.ids[real], int(real.sum())
+    assert is_within((seen == vocabulary.mask_id).mean(), 0.8, count)
+    same, pieces = (seen == true).mean(), len(vocabulary) - 6
+    assert is_within(same, 0.1 + 0.1 / pieces, count)  # a random piece may be the true one
+    if not whole_words:  # of whole words those that do not fit are left out, which short rows feel
+        wanted = np.maximum(mask.sum(axis=1) * 0.15, 1).sum()
+        assert abs(count - wanted) < 3 * np.sqrt(ROWS) / 2
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_true_pieces_are_given_back_and_the_rest_is_as_it_was(batch, tokenizer, whole_words):
+    ids, mask = batch
+    found = Masking(tokenizer.vocabulary, whole_words=whole_words)(ids, mask, rows=np.arange(ROWS))
+    restored = found.input_ids.copy()
+    for row, slots in enumerate(found.slots):
+        places = found.positions[row, :slots]
+        assert (np.diff(places) > 0).all()
+        restored[row, places] = found.ids[row, :slots]
+        assert not found.positions[row, slots:].any()
+        assert not found.ids[row, slots:].any()
+    assert (restored == ids).all()
+
+
+def test_no_special_piece_is_masked_or_drawn(batch, tokenizer):
+    ids, mask = batch
+    vocabulary = tokenizer.vocabulary
+    found = Masking(vocabulary, probability=0.9, max_predictions_per_seq=99)(ids, mask, rows=np.arange(ROWS))
+    special = np.isin(ids, [vocabulary.cls_id, vocabulary.sep_id]) | (mask == 0)
+    assert (found.input_ids[special] == ids[special]).all()
+    drawn = found.input_ids[(found.input_ids != ids) & (found.input_ids != vocabulary.mask_id)]
+    assert drawn.min() == 6  # behind the special ones and [unused0]
+    real = np.arange(found.ids.shape[1]) < found.slots[:, None]
+    assert not special[np.nonzero(real)[0], found.positions[real]].any()
+
+
+def test_whole_words_are_masked_whole(batch, tokenizer):
+    ids, mask = batch
+    found = Masking(tokenizer.vocabulary, 0.3, whole_words=True)(ids, mask, rows=np.arange(ROWS))
+    for row in range(0, ROWS, 7):
+        masked = set(found.positions[row, : found.slots[row]].tolist())
+        assert all(len(masked & set(word)) in (0, len(word)) for word in words(ids[row], tokenizer.vocabulary))
+    assert (found.slots <= np.ceil(mask.sum(axis=1) * 0.3)).all()
+
+
+def test_a_rest_of_a_word_at_the_start_of_a_segment_is_a_word(tokenizer):
+    pieces = "[CLS] ##b ##c a [SEP] ##d e ##f [SEP] [PAD]".split()
+    ids = np.array([tokenizer.vocabulary.ids(pieces)] * 2000, np.int32)
+    mask = (ids != 0).astype(np.int32)
+    mask[:, 0] = 1
+    found = Masking(tokenizer.vocabulary, 0.25, whole_words=True)(ids, mask, rows=np.arange(2000))
+    groups = {tuple(row[:slots]) for row, slots in zip(found.positions.tolist(), found.slots)}
+    of_two = {(1, 2), (3, 5), (6, 7)}
+    assert groups == of_two | {(1, 2, 3), (1, 2, 5), (3, 6, 7), (5, 6, 7)}
+
+
+@pytest.mark.parametrize("whole_words", [False, True])
+def test_nothing_but_seed_epoch_and_row_decides(batch, tokenizer, whole_words):
+    ids, mask = batch
+    masking = Masking(tokenizer.vocabulary, whole_words=whole_words)
+    whole = masking(ids[:100], mask[:100], rows=np.arange(100), epoch=3)
+    order = np.array([70, 3, 42])
+    part = masking(ids[order], mask[order], rows=order, epoch=3)
+    assert (part.input_ids == whole.input_ids[order]).all()
+    assert (part.slots == whole.slots[order]).all()
+    wide = masking(np.pad(ids[order], [(0, 0), (0, 9)]), np.pad(mask[order], [(0, 0), (0, 9)]), rows=order, epoch=3)
+    assert (wide.input_ids[:, :TOKENS] == part.input_ids).all()
+    assert (masking(ids[order], mask[order], rows=order, epoch=4).input_ids != part.input_ids).any()
+    assert (masking(ids[order], mask[order], rows=order + 1, epoch=3).input_ids != part.input_ids).any()
+    other = Masking(tokenizer.vocabulary, whole_words=whole_words, seed=1)
+    assert (other(ids[order], mask[order], rows=order, epoch=3).input_ids != part.input_ids).any()
+
+
+def test_no_row_has_more_masks_than_allowed(batch, tokenizer):
+    ids, mask = batch
+    found = Masking(tokenizer.vocabulary, 0.5, max_predictions_per_seq=3)(ids, mask, rows=np.arange(ROWS))
+    assert found.slots.max() == 3
+    assert found.positions.shape == (ROWS, 3)

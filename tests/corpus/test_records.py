@@ -1,0 +1,160 @@
+"""Shards with the published fields, beside what TensorFlow writes and reads."""
+
+import gzip
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.corpus.masking import Masked
+from bert_tf.corpus.records import FIELDS, Records, framed, manifest_of, serialized
+from bert_tf.corpus.rows import Batch
+from bert_tf.errors import DataError, VocabularyError
+from bert_tf.tokenization.vocabulary import Vocabulary
+from tests.corpus.conftest import TOKENS
+
+# Two rows of 8 tokens with 3 places for masks.
+IDS = np.array([[2, 6, 4, 3, 8, 3, 0, 0], [2, 4, 7, 3, 9, 4, 4, 3]], np.int32)
+MASK = (IDS > 0).astype(np.int32)
+SEGMENTS = np.array([[0, 0, 0, 0, 1, 1, 0, 0], [0, 0, 0, 0, 1, 1, 1, 1]], np.int32)
+MASKED = Masked(IDS, np.array([1, 3], np.int32), np.array([[2, 0, 0], [1, 5, 6]]), np.array([[9, 0, 0], [20, 7, 8]]))
+LABELS = np.array([1, 0], np.int32)
+
+
+def values(row):
+    """Returns a row as the published script has it."""
+    weights = [1.0] * int(MASKED.slots[row]) + [0.0] * (3 - int(MASKED.slots[row]))
+    columns = IDS, MASK, SEGMENTS, MASKED.positions, MASKED.ids
+    return dict(zip(FIELDS, [*(column[row].tolist() for column in columns), weights, [int(LABELS[row])]]))
+
+
+def example(fields):
+    made = {}
+    for name, of in fields.items():
+        floats = isinstance(of[0], float)
+        kind = {"float_list": tf.train.FloatList(value=of)} if floats else {"int64_list": tf.train.Int64List(value=of)}
+        made[name] = tf.train.Feature(**kind)
+    return tf.train.Example(features=tf.train.Features(feature=made)).SerializeToString()
+
+
+@pytest.fixture
+def shard(tmp_path):
+    """Writes examples as the published script does."""
+
+    def write(*examples, name="x.tfrecord"):
+        path = str(tmp_path / name)
+        with tf.io.TFRecordWriter(path) as writer:
+            for one in examples or map(example, map(values, range(2))):
+                writer.write(one)
+        return path
+
+    return write
+
+
+@pytest.fixture
+def opened(tmp_path, tokenizer):
+    def open_shards(*paths, vocabulary=tokenizer.vocabulary):
+        return Records.open(paths, vocabulary, folder=tmp_path / "index")
+
+    return open_shards
+
+
+def test_writes_what_tensorflow_reads(tmp_path):
+    batch = Batch(IDS, MASK, SEGMENTS)
+    path = tmp_path / "x.tfrecord"
+    path.write_bytes(b"".join(map(framed, serialized(batch, MASKED, LABELS, max_predictions=3))))
+    found = [tf.train.Example.FromString(one.numpy()) for one in tf.data.TFRecordDataset(str(path))]
+    assert found == [tf.train.Example.FromString(example(values(row))) for row in range(2)]
+
+
+def test_places_for_masks_are_padded():
+    (one, _) = serialized(Batch(IDS, MASK, SEGMENTS), MASKED, LABELS, max_predictions=5)
+    feature = tf.train.Example.FromString(one).features.feature
+    assert list(feature["masked_lm_weights"].float_list.value) == [1, 0, 0, 0, 0]
+    assert list(feature["masked_lm_positions"].int64_list.value) == [2, 0, 0, 0, 0]
+
+
+def test_reads_what_the_published_script_writes(shard, opened):
+    records = opened(shard(), shard(example(values(1)), name="y.tfrecord"))
+    assert (len(records), records.seq_length, records.max_predictions) == (3, 8, 3)
+    found = records.read(np.array([2, 0]))
+    assert found.input_ids.tolist() == IDS[[1, 0]].tolist()
+    assert found.input_mask.tolist() == MASK[[1, 0]].tolist()
+    assert found.segment_ids.tolist() == SEGMENTS[[1, 0]].tolist()
+    assert found.slots.tolist() == [3, 1]
+    assert found.positions.tolist() == MASKED.positions[[1, 0]].tolist()
+    assert found.ids.tolist() == MASKED.ids[[1, 0]].tolist()
+    assert found.next_sentence_labels.tolist() == [0, 1]
+    assert {column.dtype for column in found} == {np.dtype(np.int32)}
+
+
+def changed(**fields):
+    return example({**values(0), **fields})
+
+
+@pytest.mark.parametrize(
+    ("second", "said"),
+    [
+        (changed(segment_ids=[0] * 7), "row 2: segment_ids has 7 values, those of the first row 8"),
+        (changed(masked_lm_weights=[0.0, 1.0, 0.0]), "row 2: masked_lm_weights are not ones, then zeros"),
+        (changed(masked_lm_weights=[0.5, 0.0, 0.0]), "row 2: masked_lm_weights are not ones, then zeros"),
+        (changed(masked_lm_positions=[6, 0, 0]), "row 2: masked_lm_positions lie in padding"),
+        (changed(masked_lm_ids=[99, 0, 0]), "row 2 is of another vocabulary"),
+        (changed(input_ids=[101, *IDS[0, 1:].tolist()]), "row 2 is of another vocabulary"),
+        (example({"label": [1]}), "row 2: has no input_ids; is it data to pre-train on"),
+        (b"\xff\xff", "row 2: is not a tf.train.Example"),
+    ],
+)
+def test_names_a_row_that_cannot_be_used(shard, opened, second, said):
+    records = opened(shard(example(values(0)), second))
+    with pytest.raises(DataError, match=f"x.tfrecord: {said}"):
+        records.read(np.array([1]))
+
+
+@pytest.mark.parametrize("cut", [1, 5, 300])
+def test_names_a_shard_that_is_cut_off(shard, opened, tmp_path, cut):
+    path = tmp_path / "x.tfrecord"
+    shard()
+    path.write_bytes(path.read_bytes()[:-cut])
+    with pytest.raises(DataError, match=r"x.tfrecord: cut off in row [12], which begins at byte \d+"):
+        opened(str(path))
+
+
+def test_names_a_row_whose_checksum_is_wrong(shard, opened, tmp_path):
+    path = tmp_path / "x.tfrecord"
+    shard()
+    data = bytearray(path.read_bytes())
+    data[-10] ^= 1
+    path.write_bytes(data)
+    with pytest.raises(DataError, match="row 2: its checksum is wrong"):
+        opened(str(path)).read(np.array([1]))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"one two three four", "row 1 does not begin at byte 0; is it a TFRecord file"),
+        (gzip.compress(bytes(99)), "it is packed; unpack it"),
+        (b"", "there are no rows"),
+    ],
+)
+def test_names_a_file_of_another_kind(opened, tmp_path, data, said):
+    path = tmp_path / "x"
+    path.write_bytes(data)
+    with pytest.raises(DataError, match=said):
+        opened(str(path))
+
+
+def test_names_a_file_that_is_missing(opened, tmp_path):
+    with pytest.raises(DataError, match="cannot read the file: No such file"):
+        opened(str(tmp_path / "x"))
+
+
+def test_refuses_shards_of_another_vocabulary(shard, opened, tokenizer):
+    path = shard(name="x-00000-of-00002.tfrecord")
+    manifest = manifest_of(path)
+    assert manifest.name == "x.tfrecord.json"
+    manifest.write_text(f'{{"vocabulary": "{tokenizer.vocabulary.fingerprint}"}}')
+    assert len(opened(path)) == 2
+    with pytest.raises(VocabularyError, match="its pieces are of another vocabulary"):
+        opened(path, vocabulary=Vocabulary([*TOKENS, "k"]))

@@ -1,0 +1,107 @@
+"""Stores of tokens: their bytes do not depend on workers, pieces or interruptions."""
+
+import os
+
+import pytest
+
+from bert_tf.corpus import appending, documents, store
+from bert_tf.corpus.documents import Corpus
+from bert_tf.corpus.store import TokenStore, build
+from bert_tf.errors import DataError, VocabularyError
+from bert_tf.tokenization.vocabulary import Vocabulary
+from tests.corpus.conftest import TOKENS
+
+TEXT = "a bc\nd\n\n\ne f g\n\u200b\n\n\u200b\n\nh\n"
+
+
+@pytest.fixture
+def corpus(tmp_path):
+    (tmp_path / "text.txt").write_text(TEXT)
+    return Corpus((str(tmp_path / "text.txt"),))
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def words(found):
+    """Returns documents as lists of sentences, these as texts."""
+    cut = found.sentence_starts
+    sentences = [" ".join(TOKENS[number] for number in found.ids[a:b]) for a, b in zip(cut, cut[1:])]
+    return [sentences[a:b] for a, b in zip(found.document_starts, found.document_starts[1:])]
+
+
+def test_holds_documents_and_sentences_with_tokens(tmp_path, corpus, tokenizer):
+    found = build(tmp_path / "store", corpus, tokenizer, workers=1)
+    assert words(found) == [["a b ##c", "d"], ["e f g"], ["h"]]
+    assert found.ids.dtype == "uint16"
+    assert found.document_tokens().tolist() == [4, 3, 1]
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+def test_bytes_do_not_depend_on_pieces(tmp_path, corpus, tokenizer, monkeypatch, size):
+    build(tmp_path / "whole", corpus, tokenizer, workers=1)
+    monkeypatch.setattr(documents, "PIECE", size)
+    build(tmp_path / "pieces", corpus, tokenizer, workers=1)
+    assert contents(tmp_path / "pieces") == contents(tmp_path / "whole")
+
+
+def test_bytes_do_not_depend_on_workers(tmp_path, corpus, tokenizer, monkeypatch):
+    monkeypatch.setattr(documents, "PIECE", 3)
+    for workers in (1, 2, 4):
+        build(tmp_path / f"{workers}", corpus, tokenizer, workers=workers)
+    assert contents(tmp_path / "1") == contents(tmp_path / "2") == contents(tmp_path / "4")
+
+
+@pytest.mark.parametrize("stop", range(1, 6))
+def test_a_build_that_was_stopped_goes_on(tmp_path, corpus, tokenizer, monkeypatch, stop):
+    monkeypatch.setattr(documents, "PIECE", 3)
+    monkeypatch.setattr(appending, "_NOTED_EVERY", 2)
+    build(tmp_path / "whole", corpus, tokenizer, workers=1)
+    left, tokenized = [], []
+
+    def stopping(piece, **of):
+        if not left and len(tokenized) == stop:
+            left.append(piece)
+            raise KeyboardInterrupt
+        tokenized.append(piece)
+        return tokenize(piece, **of)
+
+    tokenize = store.tokenize
+    monkeypatch.setattr(store, "tokenize", stopping)
+    with pytest.raises(KeyboardInterrupt):
+        build(tmp_path / "stopped", corpus, tokenizer, workers=1)
+    build(tmp_path / "stopped", corpus, tokenizer, workers=1)
+    assert contents(tmp_path / "stopped") == contents(tmp_path / "whole")
+    assert len(tokenized) - len(set(tokenized)) < 2
+
+
+def test_a_store_that_is_there_is_used_until_its_text_changes(tmp_path, corpus, tokenizer):
+    first = build(tmp_path / "store", corpus, tokenizer, workers=1)
+    assert build(tmp_path / "store", corpus, tokenizer, workers=1).key == first.key
+    path = corpus.files[0]
+    with open(path, "a") as file:
+        file.write("\ni j\n")
+    os.utime(path, ns=(1, 1))
+    assert words(build(tmp_path / "store", corpus, tokenizer, workers=1))[-1] == ["i j"]
+
+
+def test_refuses_another_vocabulary(tmp_path, corpus, tokenizer):
+    build(tmp_path / "store", corpus, tokenizer, workers=1)
+    with pytest.raises(VocabularyError, match="of another vocabulary"):
+        TokenStore.open(tmp_path / "store", Vocabulary([*TOKENS, "k"]))
+
+
+def test_refuses_a_file_that_is_cut_off(tmp_path, corpus, tokenizer):
+    build(tmp_path / "store", corpus, tokenizer, workers=1)
+    os.truncate(tmp_path / "store" / "ids.bin", 4)
+    with pytest.raises(DataError, match=r"ids.bin: cut off: it has 4 bytes, not 16"):
+        TokenStore.open(tmp_path / "store", tokenizer.vocabulary)
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "\u200b\n"])
+def test_refuses_a_corpus_without_text(tmp_path, tokenizer, text):
+    path = tmp_path / "text.txt"
+    path.write_text(text)
+    with pytest.raises(DataError, match="there is no text in any file"):
+        build(tmp_path / "store", Corpus((str(path),)), tokenizer, workers=1)
