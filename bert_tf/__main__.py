@@ -25,6 +25,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "export": "writes a trained model as what other software runs, such as a SavedModel",
     },
     "Data and machine": {
+        "vocabulary": "makes word pieces of a corpus, gives words to a model, shows how well they fit a text",
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
