@@ -22,7 +22,7 @@ UNUSED = "[unused{}]"  # rows without a word, for those that are added later
 
 _SUFFIX = "##"
 LONGEST = 64  # characters of a word that is learned from: what is longer is no word, and TensorFlow Text cannot match it
-_MOST_FED = 1 << 28  # words that the trainer is given, which takes each as often as it occurs: a minute or two
+_MOST_FED = 1 << 26  # words that the trainer is given, which takes each as often as it occurs: some 20 s
 _BLOCK = 4096  # words in a text that it is given
 
 
