@@ -26,6 +26,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "Data and machine": {
         "vocabulary": "makes word pieces of a corpus, gives words to a model, shows how well they fit a text",
+        "pretraining-data": "makes masked rows to pre-train on, of your own text",
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",
         "memory": "forecasts the memory of training (memory plan), and reads traces of it",
@@ -41,7 +42,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 _ALIASES = {"classifier": "fine-tune"}
-_MODULES = {"fine-tune": "classifier"}  # of the published script's name
+_MODULES = {"fine-tune": "classifier", "pretraining-data": "pretraining_data"}  # of the published script's name
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _HELP = ("--help", "-h", "-help", "help")

@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 
 class BertError(Exception):
@@ -29,6 +30,16 @@ class BertError(Exception):
     """
 
     status = 2
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Goes to another process with its message, which some constructors put together."""
+        return _remade, (type(self), self.args, vars(self))
+
+
+def _remade(kind: type[BertError], args: tuple[Any, ...], values: Mapping[str, Any]) -> BertError:
+    error = kind.__new__(kind, *args)
+    vars(error).update(values)
+    return error
 
 
 class FlagError(BertError):

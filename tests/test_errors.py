@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import pytest
 
 from bert_tf import errors
@@ -47,3 +49,9 @@ def test_unknown_name_names_the_nearest_known_one_whatever_the_case(written):
     assert unknown_name("task", written, ["CoLA", "MRPC"]) == (
         f"unknown task '{written}'; did you mean MRPC? (known: CoLA, MRPC)"
     )
+
+
+@pytest.mark.parametrize("error", [DataError("is empty", "x.txt", 7), PreflightError(["first", "second"]), BertError("all")])
+def test_an_error_goes_to_another_process(error):
+    found = pickle.loads(pickle.dumps(error))  # noqa: S301  (its own)
+    assert (type(found), str(found), vars(found)) == (type(error), str(error), vars(error))

@@ -1,1 +1,1 @@
-"""Text to pre-train on: documents, the tokens of all of them on disk, rows of these, masks, and shards of masked rows."""
+"""Text to pre-train on becomes tokens on disk, rows, masks and shards."""

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import collections
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, TypeVar
 
+from bert_tf import progress
 from bert_tf.errors import BertError
 
 A = TypeVar("A")
@@ -26,20 +28,26 @@ def cores() -> int:
     return len(os.sched_getaffinity(0))
 
 
-def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int) -> Iterator[B]:
+def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: str = "piece") -> Iterator[B]:
     """Yields the results of tasks, in their order.
 
     Args:
       work: what is done with each; is pickled once for each worker.
       tasks: read as far as workers need them.
       workers: processes; with 1 this process does the work.
+      unit: what a task is, for the bar that shows how many are done.
 
     Raises:
       BertError: as `work`, or a worker is gone.
     """
-    if workers == 1:
-        yield from map(work, tasks)
-        return
+    results = map(work, tasks) if workers == 1 else _by_workers(work, tasks, workers)
+    with contextlib.closing(progress.bar(unit=f" {unit}", total=len(tasks) if isinstance(tasks, Sized) else None)) as bar:
+        for result in results:
+            yield result
+            bar.update()
+
+
+def _by_workers(work: Callable[[A], B], tasks: Iterable[A], workers: int) -> Iterator[B]:
     context = multiprocessing.get_context("spawn")  # a fork of a process with threads, as TensorFlow has, may hang
     with concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (work,)) as pool:
         waiting: collections.deque[concurrent.futures.Future[B]] = collections.deque()

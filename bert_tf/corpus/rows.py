@@ -1,10 +1,10 @@
 """Rows to pre-train on: which tokens of a store are A and B of each, without any copy of them.
 
-As published (Devlin et al., 2018; create_pretraining_data.py): sentences are taken until a row is full, a random number of them
-is A, and B is what follows, or, half of the time, begins at a random sentence of another document; what was not used then begins
-the next row. One thing differs: whether a row is short is drawn for each row, not once for each document, since all rows of a
-book would then be short. Without next sentences a row is full sentences of one document, as many as fit (DOC-SENTENCES of Liu
-et al., 2019).
+As published (Devlin et al., 2018; create_pretraining_data.py): sentences are taken until a row is full, a random number of
+them is A, and B is what follows, or, half of the time, begins at a random sentence of another document; what was not used then
+begins the next row. One thing differs: whether a row is short is drawn for each row, not once for each document, since all rows
+of a book would then be short. Without next sentences a row is full sentences of one document, as many as fit (DOC-SENTENCES of
+Liu et al., 2019).
 
 Random numbers depend on seed, duplicate and document, so neither on workers nor on other documents. Shapes: N rows, B rows of a
 batch, T tokens.
@@ -38,6 +38,7 @@ ROW = np.dtype(
     [("a_start", np.int64), ("a_length", np.int32), ("b_start", np.int64), ("b_length", np.int32), ("random_next", np.bool_)]
 )
 _FILE = "rows.bin"
+_TYPES = {_FILE: ROW}
 _STRETCH = 1 << 16  # sentences: a longer document is cut into stretches, rows of which are made as of documents
 _TASK = 1 << 20  # tokens, about
 _TRIES = 10  # to draw another document
@@ -80,10 +81,21 @@ class Rows:
     Attributes:
       store: whose tokens they are.
       table: [N] `ROW`, a memory map; those of the first duplicate first, then by document.
+      folder: where they are.
     """
 
     store: TokenStore
     table: npt.NDArray[Any]
+    folder: Path
+
+    @classmethod
+    def _opened(cls, store: TokenStore, folder: Path) -> Rows:
+        (table,) = appending.mapped(folder, _TYPES)
+        return cls(store, table, folder)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Goes to another process as the name of its folder."""
+        return Rows._opened, (self.store, self.folder)
 
     def __len__(self) -> int:
         """Number of rows, N."""
@@ -161,18 +173,17 @@ def build(
     path = Path(folder)
     used: Used = range(store.documents) if documents is None else np.asarray(documents, np.int64)
     of_documents = None if documents is None else hashlib.sha256(np.asarray(used).tobytes()).hexdigest()
-    said = json_documents.to_json([FORMAT, store.key, dataclasses.asdict(settings), of_documents])
-    key, types = hashlib.sha256(said.encode()).hexdigest(), {_FILE: ROW}
+    said = json_documents.to_json([FORMAT, _STRETCH, _TASK, store.key, dataclasses.asdict(settings), of_documents])
+    key = hashlib.sha256(said.encode()).hexdigest()
     record = appending.record(path)
     if record is None or record["key"] != key:
         make = functools.partial(rows_of, store=store, settings=settings, used=used)
-        with Appending(path, key, types, {"done": 0}) as writer:
+        with Appending(path, key, _TYPES, {"done": 0}) as writer:
             left = itertools.islice(tasks(store, settings, used), writer.state["done"], None)
-            for rows in processes.mapped(make, left, workers=workers or processes.cores()):
+            for rows in processes.mapped(make, left, workers=workers or processes.cores(), unit="block of rows"):
                 writer.append({_FILE: rows}, done=writer.state["done"] + 1)
             writer.finish(vocabulary=store.vocabulary)
-    (table,) = appending.mapped(path, types)
-    return Rows(store, table)
+    return Rows._opened(store, path)
 
 
 def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task]:
@@ -284,7 +295,7 @@ def _heads(draws: random.Random, tosses: int) -> int:
 
 
 def _full(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Yields the rows of a document without next sentences; the rest of a sentence that is longer than a row is the next row."""
+    """Yields the rows of a document without next sentences; a sentence that is longer than a row goes on in the next."""
     token, end = starts[0], starts[-1]
     while token < end:
         target = _target(source.draws, settings.max_seq_length - 2, settings)

@@ -1,0 +1,69 @@
+"""The pretraining-data command: text becomes shards of masked rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, given, read_with_beam
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
+from bert_tf.commands.flags import help_line
+from bert_tf.jobs import pretraining_data
+from bert_tf.jobs.pretraining_data_config import SETTINGS, PretrainingDataConfig, configured
+
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
+
+
+class Settings(NamedTuple):
+    """The flags.
+
+    Attributes:
+      config: what data to make.
+      verbosity: see `setup_logging`.
+      beam: arguments of Apache Beam; None without it.
+    """
+
+    config: PretrainingDataConfig
+    verbosity: int
+    beam: tuple[str, ...] | None
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    return run_command(
+        lambda: _run(parse(argv)),
+        help_text=help_text,
+        stopped="stopped; the same command goes on where it was; pipes start anew",
+    )
+
+
+def parse(argv: Sequence[str]) -> Settings:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments, those of Beam after `--`.
+
+    Raises:
+      FlagError: a flag is unknown, missing or has an unusable value.
+      HelpAsked: instead of settings.
+    """
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    example = "python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt"
+    lines = [
+        "Makes masked rows to pre-train on (docs/pretraining.md), by the flags of create_pretraining_data.py:",
+        example,
+        "",
+    ]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(settings: Settings) -> int:
+    setup_logging(settings.verbosity)
+    print("\n".join(pretraining_data.make(settings.config, beam=settings.beam).lines()))
+    return 0

@@ -1,0 +1,229 @@
+"""Shards of masked rows to pre-train on, from settings to files.
+
+Text becomes a store of tokens, then a table of rows, then shards. Each of them stays where the command is killed, and the same
+command goes on there; at its end only the shards are left, and what they hold.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import math
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf import atomic, documents, lock
+from bert_tf.cluster import paths
+from bert_tf.corpus import processes, rows, shards, store
+from bert_tf.corpus.documents import Corpus
+from bert_tf.corpus.records import manifest_of
+from bert_tf.corpus.shards import ShardPlan
+from bert_tf.corpus.store import TokenStore
+from bert_tf.corpus.tally import Tally
+from bert_tf.errors import FlagError
+from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
+from bert_tf.log_form import log
+from bert_tf.tokenization import casing
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+FORMAT = 1  # of what is in shards
+_COUNTS = "documents", "sentences", "pieces"
+
+
+@dataclasses.dataclass(frozen=True)
+class Written:
+    """Shards that are whole.
+
+    Attributes:
+      paths: of the shards.
+      documents: how many.
+      sentences: of these.
+      pieces: of these.
+      tally: of the rows.
+      next_sentence: whether rows have a B.
+    """
+
+    paths: tuple[str, ...]
+    documents: int
+    sentences: int
+    pieces: int
+    tally: Tally
+    next_sentence: bool
+
+    def lines(self) -> list[str]:
+        """Returns what a person wants to know."""
+        size = sum(map(os.path.getsize, self.paths))
+        files = self.paths[0] + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
+        return [
+            f"documents      {self.documents:,} of {self.sentences:,} sentences and {self.pieces:,} pieces",
+            f"rows           {self.tally.rows:,} of {self.tally.tokens:,} tokens",
+            *self.tally.lines(next_sentence=self.next_sentence),
+            f"files          {files}: {size / 1e6:,.1f} MB",
+        ]
+
+
+def make(config: PretrainingDataConfig, *, beam: Sequence[str] | None = None) -> Written:
+    """Writes the shards of a configuration; those that the same command wrote before are kept.
+
+    Args:
+      config: what to make.
+      beam: arguments of Apache Beam, whose workers then tokenize files and write shards; None for processes of this machine.
+
+    Raises:
+      BertError: something that the user can fix.
+    """
+    corpus, tokenizer = config.text.corpus(), _tokenizer(config)
+    names = shards.names(str(config.shards.output_file), config.shards.num_shards)
+    if beam is not None:
+        corpus, names = _shared(corpus, names)
+    makers = _Makers(config.shards.workers or processes.cores(), beam)
+    _warn_of_few_masks(config.masks)
+    Path(names[0]).absolute().parent.mkdir(parents=True, exist_ok=True)
+    with lock.writing_file(names[0]):
+        key = _key(config, corpus, tokenizer, names)
+        found = _there(names, key) if corpus.can_be_read_again else None
+        if found is not None:
+            log.info("%s: is there already, made of the same text and settings", names[0])
+            return found
+        return _make(config, corpus, tokenizer, _Output(names, key), makers)
+
+
+class _Output(NamedTuple):
+    """Shards that are to be written, and the digest of all that decides on them."""
+
+    paths: tuple[str, ...]
+    key: str
+
+
+class _Makers(NamedTuple):
+    """Who does the work.
+
+    Attributes:
+      workers: processes of this machine.
+      beam: arguments of Apache Beam; None without it.
+    """
+
+    workers: int
+    beam: Sequence[str] | None
+
+    def tokens(self, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
+        """Returns the store of a corpus."""
+        if self.beam is None:
+            return store.build(folder, corpus, tokenizer, workers=self.workers)
+        work = functools.partial(store.build_of_file, folder=folder, corpus=corpus, tokenizer=tokenizer)
+        _run_each(work, range(len(corpus.files)), self.beam)
+        return store.join(folder, corpus, tokenizer)
+
+    def shards(self, plan: ShardPlan) -> list[Tally]:
+        """Writes the shards."""
+        numbers = range(len(plan.paths))
+        if self.beam is not None:
+            _run_each(plan.write, numbers, self.beam)
+        return list(processes.mapped(plan.write, numbers, workers=min(self.workers, len(numbers)), unit="shard"))
+
+
+def _run_each(work: Callable[[int], object], numbers: Sequence[int], arguments: Sequence[str]) -> None:
+    from bert_tf.jobs import beam_job  # what it imports is not needed without Beam
+
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam
+
+    beam.run_each(work, numbers, arguments)
+
+
+def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
+    """Returns inputs and outputs as workers call them, which see the same folders.
+
+    Raises:
+      FlagError: a pipe is among them, or what is on a file system by name, which cannot be mapped into memory.
+    """
+    for name in (*corpus.files, *names):
+        if paths.has_scheme(name):
+            raise FlagError(f"--beam: {name}: tokens are mapped into memory; name a folder that all workers mount")
+    if not corpus.can_be_read_again:
+        raise FlagError("--beam: workers cannot read the pipes of this process; name files")
+    absolute = tuple(map(os.path.abspath, corpus.files))
+    return dataclasses.replace(corpus, files=absolute), tuple(map(os.path.abspath, names))
+
+
+def _make(
+    config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, output: _Output, makers: _Makers
+) -> Written:
+    unfinished = Path(f"{output.paths[0]}.unfinished")
+    if not corpus.can_be_read_again:
+        shutil.rmtree(unfinished, ignore_errors=True)
+    tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
+    table = rows.build(unfinished / "rows", tokens, config.masks.rows(), workers=makers.workers)
+    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
+    if len(table) < len(output.paths):
+        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
+    done = atomic.make_folder(unfinished / f"shards-{output.key[:16]}")
+    masking = config.masks.masking(tokenizer.vocabulary)
+    plan = ShardPlan(table, masking, config.masks.max_seq_length, output.paths, done)
+    tallies = makers.shards(plan)
+    counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens
+    written = Written(output.paths, *counts, Tally.sum(tallies), config.masks.nsp)
+    _write_manifest(written, output.key, config, tokenizer)
+    shutil.rmtree(unfinished, ignore_errors=True)
+    return written
+
+
+def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
+    """Returns what cuts sentences.
+
+    Raises:
+      BertError: the vocabulary cannot be used, or is clearly of the other kind of text.
+    """
+    vocabulary, lower_case = Vocabulary.from_file(str(config.text.vocab_file)), config.text.do_lower_case
+    found = casing.find(vocabulary)
+    if found.against(lower_case=lower_case):
+        raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is of other text ({found})")
+    if found.doubtful(lower_case=lower_case):
+        log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", lower_case, found)
+    return WordPieceTokenizer(vocabulary, lower_case=lower_case)
+
+
+def _warn_of_few_masks(masks: MaskSettings) -> None:
+    wanted = masks.max_seq_length * masks.masked_lm_prob
+    if math.floor(wanted) > masks.max_predictions_per_seq:
+        log.warning(
+            "--max_predictions_per_seq=%d is less than --masked_lm_prob=%g of %d tokens: fewer are masked; %d is enough",
+            *(masks.max_predictions_per_seq, masks.masked_lm_prob, masks.max_seq_length, math.ceil(wanted)),
+        )
+
+
+def _key(config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, paths: Sequence[str]) -> str:
+    said = [FORMAT, store.key_of(corpus, tokenizer), rows.FORMAT, dataclasses.asdict(config.masks), len(paths)]
+    return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
+
+
+def _write_manifest(written: Written, key: str, config: PretrainingDataConfig, tokenizer: WordPieceTokenizer) -> None:
+    """Writes beside the shards what they hold, and of which vocabulary they are, which `records` looks at."""
+    content = {
+        "key": key,
+        "vocabulary": tokenizer.vocabulary.fingerprint,
+        "settings": {**dataclasses.asdict(config.text), **dataclasses.asdict(config.masks)},
+        **{name: getattr(written, name) for name in _COUNTS},
+        "tally": dataclasses.asdict(written.tally),
+        "bytes": {os.path.basename(path): os.path.getsize(path) for path in written.paths},
+    }
+    for manifest in dict.fromkeys(map(manifest_of, written.paths)):
+        atomic.write_text(manifest, documents.to_json(content, indent=1) + "\n")
+
+
+def _there(paths: tuple[str, ...], key: str) -> Written | None:
+    """Returns shards that were made before of the same."""
+    try:
+        found = documents.read_json(manifest_of(paths[0]))
+        sizes = {os.path.basename(path): os.path.getsize(path) for path in paths}
+        if found["key"] == key and found["bytes"] == sizes:
+            documents_, sentences, pieces = (found[name] for name in _COUNTS)
+            return Written(paths, documents_, sentences, pieces, Tally.read(found["tally"]), found["settings"]["nsp"])
+    except (OSError, documents.DocumentError, LookupError, TypeError):  # there is none, or of another kind
+        return None
+    return None

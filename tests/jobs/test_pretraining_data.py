@@ -1,0 +1,222 @@
+"""Text becomes shards: what the command writes, says and refuses, and that neither workers nor kills change a byte."""
+
+import json
+import re
+import subprocess
+import sys
+import textwrap
+
+import numpy as np
+import pytest
+
+from bert_tf.commands import pretraining_data as command
+from bert_tf.corpus import documents, rows
+from bert_tf.corpus.records import Records
+from bert_tf.tokenization.vocabulary import Vocabulary
+from tests.corpus.conftest import TOKENS
+
+SHARDS = 3
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A folder with text.txt and vocab.txt."""
+    folder = tmp_path_factory.mktemp("source")
+    draw = np.random.default_rng(4)
+    sentences = (" ".join(draw.choice(list("abcdefghij"), draw.integers(1, 9))) for _ in range(900))
+    (folder / "text.txt").write_text("".join(f"{line}\n" + "\n" * (number % 9 == 8) for number, line in enumerate(sentences)))
+    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
+    return folder
+
+
+def arguments(source, output, **flags):
+    values = {
+        "input_file": source / "text.txt",
+        "output_file": output,
+        "vocab_file": source / "vocab.txt",
+        "max_seq_length": 32,
+        "dupe_factor": 2,
+        "num_shards": SHARDS,
+        "workers": 1,
+        **flags,
+    }
+    return ["pretraining-data", *(f"--{name}={value}" for name, value in values.items() if value is not None)]
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.fixture(scope="module")
+def made(source, tmp_path_factory):
+    """What one process writes that nobody stops."""
+    folder = tmp_path_factory.mktemp("made")
+    assert command.main(arguments(source, folder / "x.tfrecord")) == 0
+    return contents(folder)
+
+
+def test_there_are_shards_and_what_they_hold(made):
+    shards = [f"x-{number:05d}-of-{SHARDS:05d}.tfrecord" for number in range(SHARDS)]
+    assert list(made) == [*shards, "x.tfrecord.json"]
+    manifest = json.loads(made["x.tfrecord.json"])
+    assert manifest["documents"] == 100
+    assert manifest["bytes"] == {name: len(made[name]) for name in shards}
+
+
+def test_rows_are_those_of_the_text(source, made, tmp_path):
+    for name, data in made.items():
+        (tmp_path / name).write_bytes(data)
+    paths = [str(tmp_path / name) for name in made if name.startswith("x-")]
+    records = Records.open(paths, Vocabulary.from_file(source / "vocab.txt"), folder=tmp_path / "index")
+    tally = json.loads(made["x.tfrecord.json"])["tally"]
+    found = records.read(np.arange(len(records)))
+    assert (records.seq_length, records.max_predictions, len(records)) == (32, 20, tally["rows"])
+    assert found.input_mask.sum() == tally["tokens"]
+    assert found.slots.sum() == tally["masks"]
+    assert found.next_sentence_labels.sum() == tally["random_next"]
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_shards_do_not_depend_on_workers(source, made, tmp_path, workers):
+    assert command.main(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
+    assert contents(tmp_path) == made
+
+
+KILLED = {
+    "tokens": "documents.PIECE = 64; appending._NOTED_EVERY = 2; at(store, 'tokenize', 40)",
+    "rows": "appending._NOTED_EVERY = 2; at(rows, 'rows_of', 30)",
+    "shards": "shards._BLOCK = 8; at(shards.ShardPlan, '_write_block', 30)",
+}
+
+
+@pytest.mark.parametrize("moment", KILLED)
+def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monkeypatch, moment):
+    monkeypatch.setattr(rows, "_TASK", 64)
+    program = f"""
+        import os, signal, sys
+        from bert_tf.commands import pretraining_data
+        from bert_tf.corpus import appending, documents, rows, shards, store
+        def at(of, name, time):
+            work, times = getattr(of, name), iter(range(time))
+            def killing(*given, **named):
+                if next(times, None) is None:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return work(*given, **named)
+            setattr(of, name, killing)
+        rows._TASK = {rows._TASK}
+        {KILLED[moment]}
+        sys.exit(pretraining_data.main(sys.argv[1:]))
+        """
+    flags = arguments(source, tmp_path / "x.tfrecord")
+    killed = subprocess.run([sys.executable, "-c", textwrap.dedent(program), *flags], check=False)
+    assert killed.returncode == -9
+    assert {path.name for path in (tmp_path / "x-00000-of-00003.tfrecord.unfinished").iterdir()} >= {"tokens"}
+    whole = [path for path in tmp_path.glob("x-*.tfrecord") if path.is_file()]
+    assert len(whole) == (moment == "shards")
+    times = [path.stat().st_mtime_ns for path in whole]
+    assert command.main(flags) == 0
+    assert [path.stat().st_mtime_ns for path in whole] == times
+    assert contents(tmp_path) == made
+
+
+def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):
+    flags = arguments(source, tmp_path / "x.tfrecord")
+    assert command.main(flags) == 0
+    first, times = capsys.readouterr().out, [path.stat().st_mtime_ns for path in tmp_path.iterdir()]
+    assert command.main(flags) == 0
+    assert capsys.readouterr().out == first
+    assert [path.stat().st_mtime_ns for path in tmp_path.iterdir()] == times
+    assert command.main(arguments(source, tmp_path / "x.tfrecord", random_seed=1)) == 0
+    assert capsys.readouterr().out != first
+
+
+def test_says_what_the_shards_hold(source, tmp_path, capsys):
+    assert command.main(arguments(source, tmp_path / "x.tfrecord", num_shards=1)) == 0
+    said = capsys.readouterr().out
+    assert "documents      100 of 900 sentences" in said
+    assert re.search(r"masked +1[45]\.\d% of tokens: (79|8[01])\.\d% \[MASK\]", said)
+    assert "of the pairs follow each other" in said
+
+
+def test_without_next_sentences_rows_have_one_segment(source, tmp_path, capsys):
+    assert command.main(arguments(source, tmp_path / "x.tfrecord", num_shards=1, nsp=False)) == 0
+    vocabulary = Vocabulary.from_file(source / "vocab.txt")
+    records = Records.open([str(tmp_path / "x.tfrecord")], vocabulary, folder=tmp_path / "index")
+    found = records.read(np.arange(len(records)))
+    assert not found.segment_ids.any()
+    assert not found.next_sentence_labels.any()
+    assert "follow each other" not in capsys.readouterr().out
+
+
+def test_files_with_commas_are_the_shards(source, tmp_path):
+    names = [str(tmp_path / name) for name in ("a", "b")]
+    assert command.main(arguments(source, ",".join(names), num_shards=1)) == 0
+    assert {path.name for path in tmp_path.iterdir()} == {"a", "b", "a.json", "b.json"}
+
+
+def test_a_pipe_is_made_anew_each_time(source, tmp_path):
+    flags = arguments(source, tmp_path / "x", input_file="-", num_shards=1)
+    for text in ("a b\nc\n\nd\n", "e f\ng\n\nh\n"):
+        done = subprocess.run(
+            [sys.executable, "-m", "bert_tf", *flags], input=text.encode(), check=True, stdout=subprocess.PIPE
+        )
+        assert b"documents      2 of 3 sentences and 4 pieces" in done.stdout
+    vocabulary = Vocabulary.from_file(source / "vocab.txt")
+    records = Records.open([str(tmp_path / "x")], vocabulary, folder=tmp_path / "index")
+    assert set(records.read(np.arange(len(records))).ids[:, 0]) <= set(vocabulary.ids("efgh"))
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        ({"input_file": None}, "--input_file is required"),
+        ({"output_file": None}, "--output_file is required"),
+        ({"vocab_file": None}, "--vocab_file is required"),
+        ({"input_file": "/nowhere/x.txt"}, "/nowhere/x.txt: cannot read the file: No such file"),
+        ({"input_file": "/nowhere/*.txt"}, "/nowhere/*.txt: no file matches"),
+        ({"output_file": "/dev/null"}, "--output_file=/dev/null: name a file"),
+        ({"output_file": "a,a"}, "--output_file=a,a: a name is empty, or appears twice"),
+        ({"output_file": "a,b", "num_shards": 3}, "--num_shards=3: --output_file names 2 files"),
+        ({"num_shards": 9999}, "9999 shards of"),
+        ({"max_seq_length": 4}, "max_seq_length"),
+        ({"input_format": "xml"}, "--input_format: unknown value 'xml'"),
+        ({"do_lower_case": False}, "--do_lower_case=false"),
+    ],
+)
+def test_what_cannot_be_used_is_one_line(source, tmp_path, capsys, flags, said):
+    assert command.main(arguments(source, **{"output": tmp_path / "x", **flags})) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert error.startswith("error: ")
+    assert said in error
+    assert not list(tmp_path.glob("x*.json"))
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "said"),
+    [
+        ("x.txt", b"", "x.txt: there is no text in any file"),
+        ("x.txt", b"\n\n \n", "x.txt: there is no text in any file"),
+        ("x.txt", b"a\nb\0\n", "x.txt:2: holds a NUL byte"),
+        ("x.txt", b"a\n\xff\n", "x.txt:2: not UTF-8"),
+        ("x.gz", b"\x1f\x8b\x07" + bytes(9), "x.gz: not a whole gz file"),
+        ("x.jsonl", b'{"text": ""}\n{}\n', "x.jsonl:2: expected an object with 'text'"),
+    ],
+)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_text_that_cannot_be_used_is_one_line(source, tmp_path, capsys, name, data, said, workers):
+    (tmp_path / name).write_bytes(data)
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / name, workers=workers)) == 2
+    assert said in capsys.readouterr().err.splitlines()[-1]
+    assert not (tmp_path / "out").exists()
+
+
+def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
+    assert command.main(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
+    assert "--max_predictions_per_seq=2 is less than --masked_lm_prob=0.15 of 32 tokens" in caplog.text
+
+
+def test_raw_text_needs_a_package_that_is_named(source, tmp_path, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    documents.sentences._segment.cache_clear()
+    assert command.main(arguments(source, tmp_path / "x", input_format="book")) == 2
+    assert "pip install 'sentencex" in capsys.readouterr().err
