@@ -79,7 +79,7 @@ def extend(
     model = _opened(checkpoint, settings, environment)
     before = _tokenizer(model, settings["do_lower_case"])
     text = settings[TEXT] or settings[FROM]
-    counts = corpus_words.count([text], lower_case=before.lower_case) if text else None
+    counts = corpus_words.count([text], settings, lower_case=before.lower_case) if text else None
     words = _words(before, counts, settings)
     done = additions.extended(before.vocabulary, (new.word for new in words))
     after = WordPieceTokenizer(done.vocabulary, lower_case=before.lower_case)
@@ -148,7 +148,7 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Mappi
 def _of_corpus(counts: Counts | None, tokenizer: WordPieceTokenizer, settings: Mapping[str, Any]) -> Counts:
     """Returns the words of --from, which is another text than the one that is measured where both are given."""
     if counts is None or settings[TEXT] is not None:
-        return corpus_words.count([settings[FROM]], lower_case=tokenizer.lower_case)
+        return corpus_words.count([settings[FROM]], settings, lower_case=tokenizer.lower_case)
     return counts
 
 

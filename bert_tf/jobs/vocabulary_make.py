@@ -57,7 +57,7 @@ def make(corpus: Sequence[str], settings: Mapping[str, Any]) -> Made:
     """
     training.refuse_missing()
     output = _output(settings)
-    counts = corpus_words.count(corpus, lower_case=settings["do_lower_case"])
+    counts = corpus_words.count(corpus, settings, lower_case=settings["do_lower_case"])
     trained = training.train(counts, size=settings["size"], unused=settings["unused"], min_frequency=settings["min_frequency"])
     if len(trained.tokens) < settings["size"]:
         log.warning("%d pieces, fewer than --size=%d: the corpus has no more", len(trained.tokens), settings["size"])

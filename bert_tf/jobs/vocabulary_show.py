@@ -77,7 +77,7 @@ def show(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Shown:
     found = None
     if text is not None:
         tokenizer = WordPieceTokenizer(vocabulary, lower_case=lower_case)
-        found = fertility.of(corpus_words.count([text], lower_case=lower_case), tokenizer)
+        found = fertility.of(corpus_words.count([text], settings, lower_case=lower_case), tokenizer)
     return Shown(vocabulary, lower_case, reason, found)
 
 

@@ -119,6 +119,12 @@ def test_a_corpus_may_come_out_of_a_pipe(corpus, tmp_path, call, monkeypatch):
     assert (tmp_path / "piped").read_bytes() == (tmp_path / "named").read_bytes()
 
 
+def test_the_form_of_the_text_decides_what_a_sentence_is(model, tmp_path):
+    (tmp_path / "rows.jsonl").write_text('{"body": ["The storm fell.", "Rain."]}\n')
+    found = bert_tf.show_vocabulary(model, text=tmp_path / "rows.jsonl", text_key="body").fertility
+    assert (found.texts, found.words) == (2, 6)
+
+
 def test_show_says_what_is_in_a_vocabulary(model, call):
     status, out, _ = call("show", model)
     assert status == 0
