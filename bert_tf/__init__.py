@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from bert_tf.library.result import Result
     from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
+    from bert_tf.library.vocabularies import extend_vocabulary, make_vocabulary, show_vocabulary
     from bert_tf.service.running import serve
     from bert_tf.tasks.choice.in_memory import ChoiceTask
     from bert_tf.tasks.sentence.in_memory import SentenceTask
@@ -72,11 +73,13 @@ __all__ = [
     "encoder",
     "evaluate",
     "evaluate_frame",
+    "extend_vocabulary",
     "fetch_data",
     "fill_mask",
     "fine_tune",
     "inspect_checkpoint",
     "load",
+    "make_vocabulary",
     "memory_diff",
     "memory_peak",
     "memory_plan",
@@ -89,6 +92,7 @@ __all__ = [
     "reproduce",
     "search",
     "serve",
+    "show_vocabulary",
     "strip_checkpoint",
     "word_filler",
     "write_report",
@@ -157,11 +161,13 @@ _MODULES = {
     "encoder": "library.encoder",
     "evaluate": "library.evaluation",
     "evaluate_frame": "library.frames",
+    "extend_vocabulary": "library.vocabularies",
     "fetch_data": "library.data",
     "fill_mask": "library.filling",
     "fine_tune": "library.fine_tuning",
     "inspect_checkpoint": "library.checkpoints",
     "load": "library.loading",
+    "make_vocabulary": "library.vocabularies",
     "memory_diff": "library.records",
     "memory_peak": "library.records",
     "memory_plan": "library.machine",
@@ -174,6 +180,7 @@ _MODULES = {
     "reproduce": "library.reproducing",
     "search": "library.searching",
     "serve": "service.running",
+    "show_vocabulary": "library.vocabularies",
     "strip_checkpoint": "library.checkpoints",
     "word_filler": "library.filling",
     "write_report": "library.page",

@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "export": "writes a trained model as what other software runs, such as a SavedModel",
     },
     "Data and machine": {
+        "vocabulary": "makes word pieces of a corpus, gives words to a model, shows how well they fit a text",
         "pretraining-data": "makes masked rows to pre-train on, of your own text",
         "data": "fetches published data sets, and checks the rows of your own",
         "devices": "lists CPUs and GPUs, why a GPU is not used, and what a run would compute on",

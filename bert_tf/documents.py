@@ -89,20 +89,27 @@ def parse_json(text: str) -> Any:
     return value
 
 
-def json_value(text: str) -> Any:
+def json_value(text: str, *, finite: bool = False) -> Any:
     """Returns the value of a JSON text, whose own texts and numbers may be anything.
+
+    Args:
+      text: the document.
+      finite: whether NaN and Infinity are refused, which Python writes but JSON lacks, and numbers that become infinite.
 
     Raises:
       DocumentError: it is not JSON, has a key twice in one object, or is nested too deeply.
     """
+    hooks: dict[str, Any] = {"parse_constant": _constant, "parse_float": _float} if finite else {}
     try:
-        value = json.loads(text, object_pairs_hook=_object)
+        value = json.loads(text, object_pairs_hook=_object, **hooks)
     except json.JSONDecodeError as error:
         raise NotJsonError(f"not JSON: {error.msg.removesuffix(' at')} at character {error.colno}", error.lineno) from error
     except _RepeatedKeyError as error:
         raise DocumentError(f"the key {error.args[0]!r:.80} appears twice", _line_of_repeated_key(text)) from error
     except RecursionError as error:
         raise _too_deep() from error
+    except DocumentError:
+        raise
     except ValueError as error:  # a number of thousands of digits
         raise DocumentError(f"not usable: {str(error).partition(';')[0]}") from error
     if text.count("[") + text.count("{") > _DEEPEST:
@@ -154,6 +161,16 @@ def _yaml_value(text: str) -> Any:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _constant(name: str) -> Any:
+    raise NotJsonError(f"not JSON: {name} is not a number there; leave it out, or give null")
+
+
+def _float(digits: str) -> float:
+    if not math.isfinite(float(digits)):
+        raise DocumentError(f"the number {digits:.80} is too large")
+    return float(digits)
 
 
 class _RepeatedKeyError(Exception):

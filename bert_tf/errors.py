@@ -3,6 +3,7 @@
 BertError
 ├── FlagError         a flag, or flags that contradict each other
 ├── DataError         a file of examples: names file and line
+│   └── EmptyFileError    it has nothing in it
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
@@ -59,6 +60,10 @@ class DataError(BertError):
         """
         place = f"{path}" if line is None else f"{path}:{line}"
         super().__init__(f"{place}: {problem}")
+
+
+class EmptyFileError(DataError):
+    """A file has nothing in it."""
 
 
 class VocabularyError(DataError):

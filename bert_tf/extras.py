@@ -9,6 +9,7 @@ EXTRAS = {
     "nsight": ("nvtx>=0.2",),
     "parquet": ("pyarrow>=15",),
     "spark": ("pyspark>=3.5,<3.6", "pandas>=1.5,<3", "pyarrow>=15"),
+    "vocabulary": ("tokenizers>=0.20",),
     "sentences": ("sentencex>=0.6",),
     "serve": ("uvicorn>=0.30", "starlette>=0.40", "prometheus-client>=0.20"),
 }

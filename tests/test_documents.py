@@ -52,6 +52,13 @@ def test_json_that_cannot_be_used(text, line, problem):
     assert (found.line, found.problem) == (line, problem)
 
 
+@pytest.mark.parametrize("text", ["NaN", '{"a": [Infinity]}', "[-Infinity]", "-1e400"])
+def test_numbers_that_are_not_finite_are_refused_where_that_is_asked_for(text):
+    assert documents.json_value(text) is not None
+    with pytest.raises(documents.DocumentError):
+        documents.json_value(text, finite=True)
+
+
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [

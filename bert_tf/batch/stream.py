@@ -7,7 +7,7 @@ import hashlib
 import itertools
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, Protocol
 
@@ -16,7 +16,7 @@ from bert_tf.batch import output_form, resumable
 from bert_tf.batch.ahead import ahead
 from bert_tf.batch.job import FilePair
 from bert_tf.batch.resumable import Assemble, ResumableFile
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, EmptyFileError
 from bert_tf.features.columns import Features
 from bert_tf.log_form import log
 
@@ -112,6 +112,33 @@ def predict(
         return
     with output:
         _stream(pair, inputs, _Parts(predictor, form), output, lines)
+
+
+def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], None], *, skip_empty: bool) -> list[FilePair]:
+    """Predicts files, one after the other; returns those that were.
+
+    Args:
+      pairs: inputs and outputs.
+      predict_one: predicts one.
+      skip_empty: leaves empty ones out and says so, as long as another is not.
+
+    Raises:
+      DataError: as `predict`.
+    """
+    done: list[FilePair] = []
+    empty: list[EmptyFileError] = []
+    for pair in pairs:
+        try:
+            predict_one(pair)
+            done.append(pair)
+        except EmptyFileError as error:
+            empty.append(error)
+            if not skip_empty:
+                raise
+            log.warning("left out: %s", error)
+    if not done:
+        raise empty[0]
+    return done
 
 
 class _Parts(NamedTuple):

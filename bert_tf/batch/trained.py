@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -133,7 +133,12 @@ class Trained:
             return
         for key, wanted in sorted(family.record().items()):
             if self.record.get(key, wanted) != wanted:
-                raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}")
+                task = f"; its task is {self.record['task_name']}" if "task_name" in self.record else ""
+                raise CheckpointError(f"{self.prefix}: trained on {key} {_shown(self.record[key])}, not {_shown(wanted)}{task}")
+        own, others = (heads.of(head).variables(self.config) for head in (self.head, family.head))
+        missing = [name for name in others if name not in own]
+        if missing:
+            raise CheckpointError(_of_another_task(self.prefix, missing[0], own))
         if self.head.num_labels != family.head.num_labels:
             labels = self.head.num_labels, family.head.num_labels
             raise CheckpointError(f"{self.prefix}: its head has %d labels, the task %d" % labels)
@@ -204,6 +209,9 @@ def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any
     head = families.of_record(record).head if "kind" in record else None
     shapes = {} if head is None else heads.of(head).variables(config)  # a head may have none of its own
     missing = [name for name in ([PUBLISHED_WEIGHTS] if head is None else shapes) if name not in reader.shapes]
+    others = names.task_head(reader.shapes)
+    if missing and others:
+        raise CheckpointError(_of_another_task(reader.prefix, missing[0], others))
     if missing:
         raise CheckpointError(
             f"{reader.prefix}: no {missing[0]}: {PRETRAINED}; train it first,"
@@ -213,6 +221,10 @@ def _head(reader: CheckpointReader, config: BertConfig, record: Mapping[str, Any
     if wrong:
         raise CheckpointError(f"{reader.prefix}: {'; '.join(wrong)}; is it a model of this task?")
     return HeadSpec(reader.shapes[PUBLISHED_WEIGHTS][0]) if head is None else head
+
+
+def _of_another_task(prefix: str, missing: str, head: Iterable[str]) -> str:
+    return f"{prefix}: no {missing}: its head is that of another kind of task ({', '.join(sorted(head)[:2])}); name that task"
 
 
 def digest(prefix: str) -> str | None:

@@ -142,9 +142,15 @@ def is_training_only(name: str) -> bool:
     return bool(_TRAINING_ONLY.search(name))
 
 
+def task_head(names: Iterable[str]) -> list[str]:
+    """Returns those of some published names that are of the head of a task; that of pre-training is none."""
+    found = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
+    return sorted(name for name in found if not is_training_only(name))
+
+
 def has_task_head(names: Iterable[str]) -> bool:
     """Whether entries of these published names include the head of a task, beside those of pre-training."""
-    return any(_HEAD.match(name) and not _PRETRAINING.match(name) for name in names)
+    return bool(task_head(names))
 
 
 def is_expected_extra(name: str) -> bool:

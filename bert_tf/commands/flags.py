@@ -18,6 +18,7 @@ _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty o
 # Names of the version before, which are read until the next one.
 _RENAMED = {"lean_gradients": "custom_gradients", "skip_unread": "last_layer_cls_only"}
 _EARLIER = re.compile(rf"^(--?(?:no)?)({'|'.join(_RENAMED)})(?==|$)")
+_PIPE = "-"  # the standard input in the place of a file
 _WIDTH = 132  # columns of a terminal
 _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and switches without a value begin
 
@@ -103,10 +104,14 @@ def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str
       argv: name of the command, then its arguments.
       rows: the table of flags.
     """
-    words = [word for word in argv[1:] if not word.startswith("-")]
+    words = [word for word in argv[1:] if _is_word(word)]
     if "" in words:
         raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
-    return words, read([argv[0], *(word for word in argv[1:] if word.startswith("-"))], rows)
+    return words, read([argv[0], *(word for word in argv[1:] if not _is_word(word))], rows)
+
+
+def _is_word(argument: str) -> bool:
+    return argument == _PIPE or not argument.startswith("-")
 
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:

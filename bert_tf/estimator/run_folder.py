@@ -160,6 +160,9 @@ def misfits(output_dir: str | os.PathLike[str], now: Mapping[str, Any]) -> list[
     if record is None:
         return []
     earlier = {key: record[DETERMINING].get(key) for key in now}
+    if "kind" in now and earlier["kind"] not in (None, now["kind"]):
+        task = record[DETERMINING]["task_name"]
+        return [f"{output_dir}: trained on {task} ({earlier['kind']}), not on a task of the kind {now['kind']}; name that task"]
     return [f"{output_dir}: {difference}; use the run as it was trained" for difference in _differences(earlier, now)]
 
 

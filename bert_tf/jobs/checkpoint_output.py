@@ -38,16 +38,25 @@ def writing(output: str | None, *, overwrite: bool) -> Iterator[Path]:
     if output is None:
         raise FlagError("--output is required: a folder to write")
     target = Path(output)
-    _refuse_taken(target, overwrite=overwrite)
+    refuse_taken(target, overwrite=overwrite)
     with lock.taking_turns(atomic.make_folder(target.absolute().parent)):
-        _refuse_taken(target, overwrite=overwrite)
+        refuse_taken(target, overwrite=overwrite)
         atomic.delete_unfinished(target)
         with atomic.replacing(target) as temporary:
             temporary.mkdir()
             yield temporary
 
 
-def _refuse_taken(target: Path, *, overwrite: bool) -> None:
+def refuse_taken(target: Path, *, overwrite: bool) -> None:
+    """Stops where a folder is there already that may not be replaced.
+
+    Args:
+      target: the folder.
+      overwrite: whether one that this command has written may be.
+
+    Raises:
+      OutputError: it is.
+    """
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / MADE_FROM).is_file():

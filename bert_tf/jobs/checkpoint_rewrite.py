@@ -10,21 +10,18 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 
 from bert_tf import files, run_layout
-from bert_tf.checkpoints import huggingface, huggingface_export, other_names
-from bert_tf.checkpoints.names import encoder_shapes, is_training_only
+from bert_tf.checkpoints import huggingface_export, other_names
+from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, Tensors
-from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, FlagError
-from bert_tf.estimator import run_folder
 from bert_tf.jobs import checkpoint_output, checkpoint_sources
+from bert_tf.jobs.checkpoint_model import PublishedModel
 from bert_tf.jobs.checkpoint_settings import HF, LAYOUTS, TF1, TF2
 from bert_tf.log_form import log
 from bert_tf.text_table import table
-from bert_tf.tokenization.casing import TOKENIZER_FILES
 
 _ARROW = "=>"
 
@@ -166,7 +163,7 @@ def convert(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Writte
     if settings["to"] is None:
         raise FlagError(f"--to is required: {', '.join(LAYOUTS)}")
     found = checkpoint_sources.opened(name)
-    model = _Model(found, settings)
+    model = PublishedModel(found, settings)
     with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
         names = _WRITERS[settings["to"]](folder, model)
         checkpoint_output.note(folder, "convert", [found], to=settings["to"])
@@ -176,73 +173,7 @@ def convert(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Writte
     return Written(Path(settings["output"]), {model.keys[entry]: new for entry, new in names.items()}, left_out)
 
 
-class _Model:
-    """Weights by published names, and what belongs to them.
-
-    Attributes:
-      keys: what each published name is called in the checkpoint.
-      entries: arrays by published name.
-    """
-
-    def __init__(self, found: Tensors, settings: Mapping[str, Any]) -> None:
-        self.found, self._settings = found, settings
-        numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
-        published = other_names.published(numbers)
-        self.keys = {name: key for key, (name, _) in published.items()}
-        if not any(name.startswith("bert/") for name in self.keys):
-            raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
-        self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
-        self._check()
-
-    def _check(self) -> None:
-        path = self.config_file
-        if path is None:
-            return
-        for name, shape in encoder_shapes(self.config).items():
-            if name in self.entries and self.entries[name].shape != shape:
-                raise CheckpointError(
-                    f"{self.found.place}: {self.keys[name]} gives {list(self.entries[name].shape)}, {path} says {list(shape)}"
-                )
-
-    @property
-    def config_file(self) -> Path | None:
-        names = (run_layout.CONFIG, huggingface.CONFIG_NAME)
-        return self._file("bert_config_file", names)
-
-    @property
-    def vocabulary_file(self) -> Path | None:
-        return self._file("vocab_file", (run_layout.VOCABULARY,))
-
-    def _file(self, flag: str, names: Sequence[str]) -> Path | None:
-        given = self._settings[flag]
-        if given is not None:
-            why = files.missing(given)
-            if why:
-                raise FlagError(f"--{flag}={given}: {why}")
-            return Path(given)
-        return next((path for name in names if (path := self.found.folder / name).is_file()), None)
-
-    @property
-    def config(self) -> BertConfig:
-        path = self.config_file
-        if path is None:
-            raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
-        return BertConfig.from_json_file(path)
-
-    @property
-    def record(self) -> Mapping[str, Any]:
-        return run_folder.trained(self.found.folder)
-
-    def copy_texts(self, folder: Path) -> None:
-        """Copies the vocabulary and what says how texts are prepared."""
-        if self.vocabulary_file is None:
-            log.warning("%s: no vocabulary beside the weights, so none beside those that are written", self.found.folder)
-        else:
-            (folder / run_layout.VOCABULARY).write_bytes(self.vocabulary_file.read_bytes())
-        checkpoint_output.copy(folder, self.found.folder, TOKENIZER_FILES)
-
-
-def _to_tf1(folder: Path, model: _Model) -> dict[str, str]:
+def _to_tf1(folder: Path, model: PublishedModel) -> dict[str, str]:
     checkpoint_output.write_model(folder, model.entries, beside=model.found.folder)
     if model.config_file is not None:
         (folder / run_layout.CONFIG).write_text(model.config.to_json(), encoding="utf-8")
@@ -250,7 +181,7 @@ def _to_tf1(folder: Path, model: _Model) -> dict[str, str]:
     return {name: name for name in model.entries}
 
 
-def _to_model_garden(folder: Path, model: _Model) -> dict[str, str]:
+def _to_model_garden(folder: Path, model: PublishedModel) -> dict[str, str]:
     config = model.config
     renamed = other_names.model_garden(config.num_hidden_layers, config.num_attention_heads)
     names = {name: renamed[name].name for name in model.entries if name in renamed}
@@ -262,7 +193,7 @@ def _to_model_garden(folder: Path, model: _Model) -> dict[str, str]:
     return {**names, **{name: name for name in kept}}
 
 
-def _to_huggingface(folder: Path, model: _Model) -> dict[str, str]:
+def _to_huggingface(folder: Path, model: PublishedModel) -> dict[str, str]:
     record = model.record
     architecture = huggingface_export.guessed(model.entries, record.get("kind"))
     names = huggingface_export.write(
@@ -272,7 +203,7 @@ def _to_huggingface(folder: Path, model: _Model) -> dict[str, str]:
     return {**names, **({STEP: "(no step)"} if STEP in model.entries else {})}
 
 
-_WRITERS: Mapping[str, Callable[[Path, _Model], dict[str, str]]] = {
+_WRITERS: Mapping[str, Callable[[Path, PublishedModel], dict[str, str]]] = {
     TF1: _to_tf1,
     TF2: _to_model_garden,
     HF: _to_huggingface,

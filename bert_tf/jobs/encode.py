@@ -61,10 +61,16 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam |
         form = _made(_form(config), config, model)
         inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
         with contextlib.closing(TextEncoder(model, inference, config.options)) as encoder:
-            for pair in files:
-                stream.predict(pair, _inputs(config), encoder, _deciding(config, inference, model), form=form)
+            predict_one = functools.partial(
+                stream.predict,
+                inputs=_inputs(config),
+                predictor=encoder,
+                settings=_deciding(config, inference, model),
+                form=form,
+            )
+            done = stream.predict_each(files, predict_one, skip_empty=config.skip_bad_rows)
             _say_what_was_cut(encoder, model)
-    return tuple(pair.output for pair in files)
+    return tuple(pair.output for pair in done)
 
 
 def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str]) -> tuple[str, ...]:

@@ -51,16 +51,17 @@ def predict(
         return _run_on_beam(job, machine, beam)
     _refuse_contradictions(job)
     with run_folder.writing_where_a_run_is(os.path.dirname(pair.output) for pair in job.files if pair.output != stream.PIPE):
-        _run(job, machine, environment)
-    return tuple(pair.output for pair in job.files)
+        return tuple(pair.output for pair in _run(job, machine, environment))
 
 
-def _run(job: PredictJob, machine: MachineSettings, environment: Mapping[str, str]) -> None:
+def _run(job: PredictJob, machine: MachineSettings, environment: Mapping[str, str]) -> list[FilePair]:
     model, reads = _found(job)
     inference = batch_machine.inference(machine, job.predict_batch_size, environment=environment)
     with contextlib.closing(Predictor(model, reads.family, inference)) as predictor:
-        for pair in job.files:
-            stream.predict(pair, reads, predictor, _deciding(job, inference, model, reads))
+        predict_one = functools.partial(
+            stream.predict, inputs=reads, predictor=predictor, settings=_deciding(job, inference, model, reads)
+        )
+        return stream.predict_each(job.files, predict_one, skip_empty=job.skip_bad_rows)
 
 
 def _found(job: PredictJob) -> tuple[Trained, Inputs]:

@@ -18,7 +18,7 @@ from bert_tf import documents
 from bert_tf.errors import BertError
 from bert_tf.log_form import log
 from bert_tf.service import metrics, openapi, page
-from bert_tf.service.question import ENCODE, PREDICT
+from bert_tf.service.question import AS_IT_IS, ENCODE, PREDICT, encoded
 from bert_tf.service.refusal import GONE, INTERNAL, NOT_ALLOWED, NOT_FOUND, TIMEOUT, TOO_LARGE, UNAVAILABLE, Refusal
 from bert_tf.service.service import Answered, Service
 from bert_tf.service.settings import Address
@@ -84,6 +84,7 @@ class _Paths:
         async def compute(request: Request) -> Response:
             with self._service.place():
                 body = await _body(request, self._service)
+                _refuse_encoded(request)
                 answered = await _unless_gone(request, self._service.answer(call, body))
             request.scope["state"].update(rows=len(answered.values), tokens=answered.tokens)
             return Response(_answer(call, answered), media_type=_JSON)
@@ -162,6 +163,12 @@ async def _body(request: Request, service: Service) -> bytes:
     if size > most:
         raise too_large
     return b"".join(parts)
+
+
+def _refuse_encoded(request: Request) -> None:
+    how = request.headers.get("content-encoding", AS_IT_IS)
+    if how.strip().lower() != AS_IT_IS:
+        raise encoded(how)
 
 
 async def _unless_gone(request: Request, answer: Awaitable[Answered]) -> Answered:

@@ -15,6 +15,7 @@ _ERRORS = {
     "400": "not JSON in UTF-8, a key that appears twice, or nested too deeply",
     "408": "the body does not come",
     "413": "the body, a text, or the number of rows is too large",
+    "415": "the body is compressed",
     "422": "JSON of another form",
     "429": "too many requests wait; Retry-After says when to try again",
     "500": "the rows cannot be computed",

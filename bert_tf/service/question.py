@@ -10,7 +10,7 @@ from bert_tf import documents
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DataError
 from bert_tf.library.reading import Reader
-from bert_tf.service.refusal import BAD_REQUEST, TOO_LARGE, UNUSABLE, Refusal
+from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.service.settings import Limits
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.family import SentenceFamily
@@ -18,6 +18,8 @@ from bert_tf.tasks.sentence.family import SentenceFamily
 PREDICT, ENCODE = "predict", "encode"
 ROWS, NORMALIZE = "rows", "normalize"  # keys of bodies
 
+_GZIP = b"\x1f\x8b"  # how such bodies begin, whatever is said of them
+AS_IT_IS = "identity"  # of Content-Encoding
 _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each of these
 
 
@@ -64,8 +66,10 @@ def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens
 
 
 def _value(body: bytes) -> Any:
+    if body.startswith(_GZIP):
+        raise encoded("gzip")
     try:
-        value = documents.json_value(body.decode())
+        value = documents.json_value(body.decode(), finite=True)
     except UnicodeDecodeError as error:
         raise Refusal(BAD_REQUEST, f"the body is not UTF-8: byte {error.start}") from error
     except DocumentError as error:
@@ -73,6 +77,13 @@ def _value(body: bytes) -> Any:
     if not isinstance(value, dict):
         raise Refusal(UNUSABLE, f'the body is {_named(value)}; give an object: {{"{ROWS}": [...]}}, or one row')
     return value
+
+
+def encoded(how: str) -> Refusal:
+    """Returns the refusal of a body that is not JSON as it comes, such as gzip."""
+    return Refusal(
+        ENCODED, f"the body is {how:.80}, which is not unpacked here; send JSON as it is", {"Accept-Encoding": AS_IT_IS}
+    )
 
 
 def _named(value: Any) -> str:

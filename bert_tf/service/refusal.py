@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BAD_REQUEST, NOT_FOUND, NOT_ALLOWED, TIMEOUT, TOO_LARGE, UNUSABLE = 400, 404, 405, 408, 413, 422
+BAD_REQUEST, NOT_FOUND, NOT_ALLOWED, TIMEOUT, TOO_LARGE, ENCODED, UNUSABLE = 400, 404, 405, 408, 413, 415, 422
 TOO_MANY, INTERNAL, UNAVAILABLE, GONE = 429, 500, 503, 499
 
 _LONGEST = 1000  # characters of a message, which may quote what was sent

@@ -22,7 +22,7 @@ from typing import Any, BinaryIO, NamedTuple, TypeVar, Union, cast
 
 from bert_tf import files
 from bert_tf.documents import DocumentError, NotJsonError, json_value
-from bert_tf.errors import DataError
+from bert_tf.errors import DataError, EmptyFileError
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
@@ -253,7 +253,7 @@ def opened(source: Source) -> Iterator[BinaryIO]:
         with _opened(source) as file:
             begin = cast(io.BufferedReader, file).peek(len(_BOM))
             if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
-                raise DataError("the file is empty", source)
+                raise EmptyFileError("the file is empty", source)
             if begin.startswith(_COMPRESSED):
                 raise DataError("the file is compressed; add .gz to its name", source)
             if begin.startswith(_BOM):
@@ -356,7 +356,7 @@ def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[
         reason = files.reason(error) if isinstance(error, OSError) else error
         raise DataError(f"cannot read the file: {reason}", path) from error
     if not found and not _is_slice(source):
-        raise DataError("the file is empty", path)
+        raise EmptyFileError("the file is empty", path)
 
 
 def _decoded(path: str, number: int, data: bytes) -> Line | DataError:

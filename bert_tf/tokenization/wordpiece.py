@@ -150,17 +150,12 @@ class WordPieceTokenizer:
     def _ids_between_blanks(self, text: str) -> tuple[int, ...]:
         return tuple(piece.id for match in CHUNK.finditer(text) for piece in self._pieces_of[match.group()])
 
+    def pieces_of_word(self, word: str) -> list[str]:
+        """Returns the pieces of a word as `words` yields it."""
+        return [piece.token for piece in self._match(_Characters(word, range(len(word))))]
+
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
-        pieces: list[Piece] = []
-        if chunk.isascii() and chunk.isprintable():  # most chunks: no rule but those of case and punctuation applies
-            for match in _ASCII_PARTS.finditer(chunk.lower() if self.lower_case else chunk):
-                pieces += self._match(_Characters(match.group(), range(*match.span())))
-            return tuple(pieces)
-        for word in _clean(chunk):
-            normal = _strip_accents(_lower(word)) if self.lower_case else word
-            for part in _split_punctuation(normal):
-                pieces += self._match(part)
-        return tuple(pieces)
+        return tuple(piece for word in _words_of_chunk(chunk, self.lower_case) for piece in self._match(word))
 
     def _match(self, word: _Characters) -> list[Piece]:
         """Takes the longest known piece from the left, again and again; a word with an unknown rest is [UNK]."""
@@ -185,6 +180,27 @@ class WordPieceTokenizer:
 
     def _unknown(self, word: _Characters) -> list[Piece]:
         return [Piece(UNK, self.vocabulary.unk_id, word.positions[0], word.positions[-1] + 1)]
+
+
+def words(text: str, *, lower_case: bool) -> Iterator[str]:
+    """Yields the words of a text, and its punctuation marks and ideographs, as they are matched against a vocabulary.
+
+    Args:
+      text: any.
+      lower_case: as of `WordPieceTokenizer`.
+    """
+    for match in CHUNK.finditer(text):
+        for word in _words_of_chunk(match.group(), lower_case):
+            yield word.text
+
+
+def _words_of_chunk(chunk: str, lower_case: bool) -> Iterator[_Characters]:
+    if chunk.isascii() and chunk.isprintable():  # most chunks: no rule but those of case and punctuation applies
+        for match in _ASCII_PARTS.finditer(chunk.lower() if lower_case else chunk):
+            yield _Characters(match.group(), range(*match.span()))
+        return
+    for word in _clean(chunk):
+        yield from _split_punctuation(_strip_accents(_lower(word)) if lower_case else word)
 
 
 def _clean(chunk: str) -> Iterator[_Characters]:

@@ -14,6 +14,7 @@ from bert_tf.batch.job import Given
 from bert_tf.errors import BertError, CheckpointError, OutputError, PreflightError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL
 from bert_tf.tasks.sentence.family import SentenceFamily
+from bert_tf.tasks.span.family import SpanFamily
 from tests.batch.runs import LENGTH, write_run
 from tests.tiny import TOKENS
 
@@ -104,8 +105,8 @@ def test_each_variable_of_the_head_is_missed(run, monkeypatch):
 @pytest.mark.parametrize(
     ("kind", "labels", "message"),
     [
-        (CLASSIFICATION, ("no", "yes"), "trained on labels 0, 1, not no, yes"),
-        (MULTI_LABEL, ("0", "1"), "trained on kind classification, not multi_label"),
+        (CLASSIFICATION, ("no", "yes"), "trained on labels 0, 1, not no, yes; its task is MRPC"),
+        (MULTI_LABEL, ("0", "1"), "trained on kind classification, not multi_label; its task is MRPC"),
     ],
 )
 def test_other_labels_are_refused(run, kind, labels, message):
@@ -119,6 +120,17 @@ def test_where_no_record_is_the_head_tells_how_many_labels_there_are(run):
     unknown.refuse(SentenceFamily(("no", "yes")))
     with pytest.raises(CheckpointError, match="its head has 2 labels, the task 3"):
         unknown.refuse(SentenceFamily(("a", "b", "c")))
+
+
+def test_a_head_of_another_task_is_no_pretrained_model(run):
+    bare = dataclasses.replace(load(run), record={})
+    said = (
+        r"no cls/squad/output_weights: its head is that of another kind of task \(output_bias, output_weights\); name that task"
+    )
+    with pytest.raises(CheckpointError, match=said):
+        bare.refuse(SpanFamily())
+    with pytest.raises(CheckpointError, match="no cls/squad/output_weights: its head is that of another kind of task"):
+        _ = dataclasses.replace(bare, record=SpanFamily().record()).head
 
 
 def test_models_of_one_architecture_share_it(run, project, tmp_path):

@@ -97,6 +97,15 @@ def test_the_labels_of_the_run_are_those_of_the_model(project, tmp_path, capsys)
     assert not (tmp_path / "out").exists()
 
 
+def test_a_run_of_another_kind_of_task_is_named(project, tmp_path, capsys):
+    prefix = write_run(tmp_path / "trained", project)
+    flags = ("--task_name=SQuAD", f"--init_checkpoint={prefix}", "--max_seq_length=24", f"--output_dir={tmp_path / 'out'}")
+    assert command("--do_eval", "--do_train=false", "--verbosity=-1", *flags) == 2
+    said = "trained on MRPC (classification), not on a task of the kind span; name that task"
+    *_, line = capsys.readouterr().err.splitlines()  # below warnings
+    assert line == f"error: {prefix.parent}: {said}"
+
+
 def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
     prefix = write_trained(tmp_path / "published" / "model.ckpt-343", labels=3)
     assert command(*project.flags(tmp_path / "out", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2

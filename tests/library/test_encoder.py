@@ -144,6 +144,21 @@ def test_files_of_a_pattern_are_encoded_as_each_by_itself(form, beam, tmp_path, 
         assert (tmp_path / "all" / f"{name}{shard}.{form}").read_bytes() == (tmp_path / f"{name}.{form}").read_bytes()
 
 
+def test_an_empty_file_among_several_is_left_out_with_bad_rows(tmp_path, project, caplog):
+    texts = {"a": "rain came\n", "b": "\n", "c": "soup\n"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.txt").write_text(text)
+    wanted = {"checkpoint": project.init_checkpoint, "max_seq_length": LENGTH, "output_format": "npz"}
+    several = {"input": f"{tmp_path}/*.txt", "output": f"{tmp_path}/all/", **wanted}
+    with pytest.raises(DataError, match="b.txt: the file is empty"):
+        bert_tf.encode_file(**several)
+    bert_tf.encode_file(**several, skip_bad_rows=True)
+    assert sorted(path.name for path in (tmp_path / "all").glob("*.npz")) == ["a.npz", "c.npz"]
+    assert f"left out: {tmp_path}/b.txt: the file is empty" in caplog.text
+    with pytest.raises(DataError, match="b.txt: the file is empty"):
+        bert_tf.encode_file(**{**several, "input": f"{tmp_path}/b.txt"}, skip_bad_rows=True)
+
+
 def test_texts_in_memory_are_looked_for(index):
     assert [found.hits[0].row for found in bert_tf.search(index=index / "index.npz", queries=TEXTS, top=1)] == [0, 1, 2, 3]
 

@@ -25,6 +25,7 @@ from bert_tf.commands import (
     reproduce,
     search,
     serve,
+    vocabulary,
 )
 from bert_tf.errors import FlagError
 
@@ -43,6 +44,7 @@ PAIRS = {
         for action, row in checkpoint.ACTIONS.items()
     },
     "serve": ("serve", serve.FLAGS),
+    **{f"vocabulary {action}": (f"{action}_vocabulary", row.flags) for action, row in vocabulary.ACTIONS.items()},
     "data fetch": ("fetch_data", data.ACTIONS["fetch"].flags),
     "data check": ("check_data", data.ACTIONS["check"].flags),
     "devices": ("devices", (*devices.FLAGS, *devices.DEVICES)),
@@ -75,6 +77,12 @@ WITHOUT_ARGUMENT = {
         f"checkpoint {action}": {"verbosity": "of the log of a command"} for action in ("average", "strip", "convert", "rename")
     },
     "serve": {"verbosity": "of the log of a command"},
+    "vocabulary make": {"verbosity": "of the log of a command"},
+    "vocabulary extend": {
+        "verbosity": "of the log of a command",
+        "from": "a word of Python's: the argument is corpus",
+    },
+    "vocabulary show": {"verbosity": "of the log of a command"},
     "data fetch": {"from": "a word of Python's: the argument is source_dir"},
     "devices": {"json": "the form of what is printed; the value has all of it"},
     "memory plan": {"json": "the form of what is printed"},
@@ -84,7 +92,7 @@ WITHOUT_ARGUMENT = {
     "profile": {"table": "which of the tables is printed; the value has all", "format": "the form of what is printed"},
 }
 # Keyword arguments without a flag.
-WITHOUT_FLAG = {"data fetch": {"source_dir"}}
+WITHOUT_FLAG = {"data fetch": {"source_dir"}, "vocabulary extend": {"checkpoint", "corpus"}}
 
 
 def actions():

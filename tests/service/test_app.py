@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import threading
 
@@ -42,6 +43,10 @@ def test_vectors_may_be_normalized(service):
         (b'{"rows": [], "rows": []}', 400, "the key 'rows' appears twice"),
         (b"[" * 900, 400, "the body is not usable"),
         (b'{"rows": ' + b"[" * 100 + b"]" * 100 + b"}", 400, "nested more than 64 deep"),
+        (b'{"text": "a", "id": NaN}', 400, "not JSON: NaN is not a number there"),
+        (b'{"text": "a", "id": -Infinity}', 400, "not JSON: -Infinity"),
+        (b'{"text": "a", "id": 1e999}', 400, "the number 1e999 is too large"),
+        (gzip.compress(b'{"text": "a"}'), 415, "the body is gzip, which is not unpacked here; send JSON as it is"),
         (b"[1]", 422, "the body is a list; give an object"),
         (b"null", 422, "the body is null; give an object"),
         (b"3", 422, "the body is a number"),
@@ -66,6 +71,13 @@ def test_what_cannot_be_used_is_one_line(service, body, status, said):
     found, line = message(service.ask(body=body))
     assert found == status
     assert said in line
+
+
+@pytest.mark.parametrize(("encoding", "expected"), [("br", 415), ("identity", 200)])
+def test_a_body_that_is_said_to_be_encoded_is_refused(service, encoding, expected):
+    status, said, _ = service.ask(body=b'{"text": "a"}', **{"Content-Encoding": encoding})
+    assert status == expected
+    assert expected == 200 or said["error"]["message"] == "the body is br, which is not unpacked here; send JSON as it is"
 
 
 def test_a_nul_is_a_character_like_others(service):

@@ -1,0 +1,48 @@
+"""Words of files of text, counted on all cores."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf.corpus import documents, processes
+from bert_tf.corpus.documents import Corpus, Piece
+from bert_tf.errors import DataError
+from bert_tf.jobs.vocabulary_settings import HOW
+from bert_tf.log_form import log
+from bert_tf.tokenization import counting
+from bert_tf.tokenization.counting import Chunks, Counts
+
+_ALONE = 1 << 27  # bytes that are counted before other processes have started
+
+
+def count(patterns: Sequence[str], settings: Mapping[str, Any], *, lower_case: bool) -> Counts:
+    """Counts the words of files, each read once; the same whatever the number of cores.
+
+    Args:
+      patterns: files, patterns of `glob`, or `-` for the standard input; several of them also in one text, with commas.
+      settings: how text is written in them, by the names of `vocabulary_settings.HOW`.
+      lower_case: whether letters are lowered.
+
+    Raises:
+      DataError: a file cannot be read, or there is no word in any.
+      FlagError: a pattern matches nothing.
+    """
+    corpus = Corpus(documents.find(",".join(patterns)), *(settings[name] for name in HOW))
+    parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
+    found = counting.count(parts, lower_case=lower_case)
+    if not found.words:
+        raise DataError("no word in the text", ", ".join(corpus.files)[:200])
+    log.info("%d words, %d different ones, in %d sentences", found.total, len(found.words), found.texts)
+    return found
+
+
+def _chunks(corpus: Corpus, piece: Piece) -> Chunks:
+    return counting.chunks(documents.parse(piece, corpus).sentences)
+
+
+def _workers(corpus: Corpus) -> int:
+    known = corpus.can_be_read_again and sum(os.path.getsize(path) for path in corpus.files if os.path.isfile(path)) < _ALONE
+    return 1 if known else processes.cores()

@@ -1,0 +1,164 @@
+"""Words that a vocabulary is given: which ones, what they were cut into before, and which row each takes."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from bert_tf import files
+from bert_tf.errors import DataError
+from bert_tf.tokenization.counting import Counts
+from bert_tf.tokenization.training import LONGEST
+from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+from bert_tf.tokenization.wordpiece import CHUNK, WordPieceTokenizer, words
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+
+
+class NewWord(NamedTuple):
+    """A word that becomes a piece.
+
+    Attributes:
+      word: as the tokenizer sees it.
+      pieces: that it was cut into.
+      times: how often it occurs in the corpus that it is from; 0 without one.
+    """
+
+    word: str
+    pieces: tuple[str, ...]
+    times: int = 0
+
+    @property
+    def saved(self) -> int:
+        """Pieces that the corpus has less with it."""
+        return self.times * (len(self.pieces) - 1)
+
+
+class WordList(NamedTuple):
+    """What a file of words holds.
+
+    Attributes:
+      words: that are new.
+      notes: one line for each that is left out, or taken in another form.
+    """
+
+    words: tuple[NewWord, ...]
+    notes: tuple[str, ...]
+
+
+class Extended(NamedTuple):
+    """A vocabulary with new words.
+
+    Attributes:
+      vocabulary: the new one.
+      rows: row of each new word, in their order.
+    """
+
+    vocabulary: Vocabulary
+    rows: tuple[int, ...]
+
+
+def unused_rows(vocabulary: Vocabulary) -> list[int]:
+    """Returns the rows of a vocabulary that no text uses, [unused0] and so on."""
+    return [row for row, token in enumerate(vocabulary.tokens) if _UNUSED.fullmatch(token)]
+
+
+def most_saving(counts: Counts, tokenizer: WordPieceTokenizer, top: int) -> tuple[NewWord, ...]:
+    """Returns the words whose rows would save most pieces, those first that save most, then by their letters.
+
+    Args:
+      counts: of a corpus.
+      tokenizer: with the vocabulary that they come into.
+      top: how many at most.
+    """
+    found = (NewWord(word, tuple(tokenizer.pieces_of_word(word)), times) for word, times in counts.words.items())
+    saving = [new for new in found if new.saved and len(new.word) <= LONGEST]
+    return tuple(sorted(saving, key=lambda new: (-new.saved, new.word))[:top])
+
+
+def listed(path: str | os.PathLike[str], tokenizer: WordPieceTokenizer) -> WordList:
+    """Reads words, one a line.
+
+    Args:
+      path: of the file.
+      tokenizer: with the vocabulary that they come into.
+
+    Raises:
+      DataError: the file cannot be read, a line has several words, or one appears twice.
+    """
+    lines = _lines(path)
+    _refuse_unusable(path, lines)
+    new: dict[str, NewWord] = {}
+    notes = []
+    for line, text in lines:
+        parts = list(words(text, lower_case=tokenizer.lower_case))
+        why = _left_out(parts, tokenizer.vocabulary, new)
+        if why:
+            notes.append(f"{path}:{line}: {text!r:.80} is left out: {why}")
+            continue
+        word, pieces = parts[0], tuple(tokenizer.pieces_of_word(parts[0]))
+        if word != text:
+            notes.append(f"{path}:{line}: {text!r:.80} becomes {word!r:.80}, as the tokenizer sees it")
+        if pieces == (UNK,):
+            notes.append(f"{path}:{line}: {text!r:.80} has characters that no piece has: its vector begins as that of {UNK}")
+        new[word] = NewWord(word, pieces)
+    return WordList(tuple(new.values()), tuple(notes))
+
+
+def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
+    """Returns lines that hold something, with their numbers from 1."""
+    try:
+        data = files.read_bytes(path).removeprefix(b"\xef\xbb\xbf")
+    except OSError as error:
+        raise DataError(f"cannot read the words: {files.reason(error)}", path) from error
+    found = []
+    for number, line in enumerate(data.split(b"\n"), start=1):
+        try:
+            text = line.decode().strip()
+        except UnicodeDecodeError as error:
+            raise DataError("not UTF-8; a list of words has one a line", path, number) from error
+        if text:
+            found.append((number, text))
+    if not found:
+        raise DataError("no word in the file", path)
+    return found
+
+
+def _refuse_unusable(path: object, lines: Iterable[tuple[int, str]]) -> None:
+    first: dict[str, int] = {}
+    for number, text in lines:
+        if "\0" in text:
+            raise DataError("a NUL character; a list of words has one a line", path, number)
+        if len(CHUNK.findall(text)) > 1:
+            raise DataError(f"{text!r:.80} is several words; write one a line", path, number)
+        if first.setdefault(text, number) != number:
+            raise DataError(f"{text!r:.80} is already in line {first[text]}; write each word once", path, number)
+
+
+def _left_out(parts: Sequence[str], vocabulary: Vocabulary, new: Iterable[str]) -> str | None:
+    """Returns why a word cannot be added; None where it can."""
+    if len(parts) != 1:
+        return f"the tokenizer cuts it into {' '.join(parts)}"[:200] if parts else "the tokenizer deletes its characters"
+    if len(parts[0]) > LONGEST:
+        return f"more than {LONGEST} characters"
+    if parts[0] in vocabulary:
+        return "in the vocabulary already"
+    return "in the list already" if parts[0] in new else None
+
+
+def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
+    """Puts words into a vocabulary: unused rows are taken first, then there are more rows.
+
+    Args:
+      vocabulary: that is extended.
+      new: the words.
+    """
+    tokens, free = list(vocabulary.tokens), iter(unused_rows(vocabulary))
+    rows = []
+    for word in new:
+        row = next(free, len(tokens))
+        tokens[row : row + 1] = [word]
+        rows.append(row)
+    return Extended(Vocabulary(tokens), tuple(rows))

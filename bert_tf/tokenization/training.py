@@ -1,0 +1,119 @@
+"""Vocabularies made of a corpus: the WordPiece trainer of Hugging Face's `tokenizers`, on words as our tokenizer cuts them.
+
+The trainer numbers the characters of its alphabet in the order of a hash table, and by these numbers decides between pairs that
+are equally frequent, so that each call gives another vocabulary. Here it is given all characters in their order.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib.util
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from bert_tf import extras
+from bert_tf.errors import FlagError
+from bert_tf.tokenization.counting import Counts
+from bert_tf.tokenization.vocabulary import CLS, MASK, PAD, SEP, UNK
+from bert_tf.tokenization.wordpiece import IDEOGRAPHS, is_punctuation
+
+UNUSED = "[unused{}]"  # rows without a word, for those that are added later
+
+_SUFFIX = "##"
+LONGEST = 64  # characters of a word that is learned from: what is longer is no word, and TensorFlow Text cannot match it
+_MOST_FED = 1 << 26  # words that the trainer is given, which takes each as often as it occurs: some 20 s
+_BLOCK = 4096  # words in a text that it is given
+
+
+@dataclasses.dataclass(frozen=True)
+class Trained:
+    """A vocabulary that was made.
+
+    Attributes:
+      tokens: its pieces: special ones, characters, then those that were joined, the most frequent first.
+      characters: how many different ones it knows.
+      left_out: characters that are too rare, by how often they occur; words with them are [UNK].
+    """
+
+    tokens: tuple[str, ...]
+    characters: int
+    left_out: Counter[str]
+
+
+def refuse_missing() -> None:
+    """Stops where the trainer is not installed.
+
+    Raises:
+      FlagError: it is not.
+    """
+    if importlib.util.find_spec("tokenizers") is None:
+        raise FlagError(f"vocabulary make needs tokenizers: {extras.install('vocabulary')}")
+
+
+def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2) -> Trained:
+    """Makes a vocabulary; the same one on every call, whatever the number of threads.
+
+    Args:
+      counts: of the words of a corpus.
+      size: pieces that it has at most; fewer where the corpus does not have them.
+      unused: rows without a word.
+      min_frequency: how often a character, or two pieces beside each other, have to occur to be taken.
+
+    Raises:
+      FlagError: the characters alone are more than the size.
+    """
+    found = _characters(counts)
+    kept = sorted(c for c, times in found.items() if times >= min_frequency)
+    left_out = Counter({c: times for c, times in found.items() if times < min_frequency})
+    given = [*_special(unused), *kept, *(_SUFFIX + c for c in kept if _goes_on(c))]
+    if not kept:
+        raise FlagError(f"--min_frequency={min_frequency}: no character of the corpus occurs so often; lower it")
+    if len(given) > size:
+        raise FlagError(
+            f"--size={size}: {len(_special(unused))} special pieces and {len(kept)} characters, at the beginning of words and"
+            f" within, are {len(given)}; raise --size, or --min_frequency to leave rare characters out"
+        )
+    usable = [pair for pair in counts.ranked() if len(pair[0]) <= LONGEST and left_out.keys().isdisjoint(pair[0])]
+    return Trained(_trained(usable, given, size, min_frequency), len(kept), left_out)
+
+
+def _special(unused: int) -> list[str]:
+    return [PAD, *map(UNUSED.format, range(unused)), UNK, CLS, SEP, MASK]
+
+
+def _characters(counts: Counts) -> Counter[str]:
+    found: Counter[str] = Counter()
+    for word, times in counts.words.items():
+        for c in word:
+            found[c] += times
+    return found
+
+
+def _goes_on(c: str) -> bool:
+    """Whether a character can be in a word after another."""
+    return not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)
+
+
+def _trained(pairs: Sequence[tuple[str, int]], given: Sequence[str], size: int, min_frequency: int) -> tuple[str, ...]:
+    from tokenizers import Tokenizer, models, pre_tokenizers, trainers
+
+    part = max(sum(times for _, times in pairs) // _MOST_FED, 1)
+    tokenizer = Tokenizer(models.WordPiece(unk_token=UNK))
+    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=size,
+        min_frequency=max(min_frequency // part, 1),
+        special_tokens=list(given),
+        continuing_subword_prefix=_SUFFIX,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(_texts((word, times // part) for word, times in pairs), trainer)
+    number_of = tokenizer.get_vocab(with_added_tokens=False)
+    return tuple(sorted(number_of, key=number_of.__getitem__))
+
+
+def _texts(pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """Yields texts in which each word occurs as often as it should: the trainer takes no numbers."""
+    repeated = itertools.chain.from_iterable(itertools.repeat(word, times) for word, times in pairs)
+    yield from iter(lambda: " ".join(itertools.islice(repeated, _BLOCK)), "")

@@ -1,0 +1,52 @@
+"""Rows of new words in the arrays that have one for each piece."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import word_rows
+
+TABLE = np.random.default_rng(1).normal(size=(6, 3)).astype(np.float32)
+BIAS = np.arange(6, dtype=np.float32)
+OTHER = np.ones((6, 3), np.float32)
+ENTRIES = {
+    "bert/embeddings/word_embeddings": TABLE,
+    "bert/embeddings/position_embeddings": OTHER,
+    "cls/predictions/output_bias": BIAS,
+    "cls.predictions.decoder.weight": TABLE,
+}
+PIECES = {1: [2, 3, 3], 6: [0, 5], 7: [4]}
+KEPT = [0, 2, 3, 4, 5]
+
+
+def test_new_rows_are_the_mean_of_their_pieces():
+    done = word_rows.with_new_rows(ENTRIES, PIECES)
+    table, bias = done["bert/embeddings/word_embeddings"], done["cls/predictions/output_bias"]
+    np.testing.assert_allclose(table[1], (TABLE[2] + 2 * TABLE[3]) / 3, rtol=1e-6)
+    np.testing.assert_allclose(table[6], (TABLE[0] + TABLE[5]) / 2, rtol=1e-6)
+    np.testing.assert_array_equal(table[7], TABLE[4])
+    np.testing.assert_allclose(bias[[1, 6, 7]], [8 / 3, 2.5, 4])
+
+
+def test_other_rows_and_arrays_are_the_same_bits():
+    done = word_rows.with_new_rows(ENTRIES, PIECES)
+    assert done["bert/embeddings/word_embeddings"][KEPT].tobytes() == TABLE[KEPT].tobytes()
+    assert done["cls/predictions/output_bias"][KEPT].tobytes() == BIAS[KEPT].tobytes()
+    assert done["bert/embeddings/position_embeddings"] is OTHER
+
+
+def test_copies_of_the_table_are_left_out():
+    assert "cls.predictions.decoder.weight" not in word_rows.with_new_rows(ENTRIES, PIECES)
+
+
+@pytest.mark.parametrize("kind", [np.float16, ml_dtypes.bfloat16])
+def test_the_type_stays(kind):
+    done = word_rows.with_new_rows({word_rows.TABLE: np.ones((2, 3), kind)}, {2: [0, 1]})
+    assert done[word_rows.TABLE].dtype == kind
+    assert (done[word_rows.TABLE] == 1).all()
+
+
+def test_rows_for_padding_of_the_table_are_used_before_it_grows():
+    assert word_rows.with_new_rows({word_rows.TABLE: TABLE}, {5: [0]})[word_rows.TABLE].shape == TABLE.shape

@@ -1,0 +1,108 @@
+"""Vocabularies made of a corpus."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import pytest
+
+from bert_tf.errors import FlagError
+from bert_tf.tokenization import counting, training
+from bert_tf.tokenization.counting import Counts
+from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+TEXTS = ["The lighthouse keepers kept the lights.", "Naïve keepers keep lighter houses; 東京 houses, too!"] * 3
+
+
+def counted(texts=TEXTS, *, lower_case=True):
+    return counting.count([counting.chunks(texts)], lower_case=lower_case)
+
+
+def many_words():
+    """Words with many pairs that are equally frequent."""
+    drawn = random.Random(7)
+    return Counts(Counter({"".join(drawn.choices("abcdefghijkl", k=drawn.randint(2, 9))): 3 for _ in range(2000)}), 1, True)
+
+
+def test_special_pieces_are_in_the_published_order_before_all_others():
+    tokens = training.train(counted(), size=80, unused=2).tokens
+    assert tokens[:7] == ("[PAD]", "[unused0]", "[unused1]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+    assert tokens[7] == "!"
+
+
+@pytest.mark.parametrize("parallel", ["false", "true"])
+def test_the_same_vocabulary_whatever_the_number_of_threads(parallel, monkeypatch):
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", "true")
+    first = training.train(many_words(), size=400).tokens
+    monkeypatch.setenv("TOKENIZERS_PARALLELISM", parallel)
+    assert training.train(many_words(), size=400).tokens == first
+
+
+def test_the_order_of_the_corpus_does_not_matter():
+    backwards = Counts(Counter(dict(reversed(list(many_words().words.items())))), 1, True)
+    assert training.train(backwards, size=400).tokens == training.train(many_words(), size=400).tokens
+
+
+def test_our_tokenizer_finds_the_words_that_were_joined():
+    tokenizer = WordPieceTokenizer(Vocabulary(training.train(counted(), size=200).tokens))
+    assert [piece.token for piece in tokenizer.tokenize("Naïve KEEPERS keep 東京 houses!")] == [
+        *("naive", "keepers", "keep", "東", "京", "houses", "!")
+    ]
+
+
+def test_no_character_of_the_corpus_is_unknown():
+    tokenizer = WordPieceTokenizer(Vocabulary(training.train(counted(), size=75).tokens))
+    assert UNK not in {piece.token for text in TEXTS for piece in tokenizer.tokenize(text)}
+
+
+def test_a_character_is_known_where_no_word_of_the_corpus_has_it():
+    tokenizer = WordPieceTokenizer(Vocabulary(training.train(counted(), size=75).tokens))
+    assert UNK not in {piece.token for piece in tokenizer.tokenize("vest")}  # the corpus has a v within words alone
+
+
+def test_characters_below_the_limit_are_left_out_and_counted():
+    made = training.train(counted([*TEXTS, "quiz"]), size=200)
+    assert made.left_out == {"q": 1, "z": 1}
+    assert not {"q", "##q", "quiz"} & set(made.tokens)
+
+
+def test_marks_and_ideographs_are_not_in_the_middle_of_words():
+    tokens = training.train(counted(), size=200).tokens
+    assert {"東", "!", ";"} < set(tokens)
+    assert not {"##東", "##!", "##;"} & set(tokens)
+
+
+def test_capitals_stay_where_letters_are_kept():
+    made = training.train(counted(lower_case=False), size=200)
+    assert {"The", "Naïve"} < set(made.tokens)
+
+
+def test_what_is_too_long_to_be_a_word_is_not_learned():
+    made = training.train(counted(["ab" * 40] * 9), size=200)
+    assert max(map(len, made.tokens)) == len("[MASK]")
+
+
+def test_words_of_a_large_corpus_keep_their_proportions(monkeypatch):
+    whole = training.train(many_words(), size=300).tokens
+    monkeypatch.setattr(training, "_MOST_FED", many_words().total // 3)
+    assert training.train(many_words(), size=300).tokens == whole
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"size": 20}, "--size=20: 5 special pieces and "),
+        ({"size": 100, "min_frequency": 10_000}, "--min_frequency=10000: no character of the corpus occurs so often"),
+    ],
+)
+def test_a_size_or_limit_that_leaves_no_room_is_refused(settings, message):
+    with pytest.raises(FlagError, match=message):
+        training.train(counted(), **settings)
+
+
+def test_a_missing_package_is_named_with_its_command(monkeypatch):
+    monkeypatch.setattr(training.importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(FlagError, match="pip install 'tokenizers>=0.20'"):
+        training.refuse_missing()
