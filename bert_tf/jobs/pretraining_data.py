@@ -123,9 +123,14 @@ class _Makers(NamedTuple):
     def shards(self, plan: ShardPlan) -> list[Tally]:
         """Writes the shards."""
         numbers = range(len(plan.paths))
-        if self.beam is not None:
-            _run_each(plan.write, numbers, self.beam)
-        return list(processes.mapped(plan.write, numbers, workers=min(self.workers, len(numbers)), unit="shard"))
+        try:
+            if self.beam is not None:
+                _run_each(plan.write, numbers, self.beam)
+            return list(processes.mapped(plan.write, numbers, workers=min(self.workers, len(numbers)), unit="shard"))
+        except BaseException:  # Ctrl-C too: workers were ended in the middle of a shard
+            for path in plan.paths:
+                atomic.delete_unfinished(path)
+            raise
 
 
 def _run_each(work: Callable[[int], object], numbers: Sequence[int], arguments: Sequence[str]) -> None:
