@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import collections
-import concurrent.futures
 import contextlib
 import itertools
 import multiprocessing
+import multiprocessing.connection
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.connection import Connection
+from multiprocessing.context import SpawnProcess
 from typing import Any, TypeVar
 
 from bert_tf import progress
@@ -20,8 +22,6 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 _AHEAD = 2  # tasks for each worker that wait or are done before their turn
-
-_work: Any = None  # of a worker process: what it does
 
 
 def cores() -> int:
@@ -51,37 +51,111 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
             bar.update()
 
 
-def _by_workers(work: Callable[[A], B], tasks: Iterable[A], workers: int) -> Iterator[B]:
-    context = multiprocessing.get_context("spawn")  # a fork of a process with threads, as TensorFlow has, may hang
-    with concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (work,)) as pool:
-        waiting: collections.deque[concurrent.futures.Future[B]] = collections.deque()
+def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Iterator[B]:
+    """Hands a task to each worker that has none, and yields results in the order of the tasks.
+
+    There are no threads and no queues between the processes: they can be ended at any moment, and nothing waits for them.
+    """
+    every = [_Worker(work) for _ in range(workers)]
+    idle = list(every)
+    busy: dict[Any, tuple[int, _Worker]] = {}  # by connection
+    done: dict[int, tuple[Exception | None, Any]] = {}
+    numbered, following, more = enumerate(tasks), 0, True
+    try:
+        while more or busy or done:
+            while more and idle and len(busy) + len(done) < workers * (1 + _AHEAD):
+                number, task = next(numbered, (-1, None))
+                more = number >= 0
+                if more:
+                    worker = idle.pop()
+                    worker.begin(task)
+                    busy[worker.connection] = number, worker
+            while following in done:
+                error, found = done.pop(following)
+                if error is not None:  # in the order of the tasks too, so that it is the same error each time
+                    raise error
+                yield found
+                following += 1
+            for connection in multiprocessing.connection.wait(list(busy)) if busy else ():
+                number, worker = busy.pop(connection)
+                done[number] = worker.result()
+                idle.append(worker)
+    finally:
+        for worker in every:
+            worker.end()
+
+
+class _Worker:
+    """A process that does a task at a time."""
+
+    def __init__(self, work: Callable[[Any], Any]) -> None:
+        self.connection, other = multiprocessing.Pipe()
+        self._process = _Process(target=_serve, args=(other, work), daemon=True)
+        self._process.start()
+        other.close()
+
+    def begin(self, task: Any) -> None:
+        """Hands over a task."""
+        with _readable():
+            self.connection.send(task)
+
+    def result(self) -> tuple[Exception | None, Any]:
+        """Returns the error of the task, and what it came to without one."""
+        with _readable():
+            error, found = self.connection.recv()
+        return error, found
+
+    def end(self) -> None:
+        """Ends the process, whatever it does."""
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, ConnectionError) as error:
+        raise BertError("a worker process ended; is memory out? Try fewer --workers; the same command goes on") from error
+
+
+class _Process(SpawnProcess):
+    """A new process: the fork of one with threads, as TensorFlow has, may hang.
+
+    It does not import the program that starts it, since a script may do all its work where it is imported.
+    """
+
+    def start(self) -> None:
+        main = vars(sys.modules["__main__"])
+        hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+        main["__spec__"] = None
         try:
-            for task in tasks:
-                waiting.append(pool.submit(_do, task))
-                if len(waiting) >= workers * (1 + _AHEAD):
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        except BrokenProcessPool as error:
-            raise BertError("a worker process ended; is memory out? Try fewer --workers; the same command goes on") from error
+            super().start()
         finally:
-            for future in waiting:
-                future.cancel()
+            main.update(hidden)
 
 
-def _begin(work: Callable[[Any], Any]) -> None:
-    global _work
-    _work = work
+def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
+    """Does tasks until the parent has gone or has no more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        error, found = None, None
+        try:
+            found = work(task)
+        except Exception as raised:
+            error = raised
+        connection.send((error, found))
 
 
 def _end_with_parent() -> None:
-    """Ends a worker whose parent was killed: it would wait for tasks for ever."""
+    """Ends a worker in the middle of a task where its parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()
         os._exit(1)
-
-
-def _do(task: Any) -> Any:
-    return _work(task)
