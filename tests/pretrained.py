@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from pathlib import Path
 
 import numpy as np
 
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.config import BertConfig
+from bert_tf.estimator.run_folder import DETERMINING
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.run_layout import RECORD
 from tests import reference
 from tests.tiny import TOKENS, random_weights
 
@@ -46,3 +49,11 @@ def probabilities(found: dict[str, np.ndarray], config: BertConfig, ids: list[in
     normal = reference.layer_norm(transformed, found, "cls/predictions/transform", config.layer_norm_eps)
     logits = normal @ found["bert/embeddings/word_embeddings"].T + found["cls/predictions/output_bias"]
     return np.exp(logits) / np.exp(logits).sum()
+
+
+def write_run(folder: Path) -> Path:
+    """Writes the model as a run of pre-training leaves it."""
+    write(folder)
+    record = {"task_name": "Pretraining", "kind": "pretraining", "labels": [], "nsp": True, "sampled_softmax": 0}
+    (folder / RECORD).write_text(json.dumps({DETERMINING: {**record, "max_seq_length": 24, "do_lower_case": True}}))
+    return folder
