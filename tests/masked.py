@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Mapping
 
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.config import BertConfig
+from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.features.columns import Features
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, Field
 from bert_tf.head_spec import PRETRAINING, HeadSpec
+from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.modeling.heads.base import LossOptions, part_of_mean
+
+tf1 = tf.compat.v1
 
 HEAD = HeadSpec(2, PRETRAINING)
 FIELDS = (Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT), Field("next_sentence_labels"))
@@ -44,3 +54,27 @@ def batch(data: Features, rows: np.ndarray | None = None) -> dict[str, np.ndarra
     numbers = np.arange(len(data)) if rows is None else rows
     step = {GLOBAL_WEIGHT: np.int32(data.weight(np.arange(len(data)))), GLOBAL_ROWS: np.int32(len(data))}
     return {**data.batch(numbers, int(data.lengths.max())), **step}
+
+
+def learn(
+    batch: Mapping[str, np.ndarray],
+    weights: Mapping[str, np.ndarray],
+    config: BertConfig,
+    head: HeadSpec = HEAD,
+    execution: Execution = Execution(),  # noqa: B008 (it is frozen)
+    *,
+    draws: bool = False,
+) -> tuple[dict[str, np.ndarray], float, dict[str, np.ndarray]]:
+    """Returns outputs, loss, and gradients by name."""
+    made = heads.of(head)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        tf1.train.get_or_create_global_step()
+        features = {name: tf1.placeholder_with_default(value, [None] * value.ndim) for name, value in batch.items()}
+        outputs = compute_outputs(Model(config, head), made, features, execution, draws=draws)
+        loss = part_of_mean(made.losses(outputs, features, LossOptions()), features[GLOBAL_WEIGHT])
+        variables = {variable.op.name: variable for variable in tf1.trainable_variables()}
+        gradients = zip(variables, tf.gradients(loss, list(variables.values())))
+        dense = {name: tf.convert_to_tensor(gradient) for name, gradient in gradients if gradient is not None}
+        starts = {variable.initial_value: weights[name] for name, variable in variables.items()}
+        session.run(tf1.global_variables_initializer(), starts)
+        return session.run((outputs, loss, dense))

@@ -10,11 +10,11 @@ import tensorflow as tf
 from bert_tf.checkpoints.names import pretraining_shapes
 from bert_tf.config import BertConfig
 from bert_tf.estimator.model_fn import Model, compute_outputs
-from bert_tf.fields import GLOBAL_WEIGHT, SLOTS
+from bert_tf.fields import SLOTS
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import LossOptions, part_of_mean
+from bert_tf.modeling.heads.base import LossOptions
 from tests import masked, reference
 from tests.modeling.recorder import Recorder
 from tests.tiny import random_weights
@@ -40,21 +40,8 @@ def spec(**options):
 @functools.cache
 def learn(execution, rows=None, *, draws=False, **options):
     """Returns outputs, loss and gradients by name, of all rows or of some of them as of one of several replicas."""
-    head, batch = heads.of(spec(**options)), masked.batch(DATA, None if rows is None else np.array(rows))
-    with tf.Graph().as_default(), tf1.Session() as session:
-        tf1.train.get_or_create_global_step()
-        features = {
-            name: tf1.placeholder_with_default(value, [None] * value.ndim if value.ndim else [])
-            for name, value in batch.items()
-        }
-        outputs = compute_outputs(Model(CONFIG, spec(**options)), head, features, execution, draws=draws)
-        loss = part_of_mean(head.losses(outputs, features, LossOptions()), features[GLOBAL_WEIGHT])
-        variables = {variable.op.name: variable for variable in tf1.trainable_variables()}
-        gradients = zip(variables, tf.gradients(loss, list(variables.values())))
-        dense = {name: tf.convert_to_tensor(gradient) for name, gradient in gradients if gradient is not None}
-        starts = {variable.initial_value: WEIGHTS[name] for name, variable in variables.items()}
-        session.run(tf1.global_variables_initializer(), starts)
-        return session.run((outputs, loss, dense))
+    batch = masked.batch(DATA, None if rows is None else np.array(rows))
+    return masked.learn(batch, WEIGHTS, CONFIG, spec(**options), execution, draws=draws)
 
 
 def losses(weights, batch):
