@@ -2,8 +2,8 @@
 
     python -m benchmarks.quality.pretraining --input_file='novels/*.txt' --held_out_file=other.txt --input_format=book
 
-Ours takes one step at rate 0 first, which leaves a new head; both go on from there. What is finished is kept in the folder of the
-runs. With --nodropout the losses of all steps are compared too.
+Ours takes one step at rate 0 first, which leaves a new head; both go on from there. What is finished is kept in the folder of
+the runs. With --nodropout the losses of all steps are compared too.
 """
 
 from __future__ import annotations
@@ -132,13 +132,13 @@ class Comparison:
     @property
     def every(self) -> int:
         """After how many steps both are measured: an epoch, or a third of a training that is shorter."""
-        epoch = len(self.rows) // self.flags["train_batch_size"]
-        return epoch if self.flags["steps"] is None else max(1, min(epoch, self.flags["steps"] // 3))
+        epoch, steps = len(self.rows) // int(self.flags["train_batch_size"]), self.flags["steps"]
+        return epoch if steps is None else max(1, min(epoch, int(steps) // 3))
 
     @property
     def steps(self) -> int:
         """How many steps are taken."""
-        return self.flags["steps"] or self.flags["epochs"] * self.every
+        return int(self.flags["steps"] or self.flags["epochs"] * self.every)
 
     def ours(self) -> dict[str, Any]:
         """Trains here; returns what was reached at each evaluation, and how long the steps took."""
@@ -249,11 +249,8 @@ def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
 def _row(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float]:
     sides = {"ours": ours, PEER: theirs}
     losses = {side: found["masked_lm_loss"] for side, found in sides.items()}
-    return {
-        "step": ours["step"],
-        **losses,
-        **{f"accuracy, {side}": found["masked_lm_accuracy"] for side, found in sides.items()},
-    }
+    accuracies = {f"accuracy, {side}": found["masked_lm_accuracy"] for side, found in sides.items()}
+    return {"step": ours["step"], **losses, **accuracies}
 
 
 def in_words(found: Mapping[str, Any]) -> str:
