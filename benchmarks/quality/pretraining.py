@@ -114,7 +114,7 @@ class Comparison:
         path = atomic.make_folder(self.folder) / "bert_config.json"
         atomic.write_text(path, config.to_json())
         files = {"init_checkpoint": model.checkpoint, "bert_config_file": path, "vocab_file": model.vocabulary}
-        return {name: os.fspath(file) for name, file in files.items()}
+        return {name: str(file) for name, file in files.items()}
 
     @functools.cached_property
     def rows(self) -> TextRows:
