@@ -44,6 +44,9 @@ class Sizes(NamedTuple):
       rows: the same of each row.
       numbers: one number of each position.
       token_numbers: one number of each token.
+      places: a hidden state of each place that is read.
+      place_numbers: one number of each place.
+      scores: of each place one number for each word of the vocabulary.
     """
 
     tokens: float = 0.0
@@ -51,6 +54,9 @@ class Sizes(NamedTuple):
     rows: float = 0.0
     numbers: float = 0.0
     token_numbers: float = 0.0
+    places: float = 0.0
+    place_numbers: float = 0.0
+    scores: float = 0.0
 
 
 class HeadMemory(NamedTuple):

@@ -64,6 +64,27 @@ def bert(
     return x, np.tanh(dense(x[:, 0], weights, "bert/pooler/dense"))
 
 
+def pretraining(batch: Mapping[str, np.ndarray], weights: Weights, config: BertConfig) -> tuple[np.ndarray, np.ndarray]:
+    """Log-probabilities of all words at each hidden place, [P, V], and of the pair, [B, 2]; see `bert_tf.modeling.heads`."""
+    weights = {name: value.astype(np.float64) for name, value in weights.items()}
+    inputs = (batch[name] for name in ("input_ids", "input_mask", "segment_ids"))
+    sequence, pooled = bert(*inputs, weights, config)
+    real = np.arange(batch["masked_lm_positions"].shape[1]) < batch["slots"][:, None]  # [B, S]
+    row, slot = np.nonzero(real)
+    activation = {"gelu_erf": gelu_erf, "gelu_tanh": gelu_tanh}[config.hidden_act]
+    scope = "cls/predictions/transform"
+    x = activation(dense(sequence[row, batch["masked_lm_positions"][row, slot]], weights, f"{scope}/dense"))
+    x = layer_norm(x, weights, scope, config.layer_norm_eps)
+    words = x @ weights["bert/embeddings/word_embeddings"].T + weights["cls/predictions/output_bias"]
+    pair = pooled @ weights["cls/seq_relationship/output_weights"].T + weights["cls/seq_relationship/output_bias"]
+    return log_softmax(words), log_softmax(pair)
+
+
+def log_softmax(x: np.ndarray) -> np.ndarray:
+    shifted = x - x.max(-1, keepdims=True)
+    return shifted - np.log(np.exp(shifted).sum(-1, keepdims=True))
+
+
 def adamw(weight: np.ndarray, gradients: np.ndarray, rates: np.ndarray, *, decay: float, bias_correction: bool) -> np.ndarray:
     """Returns the weight after one update for each gradient and learning rate, with the published constants."""
     weight, m, v = weight.astype(np.float64), 0.0, 0.0

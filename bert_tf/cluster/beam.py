@@ -98,10 +98,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
       FlagError: Beam does not know an argument, or cannot use it.
       BertError: a file cannot be read or written, or the runner cannot be reached.
     """
-    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # of errors it shows the traceback, several times
-    options = beam_options.read(arguments)
-    beam_options.refuse_unreachable(options)
-    FileSystems.set_options(options)
+    options = _options(arguments)
     branches = [_branch(one, reads) for one in transfers]
     for branch in branches:
         shards.refuse_existing(branch.shards)
@@ -118,6 +115,32 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
     for branch in branches:
         _say_what_was_left_out(branch)
     return [path for branch in branches for path in branch.shards.found()]
+
+
+def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequence[str]) -> None:
+    """Does some work for each task, in any order, on the workers of a pipeline; what it makes it writes itself.
+
+    Args:
+      work: what is done; is pickled, and may be done twice for a task.
+      tasks: are pickled.
+      arguments: of Beam and its runner.
+
+    Raises:
+      FlagError: Beam does not know an argument, or cannot use it.
+      BertError: as the work; or the runner cannot be reached.
+    """
+    options = _options(arguments)
+    with _pipeline(options) as pipeline:
+        dealt = pipeline | "tasks" >> apache_beam.Create(list(tasks)) | "deal out" >> apache_beam.Reshuffle()
+        _ = dealt | "work" >> apache_beam.Map(work)
+
+
+def _options(arguments: Sequence[str]) -> PipelineOptions:
+    logging.getLogger("apache_beam").setLevel(logging.CRITICAL)  # of errors it shows the traceback, several times
+    options = beam_options.read(arguments)
+    beam_options.refuse_unreachable(options)
+    FileSystems.set_options(options)
+    return options
 
 
 class _Names(NamedTuple):

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, given, read_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read
+from bert_tf.commands.flags import help_line
 from bert_tf.jobs import pretraining_data
 from bert_tf.jobs.pretraining_data_config import SETTINGS, PretrainingDataConfig, configured
 
-FLAGS = (*SETTINGS, VERBOSITY)
+FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 
 class Settings(NamedTuple):
@@ -21,10 +21,12 @@ class Settings(NamedTuple):
     Attributes:
       config: what data to make.
       verbosity: see `setup_logging`.
+      beam: arguments of Apache Beam; None without it.
     """
 
     config: PretrainingDataConfig
     verbosity: int
+    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -40,14 +42,14 @@ def parse(argv: Sequence[str]) -> Settings:
     """Reads a command line.
 
     Args:
-      argv: name and arguments.
+      argv: name and arguments, those of Beam after `--`.
 
     Raises:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    parsed = read(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    parsed, beam = read_with_beam(argv, FLAGS)
+    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
 
 
 def help_text() -> str:
@@ -63,5 +65,5 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
-    print("\n".join(pretraining_data.make(settings.config).lines()))
+    print("\n".join(pretraining_data.make(settings.config, beam=settings.beam).lines()))
     return 0

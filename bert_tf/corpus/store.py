@@ -11,7 +11,8 @@ import functools
 import hashlib
 import itertools
 import os
-from collections.abc import Iterable
+import shutil
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,6 +32,8 @@ Array = npt.NDArray[Any]
 
 FORMAT = 1
 _IDS, _SENTENCES, _DOCUMENTS = "ids.bin", "sentences.bin", "documents.bin"
+_BEGIN = {"place": Place(), "last_start": -1}
+_SENTENCES_OF_PART = 1 << 16
 _SHOWN = 200  # characters of names in a message
 
 
@@ -95,6 +98,10 @@ class TokenStore:
         """Goes to another process as the name of its folder."""
         return TokenStore._opened, (self.folder,)
 
+    def release(self) -> None:
+        """Gives back the memory of what was read, which would grow up to the size of the store."""
+        appending.release(self.ids, self.sentence_starts, self.document_starts)
+
     def document_tokens(self) -> Int64Array:
         """[D] how many tokens each document has."""
         return np.diff(self.sentence_starts[self.document_starts])
@@ -119,11 +126,11 @@ def build(
     record, again = appending.record(path), corpus.can_be_read_again
     if record is None or record["key"] != key or not again:
         tokenized = functools.partial(tokenize, corpus=corpus, tokenizer=tokenizer)
-        begin = {"place": Place(), "last_start": -1}
-        with Appending(path, key, _types(len(tokenizer.vocabulary)), begin, goes_on=again) as writer:
+        with Appending(path, key, _types(len(tokenizer.vocabulary)), _BEGIN, goes_on=again) as writer:
             left = pieces(corpus, Place(*writer.state["place"]))
             _write(writer, processes.mapped(tokenized, left, workers=workers or processes.cores(), unit="MB of text"))
-            _finish(writer, corpus, tokenizer)
+            _refuse_empty(writer, corpus)
+            _finish(writer, tokenizer)
     return TokenStore.open(path, tokenizer.vocabulary)
 
 
@@ -142,6 +149,66 @@ def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
         tokenizer.lower_case,
     ]
     return hashlib.sha256(documents.to_json(said).encode()).hexdigest()
+
+
+def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
+    """Tokenizes one file of a corpus, for `join`; it may have no text.
+
+    Args:
+      number: of the file.
+      folder: of the store to be; gets a folder for each file.
+      corpus: whose file it is.
+      tokenizer: cuts sentences into pieces.
+
+    Raises:
+      DataError: the file cannot be used.
+      OutputError: nothing can be written.
+    """
+    of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
+    place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
+    record = appending.record(place)
+    if record is None or record["key"] != key:
+        with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
+            left = pieces(of_file, Place(*writer.state["place"]))
+            _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left))
+            _finish(writer, tokenizer)
+
+
+def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
+    """Returns the store of a corpus of which each file was tokenized on its own; the same as `build` makes.
+
+    Args:
+      folder: of the store; the folders of its files are deleted.
+      corpus: tokenized.
+      tokenizer: that cut its sentences.
+
+    Raises:
+      DataError: there is no text in any file.
+      OutputError: the store cannot be written.
+    """
+    key, record = key_of(corpus, tokenizer), appending.record(folder)
+    if record is None or record["key"] != key:
+        each = [_folder_of_file(folder, number) for number in range(len(corpus.files))]
+        with Appending(folder, key, _types(len(tokenizer.vocabulary)), _BEGIN, goes_on=False) as writer:
+            for place in each:
+                _write(writer, _parts(TokenStore._opened(place)))
+            _refuse_empty(writer, corpus)
+            _finish(writer, tokenizer)
+        for place in each:
+            shutil.rmtree(place, ignore_errors=True)
+    return TokenStore.open(folder, tokenizer.vocabulary)
+
+
+def _folder_of_file(folder: Path, number: int) -> Path:
+    return folder.with_name(f"{folder.name}-{number:06d}")
+
+
+def _parts(store: TokenStore) -> Iterator[Part]:
+    """Yields the contents of a store, some sentences at a time."""
+    for first in range(0, len(store.sentence_starts) - 1, _SENTENCES_OF_PART):
+        at = store.sentence_starts[first : first + _SENTENCES_OF_PART + 1]
+        among = slice(*np.searchsorted(store.document_starts[:-1], [first, first + len(at) - 1]))
+        yield Part(store.ids[at[0] : at[-1]], np.diff(at), store.document_starts[among] - first, Place())
 
 
 class Part(NamedTuple):
@@ -190,10 +257,14 @@ def _write(writer: Appending, parts: Iterable[Part]) -> None:
         writer.append(columns, place=part.after, last_start=last)
 
 
-def _finish(writer: Appending, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
-    tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
-    if not tokens:
+def _refuse_empty(writer: Appending, corpus: Corpus) -> None:
+    if not writer.sizes[_IDS]:
         raise DataError("there is no text in any file", ", ".join(corpus.files)[:_SHOWN])
+
+
+def _finish(writer: Appending, tokenizer: WordPieceTokenizer) -> None:
+    """Ends the columns: a last start of sentences and of documents is the number of tokens and of sentences."""
+    tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
     ends = {_SENTENCES: np.array([tokens])}
     if writer.state["last_start"] < found:
         ends[_DOCUMENTS] = np.array([found])

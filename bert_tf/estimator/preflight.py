@@ -130,7 +130,9 @@ def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
     return problems
 
 
-def check_batch(batch_size: int, *, replicas: int, micro_batches: int = 1, fewest: int = 1) -> list[str]:
+def check_batch(
+    batch_size: int, *, replicas: int, micro_batches: int = 1, fewest: int = 1, flag: str = "train_batch_size"
+) -> list[str]:
     """Returns one line where a batch of training has nothing for some replicas, or for some micro-batches of each.
 
     Args:
@@ -138,18 +140,19 @@ def check_batch(batch_size: int, *, replicas: int, micro_batches: int = 1, fewes
       replicas: that share it.
       micro_batches: of each replica.
       fewest: examples that the loss needs together.
+      flag: that sets the size.
     """
     parts = replicas * micro_batches
     if batch_size >= fewest * parts:
         return []
     if batch_size >= parts:
         return [
-            f"--train_batch_size={batch_size} leaves an example alone, where the loss compares it with others;"
+            f"--{flag}={batch_size} leaves an example alone, where the loss compares it with others;"
             f" make it {fewest * parts} at least"
         ]
     each = f", in {micro_batches} micro-batches each (--gradient_accumulation_steps)" if micro_batches > 1 else ""
     return [
-        f"--train_batch_size={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
+        f"--{flag}={batch_size} is over all {replicas} replicas{each}, and leaves some without an example;"
         " raise it, or lower --num_gpus or --virtual_devices"
     ]
 

@@ -76,12 +76,13 @@ def _of_training(job: Job) -> Iterator[str]:
     examples = job.examples[job.train_split]
     if not isinstance(examples, OnDisk):
         yield from preflight.check_training(examples, steps=job.least_schedule.steps)
-    for phase in job.phases:
+    for phase, prefix in zip(job.phases, ("", "phase2_")):
         yield from preflight.check_batch(
             phase.batch_size,
             replicas=job.machine.replicas,
             micro_batches=train.gradient_accumulation_steps,
             fewest=heads.of(job.task.family.head).fewest_examples,
+            flag=f"{prefix}train_batch_size",
         )
     for phase in job.phases[1:]:
         yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)

@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from bert_tf import documents
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.jobs.fine_tune_config import SETTINGS as FINE_TUNING
-from bert_tf.jobs.settings import EXACT, TrainSettings
+from bert_tf.jobs.settings import ADAMW, EXACT, TrainSettings
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
@@ -20,7 +21,6 @@ from bert_tf.profiling.forecast.fitting import MEBIBYTE, Bought
 from bert_tf.profiling.forecast.search import Combination
 from bert_tf.profiling.forecast.step_peak import Forecast, forecast
 from bert_tf.settings import Setting, named
-from bert_tf.tasks.base import Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.text_table import table
 
@@ -36,6 +36,7 @@ _AS_IN_TRAINING = (
     "last_layer_cls_only",
     "custom_gradients",
     "fused_adam",
+    "optimizer",
     "defer_embeddings",
     "published_layout",
     "ema",
@@ -48,6 +49,7 @@ SETTINGS = (
     Setting("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); the log of training has it", 1),
     *(_TRAINING[name] for name in _AS_IN_TRAINING),
     Setting("task_name", str, None, "what is learned, as SQuAD, whose head reads all tokens; else two classes of sentences"),
+    Setting("max_predictions_per_seq", int, 0, "hidden words of a sequence, of pre-training; its head is then forecast", 0),
     Setting("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
     Setting("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),
     Setting("num_gpus", int, 1, "devices that share a batch", 1),
@@ -186,6 +188,8 @@ def configured(**values: Any) -> Request:
     tokens, batch_size = chosen["max_seq_length"], chosen["train_batch_size"]
     if not 1 <= tokens <= config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
+    if chosen["max_predictions_per_seq"] and chosen["task_name"] is not None:
+        raise FlagError("--max_predictions_per_seq is of pre-training, --task_name of a task: give one of them")
     if not 0.0 <= chosen["padding"] < 1.0:  # nan is neither
         raise FlagError(f"--padding={chosen['padding']:g}: is a share of all positions, at least 0 and less than 1")
     frozen = TrainSettings(freeze=chosen["freeze"]).frozen
@@ -203,16 +207,20 @@ def configured(**values: Any) -> Request:
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
         **_exact(chosen, given),
     )
+    options = options if chosen["optimizer"] == ADAMW else options.without_adamw
     if chosen["task_name"] is not None:
-        options = _with_head_of(get_task(chosen["task_name"]), options, config)
+        options = _with_head_of(get_task(chosen["task_name"]).family.head, options, config)
+    if chosen["max_predictions_per_seq"]:
+        options = dataclasses.replace(options, places=chosen["max_predictions_per_seq"])
+        options = _with_head_of(HeadSpec(2, PRETRAINING), options, config)
     return Request(config, tokens, batch_size, chosen["gpu_memory_mb"] * MEBIBYTE, options)
 
 
-def _with_head_of(task: Task, options: ComputeOptions, config: BertConfig) -> ComputeOptions:
+def _with_head_of(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> ComputeOptions:
     from bert_tf.jobs.head_memory import with_head  # these import TensorFlow
     from bert_tf.modeling.heads import registry as heads
 
-    return with_head(options, heads.of(task.family.head), config)
+    return with_head(options, heads.of(head), config)
 
 
 def _exact(chosen: Mapping[str, Any], given: Container[str]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from bert_tf.features.columns import Features
 from bert_tf.jobs import speed
 from bert_tf.jobs.head_memory import with_head
 from bert_tf.jobs.job import Job
+from bert_tf.jobs.settings import ADAMW
 from bert_tf.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast import fitting, search
@@ -43,12 +44,14 @@ class Lengths(NamedTuple):
       padding: share of the positions of a batch that is padding.
       spread: its standard deviation from one example to the next.
       together: rows that an example adds to a batch, at most; 1 where rows are drawn one by one.
+      places: slots of a row, at most.
     """
 
     tokens: int
     padding: float
     spread: float
     together: int = 1
+    places: int = 0
 
 
 def fitted(job: Job, memory: int | None) -> Job:
@@ -98,9 +101,10 @@ def _lengths(job: Job, split: str | None = None) -> Lengths:
     lengths, most = some.lengths, max(longest.lengths.max(), some.lengths.max())
     tokens = speed.batching(options, job.settings.data.max_seq_length).tokens(int(most))
     together = int(max(longest.unit_rows.max(), some.unit_rows.max()))
+    places = 0 if longest.slots is None else int(longest.slots.max(initial=0))
     if options.group_by_length:  # the longest are in one batch
-        return Lengths(tokens, 0.0, 0.0, together)
-    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together)
+        return Lengths(tokens, 0.0, 0.0, together, places)
+    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens, together, places)
 
 
 def _of_rows(job: Job, examples: OnDisk) -> Lengths:
@@ -131,6 +135,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         pack_tokens=chosen.pack_tokens,
         padding=lengths.padding,
         spread=lengths.spread,
+        places=lengths.places,
         last_layer_cls_only=chosen.last_layer_cls_only,
         custom_gradients=chosen.custom_gradients,
         fused_adam=chosen.fused_adam,
@@ -140,6 +145,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         evaluates=train.eval_every_n_steps > 0,
         growth=job.machine.session_config.gpu_options.allow_growth,
     )
+    options = options if train.optimizer == ADAMW else options.without_adamw
     return with_head(options, heads.of(job.task.family.head), job.config)
 
 

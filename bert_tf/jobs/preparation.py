@@ -93,7 +93,8 @@ def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, we
 def _log_origins(
     settings: FineTuneConfig, task: Task, data: DataSource, source: ModelSource, chosen: Mapping[str, float | str]
 ) -> None:
-    log.info("task %s, data from %s%s", task.name, data.folder, "" if data.is_sample else f" ({data.origin})")
+    place = data.folder if data.has_folder else "files that are named"
+    log.info("task %s, data from %s%s", task.name, place, "" if data.is_sample else f" ({data.origin})")
     if data.is_sample:
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)

@@ -7,21 +7,24 @@ command goes on there; at its end only the shards are left, and what they hold.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import atomic, documents, lock
+from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
 from bert_tf.corpus.documents import Corpus
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
+from bert_tf.corpus.store import TokenStore
 from bert_tf.corpus.tally import Tally
-from bert_tf.errors import FlagError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
 from bert_tf.log_form import log
 from bert_tf.tokenization import casing
@@ -64,26 +67,30 @@ class Written:
         ]
 
 
-def make(config: PretrainingDataConfig) -> Written:
+def make(config: PretrainingDataConfig, *, beam: Sequence[str] | None = None) -> Written:
     """Writes the shards of a configuration; those that the same command wrote before are kept.
 
     Args:
       config: what to make.
+      beam: arguments of Apache Beam, whose workers then tokenize files and write shards; None for processes of this machine.
 
     Raises:
       BertError: something that the user can fix.
     """
     corpus, tokenizer = config.text.corpus(), _tokenizer(config)
-    paths = shards.names(str(config.shards.output_file), config.shards.num_shards)
+    names = shards.names(str(config.shards.output_file), config.shards.num_shards)
+    if beam is not None:
+        corpus, names = _shared(corpus, names)
+    makers = _Makers(config.shards.workers or processes.cores(), beam)
     _warn_of_few_masks(config.masks)
-    Path(paths[0]).absolute().parent.mkdir(parents=True, exist_ok=True)
-    with lock.writing_file(paths[0]):
-        key = _key(config, corpus, tokenizer, paths)
-        found = _there(paths, key) if corpus.can_be_read_again else None
+    Path(names[0]).absolute().parent.mkdir(parents=True, exist_ok=True)
+    with lock.writing_file(names[0]):
+        key = _key(config, corpus, tokenizer, names)
+        found = _there(names, key) if corpus.can_be_read_again else None
         if found is not None:
-            log.info("%s: is there already, made of the same text and settings", paths[0])
+            log.info("%s: is there already, made of the same text and settings", names[0])
             return found
-        return _make(config, corpus, tokenizer, _Output(paths, key))
+        return _make(config, corpus, tokenizer, _Output(names, key), makers)
 
 
 class _Output(NamedTuple):
@@ -93,26 +100,87 @@ class _Output(NamedTuple):
     key: str
 
 
-def _make(config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, output: _Output) -> Written:
-    workers = config.shards.workers or processes.cores()
+class _Makers(NamedTuple):
+    """Who does the work.
+
+    Attributes:
+      workers: processes of this machine.
+      beam: arguments of Apache Beam; None without it.
+    """
+
+    workers: int
+    beam: Sequence[str] | None
+
+    def tokens(self, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
+        """Returns the store of a corpus."""
+        if self.beam is None:
+            return store.build(folder, corpus, tokenizer, workers=self.workers)
+        work = functools.partial(store.build_of_file, folder=folder, corpus=corpus, tokenizer=tokenizer)
+        _run_each(work, range(len(corpus.files)), self.beam)
+        return store.join(folder, corpus, tokenizer)
+
+    def shards(self, plan: ShardPlan) -> list[Tally]:
+        """Writes the shards."""
+        numbers = range(len(plan.paths))
+        if self.beam is not None:
+            _run_each(plan.write, numbers, self.beam)
+        return list(processes.mapped(plan.write, numbers, workers=min(self.workers, len(numbers)), unit="shard"))
+
+
+def _run_each(work: Callable[[int], object], numbers: Sequence[int], arguments: Sequence[str]) -> None:
+    from bert_tf.jobs import beam_job  # what it imports is not needed without Beam
+
+    beam_job.refuse_missing()
+    from bert_tf.cluster import beam
+
+    beam.run_each(work, numbers, arguments)
+
+
+def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
+    """Returns inputs and outputs as workers call them, which see the same folders.
+
+    Raises:
+      FlagError: a pipe is among them, or what is on a file system by name, which cannot be mapped into memory.
+    """
+    for name in (*corpus.files, *names):
+        if paths.has_scheme(name):
+            raise FlagError(f"--beam: {name}: tokens are mapped into memory; name a folder that all workers mount")
+    if not corpus.can_be_read_again:
+        raise FlagError("--beam: workers cannot read the pipes of this process; name files")
+    absolute = tuple(map(os.path.abspath, corpus.files))
+    return dataclasses.replace(corpus, files=absolute), tuple(map(os.path.abspath, names))
+
+
+def _make(
+    config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceTokenizer, output: _Output, makers: _Makers
+) -> Written:
     unfinished = Path(f"{output.paths[0]}.unfinished")
     if not corpus.can_be_read_again:
         shutil.rmtree(unfinished, ignore_errors=True)
-    tokens = store.build(unfinished / "tokens", corpus, tokenizer, workers=workers)
-    table = rows.build(unfinished / "rows", tokens, config.masks.rows(), workers=workers)
-    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
-    if len(table) < len(output.paths):
-        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
-    done = atomic.make_folder(unfinished / f"shards-{output.key[:16]}")
-    masking = config.masks.masking(tokenizer.vocabulary)
-    plan = ShardPlan(table, masking, config.masks.max_seq_length, output.paths, done)
-    numbers = range(len(output.paths))
-    tallies = list(processes.mapped(plan.write, numbers, workers=min(workers, len(numbers)), unit="shard"))
-    counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens
-    written = Written(output.paths, *counts, Tally.sum(tallies), config.masks.nsp)
+    try:
+        tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
+        written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
+    except (DataError, FlagError):  # the same command would come to it again
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     _write_manifest(written, output.key, config, tokenizer)
     shutil.rmtree(unfinished, ignore_errors=True)
     return written
+
+
+def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, output: _Output, makers: _Makers) -> Written:
+    """Writes the shards of a store; what they are made of lies beside it."""
+    folder = tokens.folder.parent
+    table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
+    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
+    if tokens.documents == 1 and masks.nsp:
+        log.warning("all text is one document, so that random pairs are of it too; blank lines divide documents")
+    if len(table) < len(output.paths):
+        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
+    done = atomic.make_folder(folder / f"shards-{output.key[:16]}")
+    tallies = makers.shards(ShardPlan(table, masks.masking(vocabulary), masks.max_seq_length, output.paths, done))
+    counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens
+    return Written(output.paths, *counts, Tally.sum(tallies), masks.nsp)
 
 
 def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:

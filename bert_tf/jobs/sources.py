@@ -73,9 +73,10 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
       FlagError: --data_dir is given, and the task names each file.
     """
     if not task.reads_folder:
+        named_by = getattr(task, "named_by", "--train_file, --dev_file and --test_file")
         if data_dir is not None:
-            raise FlagError(f"--data_dir: {task.name} takes --train_file, --dev_file and --test_file in the place of a folder")
-        return DataSource(Path(), "--train_file, --dev_file, --test_file", has_folder=False)
+            raise FlagError(f"--data_dir: {task.name} takes {named_by} in the place of a folder")
+        return DataSource(Path(), named_by, has_folder=False)
     name = folder_name(task.name)
     sample = (home.SAMPLE if project is None else project / "data" / "sample") / task.name
     if data_dir is not None:

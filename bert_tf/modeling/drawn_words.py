@@ -59,6 +59,6 @@ def log_probabilities(rows: tf.Tensor, true: Words, drawn: Words, bias: tf.Tenso
     true_scores = tf.reduce_sum(rows * true.vectors, axis=-1) + tf.gather(bias, true.ids)  # [P]
     scores = tf.matmul(tf.cast(rows, dtype), tf.cast(drawn.vectors, dtype), transpose_b=True)  # [P, n]
     scores = tf.cast(scores, tf.float32) + (tf.gather(bias, drawn.ids) - tf.math.log(expected))
-    others = tf.where(drawn.ids == true.ids[:, None], _NEVER, scores)
+    others = tf.where(tf.equal(drawn.ids, true.ids[:, None]), _NEVER, scores)
     every = tf.concat([true_scores[:, None], others], axis=1)  # [P, 1 + n]
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.zeros_like(true.ids), logits=every)

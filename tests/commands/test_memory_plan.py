@@ -168,3 +168,23 @@ def test_is_an_action_of_the_memory_command(config_file):
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "does not fit" in done.stdout
+
+
+def test_hidden_words_bring_the_head_of_pretraining(capsys, config_file):
+    without, found = (plan(capsys, config_file, train_batch_size=60, max_predictions_per_seq=n)[1] for n in (0, 20))
+    assert (found["options"]["places"], found["options"]["tied_words"]) == (20, True)
+    scores = 60 * 20 * BASE.vocab_size * 4
+    assert found["by_part"]["activations"] > without["by_part"]["activations"] + scores
+
+
+def test_hidden_words_and_a_task_exclude_each_other(capsys, config_file):
+    flags = {"bert_config_file": config_file, "gpu_memory_mb": 5175, "max_predictions_per_seq": 20, "task_name": "SQuAD"}
+    status, _, err = run(capsys, *(f"--{name}={value}" for name, value in flags.items()))
+    assert (status, err.count("\n")) == (2, 1)
+    assert "give one of them" in err
+
+
+def test_lamb_updates_the_whole_table(capsys, config_file):
+    adamw, lamb = (plan(capsys, config_file, optimizer=name)[1] for name in ("adamw", "lamb"))
+    assert (lamb["options"]["fused_adam"], lamb["options"]["defer_embeddings"]) == (False, False)
+    assert lamb["peak_bytes"] > adamw["peak_bytes"]

@@ -105,3 +105,17 @@ def test_refuses_a_corpus_without_text(tmp_path, tokenizer, text):
     path.write_text(text)
     with pytest.raises(DataError, match="there is no text in any file"):
         build(tmp_path / "store", Corpus((str(path),)), tokenizer, workers=1)
+
+
+def test_files_that_are_tokenized_one_by_one_come_to_the_same(tmp_path, tokenizer, monkeypatch):
+    monkeypatch.setattr(store, "_SENTENCES_OF_PART", 2)
+    texts = (TEXT, "", "\u200b\n", "i\n\nj\n\n")
+    for number, text in enumerate(texts):
+        (tmp_path / f"{number}.txt").write_text(text)
+    files = Corpus(tuple(str(tmp_path / f"{number}.txt") for number in range(len(texts))))
+    build(tmp_path / "whole", files, tokenizer, workers=1)
+    for number in reversed(range(len(texts))):
+        store.build_of_file(number, tmp_path / "joined", files, tokenizer)
+    assert words(store.join(tmp_path / "joined", files, tokenizer)) == [["a b ##c", "d"], ["e f g"], ["h"], ["i"], ["j"]]
+    assert contents(tmp_path / "joined") == contents(tmp_path / "whole")
+    assert not list(tmp_path.glob("joined-*"))

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -33,7 +34,7 @@ from bert_tf.optimization.averaging import MovingAverage, shadow_name
 from bert_tf.runtime import devices, distribution
 from bert_tf.runtime.machine import Machine, Plan
 from bert_tf.runtime.settings import DeviceSettings
-from tests import datasets
+from tests import datasets, masked
 from tests.estimator import toy
 from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
@@ -42,6 +43,7 @@ tf1 = tf.compat.v1
 CPUS = DeviceSettings(virtual_devices=4)
 SCHEDULE = Schedule(rows=33, batch_size=10, epochs=4)  # 13 steps: of a batch, four replicas get 3, 3, 2 and 2
 DATA, DEV = toy.features(33), toy.features(13, seed=1)
+HIDDEN = masked.features(33)
 CLIP_NORM = 0.05
 START = random_weights(toy.CONFIG)
 
@@ -59,13 +61,16 @@ RUNS = {
     "central, float16": ("central_storage", 2, None, {"dtype": tf.float16}),
     "two, dropout": ("mirrored", 2, None, {"dropout": True}),
     "two, dropout, again": ("mirrored", 2, None, {"dropout": True}),
+    # Of each replica's rows and micro-batches another number of words is hidden.
+    "one, masked by lamb": ("one_device", 1, None, {"head": masked.HEAD, "optimizer": "lamb"}),
+    "two, masked by lamb, in micro-batches": (*TWO[:3], {"head": masked.HEAD, "optimizer": "lamb", "micro_batches": 2}),
 }
 MEASURED = ("one", "three", "central")  # evaluated, also while they train, and predicted with
 
 
 def alone(label: str) -> str:
     """Returns the run of one device that learns the same."""
-    return next((f"one, {kind}" for kind in ("float16", "plain") if kind in label), "one")
+    return next((f"one, {kind}" for kind in ("float16", "plain", "masked by lamb") if kind in label), "one")
 
 
 class Watch(tf1.train.SessionRunHook):
@@ -107,20 +112,26 @@ def machine(name: str, replicas: int, reduction: str | None) -> Machine:
 
 
 def model(
-    plan: RestorePlan, *, dtype: tf.DType = tf.float32, fused: bool = True, dropout: bool = False, micro_batches: int = 1
+    plan: RestorePlan,
+    *,
+    head: HeadSpec = HeadSpec(2),  # noqa: B008 (it is frozen)
+    dtype: tf.DType = tf.float32,
+    fused: bool = True,
+    dropout: bool = False,
+    **options: Any,
 ) -> Model:
     optimization = Optimization(
         learning_rate=0.01,
         warmup_steps=2,
         total_steps=SCHEDULE.steps,
-        micro_batches=micro_batches,
         clip_norm=CLIP_NORM,
         loss_scaling=dtype == tf.float16,
         adamw=AdamWConfig(fused=fused),
         average=MovingAverage(0.9),
+        **options,
     )
     execution = Execution(dtype=dtype)
-    return Model(toy.CONFIG, HeadSpec(2), execution=execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
+    return Model(toy.CONFIG, head, execution=execution, dropout=dropout, seed=7, optimization=optimization, restore=plan)
 
 
 def evaluation() -> EvaluationPlan:
@@ -155,7 +166,8 @@ def train(
     )
     trained = dataclasses.replace(model(plan, **ways), check_replicas=check_every > 0)
     estimator = run.make_estimator(trained, folder, machine(name, replicas, reduction))
-    run.train(estimator, DATA, training, seed=3, watchers=watchers, hooks=hooks)
+    data = HIDDEN if ways.get("head") == masked.HEAD else DATA
+    run.train(estimator, data, training, seed=3, watchers=watchers, hooks=hooks)
     return watch
 
 

@@ -12,6 +12,8 @@ from bert_tf.checkpoints.names import encoder_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage
+from bert_tf.optimization.parts import LayerDecay
 from tests.estimator import toy, wide
 from tests.labelled import HEAD_VARIABLES
 from tests.tiny import random_weights
@@ -95,6 +97,19 @@ def test_a_run_continues_from_a_checkpoint_bit_for_bit(tmp_path, train, deferred
     train(folder, keep=True)
     assert {path.stem for path in folder.glob("*.index")} == {f"model.ckpt-{n}" for n in (7, 14, 21, 28, LAST)}
     found, expected = toy.entries(folder, LAST), toy.entries(deferred, LAST)
+    assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
+
+
+def test_a_run_by_lamb_continues_bit_for_bit(tmp_path, train):
+    settings = {"optimizer": "lamb", "average": MovingAverage(0.9), "layer_decay": LayerDecay(0.9, 1)}
+    whole = train(tmp_path / "whole", keep=True, **settings)
+    folder = shutil.copytree(whole, tmp_path / "copy")
+    (folder / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-14"\n')
+    for entry in folder.glob(f"model.ckpt-{LAST}*"):
+        entry.unlink()
+    train(folder, keep=True, **settings)
+    found, expected = toy.entries(folder, LAST), toy.entries(whole, LAST)
+    assert expected.keys() >= {*WEIGHTS, *MOMENTS}
     assert [name for name in expected if found[name].tobytes() != expected[name].tobytes()] == []
 
 

@@ -182,6 +182,21 @@ def test_the_first_update_of_each_part_has_the_size_of_its_rate():
         assert np.median(moved[moved > 0]) == pytest.approx(0.01 * factors[part_of(name)], rel=0.05), name
 
 
+def test_lamb_is_the_same_scaled_and_in_micro_batches_and_puts_no_update_off():
+    whole = train(optimizer="lamb")
+    assert_same(train(optimizer="lamb", loss_scaling=True, micro_batches=4), whole)
+    assert not [name for name in whole.operations if "current_at" in name]
+
+
+def test_the_first_update_by_lamb_is_the_size_of_weights_times_the_rate_of_its_layer():
+    rates = {"embeddings": 0.125, 0: 0.25, 1: 0.5, "pooler": 1.0, None: 1.0}
+    trained = train(steps=1, warmup_steps=0, layer_decay=LayerDecay(0.5, layers=2), optimizer="lamb", learning_rate=0.01)
+    for name, start in START.items():
+        if name.endswith(("kernel", "embeddings", "weights")):
+            moved = np.linalg.norm(trained.state[name] - start) / np.linalg.norm(start)
+            assert moved == pytest.approx(0.01 * rates[part_of(name)], rel=1e-3), name
+
+
 def test_updates_that_are_put_off_follow_schedule_and_layer():
     options = {"schedule": "cosine", "layer_decay": LayerDecay(0.8, layers=2)}
     put_off, at_once = (train(defer_embeddings=defer, **options) for defer in (True, False))

@@ -178,7 +178,7 @@ def test_padding_and_lengths_are_those_of_the_examples(project):
     assert 0.0 < longest.padding < whole.padding < 1.0
     assert 0.0 < whole.spread < longest.spread < 0.5
     assert whole.tokens * (1 - whole.padding) == pytest.approx(longest.tokens * (1 - longest.padding))
-    assert grouped == (longest.tokens, 0.0, 0.0, 1)
+    assert grouped == (longest.tokens, 0.0, 0.0, 1, 0)
 
 
 def test_the_longest_text_counts_wherever_it_stands(project):

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS, HeadSpec
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.jobs.head_memory import with_head
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions
@@ -78,6 +78,18 @@ _MANY_TAGS = HeadSpec(1000, TAGS)
 HEADS = (
     Cell(256, 1, 64, 16, {"padding": 0.5}, _MANY_TAGS),
     Cell(256, 1, 64, 16, {"padding": 0.5}, HeadSpec(1, SIMILARITY)),
+)
+MASKED = HeadSpec(2, PRETRAINING)
+MASKED_CELLS = (
+    Cell(256, 1, 64, 16, {"places": 10}, MASKED),
+    Cell(256, 3, 64, 16, {"places": 10}, MASKED),
+)
+MORE_MASKED_CELLS = (
+    Cell(256, 2, 128, 16, {"places": 20, "last_layer_cls_only": False}, MASKED),
+    Cell(256, 2, 128, 16, {"places": 20, "pack_tokens": False}, MASKED),
+    Cell(256, 2, 128, 32, {"places": 20, "micro_batches": 4}, MASKED),
+    Cell(256, 2, 128, 32, {"places": 20, "precision": "bfloat16"}, MASKED),
+    Cell(256, 2, 128, 32, {"places": 20}, HeadSpec(2, PRETRAINING, (("sampled_softmax", 500),))),
 )
 MORE_HEADS = (
     *(Cell(256, 1, 64, 32, {"padding": padding}, _MANY_TAGS) for padding in (0.0, 0.8)),

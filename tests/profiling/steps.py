@@ -14,7 +14,7 @@ from bert_tf.estimator.model_fn import TRAIN, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
 from bert_tf.fields import TOKEN
-from bert_tf.head_spec import CHOICE, CONTRASTIVE, SIMILARITY, SPAN, TAGS, HeadSpec
+from bert_tf.head_spec import CHOICE, CONTRASTIVE, PRETRAINING, SIMILARITY, SPAN, TAGS, HeadSpec
 from bert_tf.inputs.pipeline import Schedule, train_input_fn
 from bert_tf.modeling.execution import Execution
 from bert_tf.optimization.adamw import AdamWConfig
@@ -24,6 +24,7 @@ from bert_tf.profiling.memory.live_memory import LiveMemory, live_memory, whole_
 from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.precision import PRECISIONS
 from bert_tf.tasks import families
+from tests import masked
 from tests.labelled import labelled
 
 tf1 = tf.compat.v1
@@ -60,7 +61,7 @@ def traced(
 
     Of all sequences but the longest a share of `options.padding` is padding.
     """
-    features = _features(model, tokens, batch_size, options.padding, head)
+    features = _features(model, tokens, batch_size, options, head)
     with training(model, features, batch_size, options, head) as (session, train_op):
         session.run(train_op)
         recorded = [tf1.RunMetadata() for _ in range(count)]
@@ -113,12 +114,14 @@ def memory_of(
     return min((whole_step(live_memory(metadata)) for metadata in recorded), key=lambda memory: memory.peak), state
 
 
-def _features(model: BertConfig, tokens: int, batch_size: int, padding: float, head: HeadSpec) -> Features:
-    lengths = np.full(batch_size, round(tokens * (1.0 - padding)), np.int32)
+def _features(model: BertConfig, tokens: int, batch_size: int, options: ComputeOptions, head: HeadSpec) -> Features:
+    lengths = np.full(batch_size, round(tokens * (1.0 - options.padding)), np.int32)
     lengths[0] = tokens
     ids = np.random.default_rng(0).integers(0, model.vocab_size, lengths.sum()).astype(np.int32)
     if head == CLASSIFIER:
         return labelled(ids, lengths, lengths // 2, (np.arange(batch_size) % 2).astype(np.int32))
+    if head.kind == PRETRAINING:
+        return _hidden(ids, lengths, options.places)
     fields = [field for field in families.of_record(RECORDS[head.kind]).targets if field.in_batches]
     targets = {field.name: np.arange(len(ids if field.axis == TOKEN else lengths)) % 2 for field in fields}
     return Features(
@@ -127,4 +130,21 @@ def _features(model: BertConfig, tokens: int, batch_size: int, padding: float, h
         tuple(fields),
         example_ids=(np.arange(batch_size) // _ROWS_TOGETHER[head.kind]).astype(np.int32),
         together=_ROWS_TOGETHER[head.kind] > 1,
+    )
+
+
+def _hidden(ids: np.ndarray, lengths: np.ndarray, places: int) -> Features:
+    """Rows of which the same number of words is hidden."""
+    slots = np.full(len(lengths), places, np.int32)
+    columns = (
+        np.tile(np.arange(1, places + 1), len(lengths)),
+        np.arange(places * len(lengths)) % 7,
+        np.arange(len(lengths)) % 2,
+    )
+    return Features(
+        *(ids, lengths, lengths // 2),
+        {field.name: column.astype(np.int32) for field, column in zip(masked.FIELDS, columns)},
+        masked.FIELDS,
+        slots=slots,
+        weights=slots,
     )

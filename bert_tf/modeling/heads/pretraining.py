@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
-from bert_tf.head_spec import HeadMemory
+from bert_tf.head_spec import HeadMemory, Sizes
 from bert_tf.host import HOST
 from bert_tf.modeling import drawn_words, layers
 from bert_tf.modeling.embeddings import Words
@@ -52,7 +52,6 @@ class PretrainingHead:
     inputs = (SLOTS, _POSITIONS, _IDS)
     reads_tokens = False
     reads_places = _POSITIONS.name
-    memory = HeadMemory()
     fewest_examples = 1
     loss_options = frozenset[str]()
 
@@ -65,6 +64,12 @@ class PretrainingHead:
             Field(_TOP_LOG_PROBS, SLOT, np.float32, width=BEST),
         )
         return (*of_words, Field(_NEXT_LOGITS, dtype=np.float32, width=self.num_labels)) if self.next_sentence else of_words
+
+    @property
+    def memory(self) -> HeadMemory:
+        """The transformed states, and the logits, which become their gradient where they are."""
+        of_words = {"place_numbers": self.sampled_softmax} if self.sampled_softmax else {"scores": 1}
+        return HeadMemory(Sizes(rows=3, places=5, **of_words), Sizes(places=2), Sizes(places=2))
 
     @property
     def targets(self) -> tuple[str, ...]:

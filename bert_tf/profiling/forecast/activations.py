@@ -18,13 +18,13 @@ from bert_tf.config import BertConfig
 
 FLOAT = 4  # bytes of a float32
 
-# Sizes of tensors; those of the last layer differ where only the first token of each sequence is asked for.
+# Sizes of tensors; those of the last layer differ where only some tokens of each sequence are asked for: Q.
 ROWS = "rows"  # N D: of all tokens
 ASKED = "asked"  # M D: of those that are asked for
 PADDED = "padded"  # B T D: keys and values with padding
-QUERIES = "queries"  # those of the rows that ask, with padding: B T D or B D
+QUERIES = "queries"  # those of the rows that ask, with padding: B T D or B Q D
 WIDE = "wide"  # M I
-SCORES = "scores"  # B H T T, or B H T for the first token alone
+SCORES = "scores"  # B H T T, or B H Q T
 ROW = "row"  # M: one number a row
 
 
@@ -129,25 +129,25 @@ class Shape:
     number: int = FLOAT
 
 
-def elements(shape: Shape, config: BertConfig, *, first_only: bool) -> dict[str, int]:
+def elements(shape: Shape, config: BertConfig, *, asked: int | None) -> dict[str, int]:
     """Returns how many numbers a tensor of each size has.
 
     Args:
       shape: of the batch.
       config: of the model.
-      first_only: whether only the first token is read of the last layer.
+      asked: tokens of each sequence that a layer is asked for; None for all.
     """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
-    asked = shape.examples if first_only else shape.rows
-    query_rows = shape.examples if first_only else tokens
+    asked_rows = shape.rows if asked is None else shape.examples * asked
+    query_rows = tokens if asked is None else shape.examples * asked
     return {
         ROWS: shape.rows * d,
-        ASKED: asked * d,
+        ASKED: asked_rows * d,
         PADDED: tokens * d,
         QUERIES: query_rows * d,
-        WIDE: asked * config.intermediate_size,
+        WIDE: asked_rows * config.intermediate_size,
         SCORES: query_rows * heads * shape.tokens,
-        ROW: asked,
+        ROW: asked_rows,
     }
 
 
@@ -171,7 +171,7 @@ class Block(NamedTuple):
 
 
 def layer_blocks(
-    shape: Shape, config: BertConfig, *, custom_gradients: bool, first_only: bool, trained: bool = True
+    shape: Shape, config: BertConfig, *, custom_gradients: bool, asked: int | None, trained: bool = True
 ) -> tuple[Block, Block]:
     """Returns the attention and the feed-forward block of a layer.
 
@@ -179,10 +179,10 @@ def layer_blocks(
       shape: sizes of the pass.
       config: sizes of the model, and rates of dropout.
       custom_gradients: gradients by hand, in the place of those derived op by op.
-      first_only: whether the first token of each sequence alone is asked for, in the last layer.
+      asked: tokens of each sequence that are asked for, in the last layer; None for all.
       trained: whether the layer's own weights have gradients.
     """
-    counts = elements(shape, config, first_only=first_only)
+    counts = elements(shape, config, asked=asked)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
     feed_forward = (*activations[config.hidden_act], *(() if custom_gradients else (_CENTERED,)), *_END)

@@ -38,6 +38,8 @@ class ComputeOptions:
         before the second of any; a thread of the CPU updates one variable after the other.
       head: shapes of the head's variables; None for a classifier of two labels.
       head_memory: what else the head holds.
+      places: of each sequence that the head reads beside [CLS], at most.
+      tied_words: whether the head computes with the table of words.
       growth: the memory of a GPU is taken as it is needed, in pieces, not all at once.
     """
 
@@ -60,6 +62,13 @@ class ComputeOptions:
     growth: bool = False
     head: tuple[tuple[int, ...], ...] | None = None
     head_memory: HeadMemory = OF_POOLED
+    places: int = 0
+    tied_words: bool = False
+
+    @property
+    def without_adamw(self) -> ComputeOptions:
+        """The same of a step with another optimizer: fused kernels, and updates that are put off, are AdamW's."""
+        return dataclasses.replace(self, fused_adam=False, defer_embeddings=False)
 
     @property
     def defers(self) -> bool:

@@ -40,7 +40,7 @@ def peak(config: BertConfig, *, examples: int, length: int, number: int = FLOAT)
       length: of each, in tokens.
       number: bytes of an activation.
     """
-    sizes = elements(Shape(examples, length, examples * length, number), config, first_only=False)
+    sizes = elements(Shape(examples, length, examples * length, number), config, asked=None)
     attention = 2 * sizes[ROWS] + 2 * sizes[PADDED] + 2 * sizes[QUERIES] + 2 * sizes[SCORES]
     feed_forward = 3 * sizes[ROWS] + sizes[ASKED] + 3 * sizes[WIDE]
     return max(attention, feed_forward) * number

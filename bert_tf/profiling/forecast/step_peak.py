@@ -156,6 +156,7 @@ class _Step:
         self._trained = {part: numbers for part, numbers in self._held.items() if part not in options.frozen}
         self._trains_words = self._has_words and EMBEDDINGS not in options.frozen
         self._defers = options.defers and self._has_words
+        self._tied = options.tied_words and self._trains_words
 
     def _real(self, examples: int) -> float:
         """Returns the share of real tokens in the fullest of many batches."""
@@ -212,22 +213,24 @@ class _Step:
         config, options, shape = self._config, self._options, self._shape
         d, f = config.hidden_size, FLOAT
         rows = shape.rows * d
-        words = 0
+        words = self._words if self._tied else 0  # of a head; what comes of the inputs is added to it
+        of_inputs = 0
         if self._trains_words:
-            words = self._unique * d if self._defers else self._words
+            of_inputs = self._unique * d if self._defers else self._words
         dropped = rows * shape.number if config.hidden_dropout_prob else 0
         embedded = {"output": rows * shape.number}
         if self._has_words:
             embedded |= {"mask": dropped, "normal": rows * f}
-        stages = [
-            _Stage("embeddings", Block(embedded, 2 * rows * f, 3 * rows * f), f * (words + self._gradient_of(EMBEDDINGS)))
-        ]
+        beside = 3 * rows * f + (f * of_inputs if words else 0)
+        own = f * (self._gradient_of(EMBEDDINGS) + (0 if words else of_inputs))
+        stages = [_Stage("embeddings", Block(embedded, 2 * rows * f, beside), own)]
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
-            first_only, trained = last and options.last_layer_cls_only, number not in options.frozen
+            asked = 1 + options.places if last and options.last_layer_cls_only else None
+            trained = number not in options.frozen
             attention, feed_forward = blocks(
-                shape, config, custom_gradients=options.custom_gradients, first_only=first_only, trained=trained
+                shape, config, custom_gradients=options.custom_gradients, asked=asked, trained=trained
             )
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices
@@ -246,16 +249,17 @@ class _Step:
             stages.append(_Stage(f"{name}, attention", attention, gradient - upper))
             stages.append(_Stage(f"{name}, feed-forward", feed_forward, upper))
         made, forward, backward = (f * self._numbers(sizes) for sizes in options.head_memory)
-        stages.append(
-            _Stage("head", Block({"head": made}, forward, backward), f * (self._gradient_of(POOLER) + self._gradient_of(None)))
-        )
+        own = f * (self._gradient_of(POOLER) + self._gradient_of(None) + words)
+        stages.append(_Stage("head", Block({"head": made}, forward, backward), own))
         return stages
 
     def _numbers(self, sizes: Sizes) -> int:
         shape, d = self._shape, self._config.hidden_size
         positions = shape.examples * shape.tokens
-        hidden = sizes.tokens * shape.rows + sizes.positions * positions + sizes.rows * shape.examples
-        return round(d * hidden + sizes.numbers * positions + sizes.token_numbers * shape.rows)
+        places = shape.examples * self._options.places
+        hidden = sizes.tokens * shape.rows + sizes.positions * positions + sizes.rows * shape.examples + sizes.places * places
+        of_places = (sizes.place_numbers + sizes.scores * self._config.vocab_size) * places
+        return round(d * hidden + sizes.numbers * positions + sizes.token_numbers * shape.rows + of_places)
 
     def _gradient_of(self, part: Part | None) -> int:
         return self._trained[part].total if part in self._trained else 0
@@ -269,7 +273,9 @@ class _Step:
         """Returns what kernels take in half precision, from the first operation to their gradient."""
         if self._shape.number == FLOAT:
             return 0
-        return self._shape.number * sum(numbers.kernels for part, numbers in self._held.items() if isinstance(part, int))
+        tied = self._words if self._options.tied_words else 0
+        layers = sum(numbers.kernels for part, numbers in self._held.items() if isinstance(part, int))
+        return self._shape.number * (layers + tied)
 
     def _early_products(self) -> int:
         """Returns numbers of moments and weights times their factors: where Adam is not fused, they wait for no gradient."""

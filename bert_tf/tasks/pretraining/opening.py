@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from bert_tf import atomic, files, lock
+from bert_tf import atomic, files, lock, run_layout
 from bert_tf.corpus import records, rows, store
 from bert_tf.corpus.documents import Corpus, find
 from bert_tf.corpus.masking import Masking
@@ -31,10 +31,9 @@ from bert_tf.tasks.pretraining.source import Source
 from bert_tf.tasks.pretraining.stored import StoredRows
 from bert_tf.tasks.pretraining.texts import TextRows
 
-CORPUS = "corpus"  # folder of a run
-
 _SHARE, _MOST = 20, 200  # of the documents one in so many is held out, no more than so many
 _EVAL_BATCH = 8  # rows of a batch of evaluation, as published
+_SMALL = 4 << 20  # bytes
 _PIECE = 1 << 22  # numbers that a digest reads at a time
 
 
@@ -88,15 +87,18 @@ class SplitFiles(Unopened):
     def _of_text(self, paths: tuple[str, ...], opening: Opening, limit: _Limit, *, whole: bool) -> Source:
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
-        folder = Path(given.corpus_dir or opening.output_dir / CORPUS)
-        corpus = Corpus(paths, given.input_format, given.text_key, given.language)
+        folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
+        corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
+        if not corpus.can_be_read_again:
+            raise FlagError(f"--input_file={paths[0]}: text is read by each command that goes on with a run, a pipe is not")
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
-            tokens = store.build(folder / f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}", corpus, opening.tokenizer)
+            name = f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}"
+            tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
             used = None if whole else self._documents(tokens.documents, paths)
             of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
             key = hashlib.sha256(repr((of_rows, None if used is None else used.tobytes())).encode()).hexdigest()
-            made = rows.build(tokens.folder.with_name(f"rows-{key[:16]}-{tokens.folder.name}"), tokens, of_rows, documents=used)
+            made = rows.build(folder / f"rows-{key[:16]}-{name}", tokens, of_rows, documents=used, workers=workers)
         masking = Masking(
             opening.tokenizer.vocabulary,
             given.masked_lm_prob,
@@ -115,7 +117,7 @@ class SplitFiles(Unopened):
         asked, place = self.settings.held_out_documents, ", ".join(paths[:3])
         wanted = min(_MOST, max(count // _SHARE, min(count - 1, 1))) if asked is None else asked
         if wanted >= count:
-            raise DataError(f"--held_out_documents={wanted}: the text has {count}, some must be left to train on", place)
+            raise DataError(f"--held_out_documents={wanted}: the text has {count}; some must be left to train on", place)
         if self.purpose == DEV and not wanted:
             why = "--held_out_documents=0" if asked == 0 else "the text is one document"
             raise DataError(f"nothing is held out to evaluate on ({why}); name --held_out_file, or only --do_train", place)
@@ -132,7 +134,7 @@ class SplitFiles(Unopened):
         """
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
-        folder = Path(self.settings.corpus_dir or opening.output_dir / CORPUS)
+        folder = Path(self.settings.corpus_dir or opening.output_dir / run_layout.CORPUS)
         name = hashlib.sha256("\n".join(map(os.path.abspath, paths)).encode()).hexdigest()[:16]
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
@@ -157,6 +159,12 @@ class _Limit:
     length: int
     max_predictions: int
     prefix: str
+
+
+def _workers(paths: tuple[str, ...]) -> int | None:
+    """Returns how many processes make rows: one for text that is done before others have begun, None for all cores."""
+    size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
+    return 1 if size < _SMALL else None
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:

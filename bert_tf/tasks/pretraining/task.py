@@ -28,6 +28,7 @@ class PretrainingTask:
     """Text to learn from; with a second phase there are two splits to train on, and two to evaluate."""
 
     name = PRETRAINING
+    named_by = "--input_file"  # its files, where no folder holds them
 
     def __init__(self, settings: PretrainingSettings) -> None:
         """Reads nothing yet.

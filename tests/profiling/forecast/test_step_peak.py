@@ -12,7 +12,7 @@ from bert_tf.config import BertConfig
 from bert_tf.profiling.forecast.compute_options import PUBLISHED, ComputeOptions, classifier
 from bert_tf.profiling.forecast.step_peak import forecast
 from tests.profiling import steps
-from tests.profiling.forecast_table import GRID, HEADS, MORE_HEADS, NARROW, WIDER, Cell
+from tests.profiling.forecast_table import GRID, HEADS, MASKED_CELLS, MORE_HEADS, MORE_MASKED_CELLS, NARROW, WIDER, Cell
 
 BASE = BertConfig(vocab_size=30522)
 
@@ -164,6 +164,20 @@ def test_forecasts_the_live_peak_of_real_steps(cell):
 @pytest.mark.parametrize("cell", HEADS)
 def test_forecasts_what_heads_hold_that_read_all_tokens(cell):
     check(cell, **NARROW)
+
+
+MASKED_SIZES = {"vocab_size": 5000}
+
+
+@pytest.mark.parametrize("cell", MASKED_CELLS)
+def test_forecasts_what_scores_of_all_words_take(cell):
+    check(cell, **MASKED_SIZES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("cell", MORE_MASKED_CELLS)
+def test_forecasts_other_ways_of_scoring_words(cell):
+    check(cell, **MASKED_SIZES)
 
 
 @pytest.mark.slow

@@ -1,0 +1,76 @@
+"""Losses and gradients of pre-training against BertForPreTraining of `transformers`, from the same weights.
+
+For the environment of the other side see test_transformers_oracle.py.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints import huggingface, huggingface_export, other_names
+from bert_tf.checkpoints.names import pretraining_shapes
+from bert_tf.config import BertConfig
+from tests import masked
+from tests.tiny import random_weights
+
+pytestmark = pytest.mark.slow
+
+CONFIG = BertConfig(
+    vocab_size=500,
+    hidden_size=64,
+    num_hidden_layers=3,
+    num_attention_heads=4,
+    intermediate_size=128,
+    max_position_embeddings=48,
+    hidden_act="gelu_erf",
+)
+RANDOM = np.random.default_rng(5)
+HEAD = {name: RANDOM.normal(0, 0.2, shape).astype(np.float32) for name, shape in pretraining_shapes(CONFIG).items()}
+WEIGHTS = {**random_weights(CONFIG), **HEAD}
+BATCH = masked.batch(masked.features(13, words=CONFIG.vocab_size, longest=40))
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory):
+    """Losses and gradients by their names, and the folder of the model."""
+    python = os.environ.get("BERT_TF_PEERS_PYTHON")
+    if not python:
+        pytest.fail("set BERT_TF_PEERS_PYTHON to the Python of a virtual environment with benchmarks/peers/transformers.txt")
+    folder = tmp_path_factory.mktemp("oracle")
+    huggingface_export.write(folder, WEIGHTS, CONFIG)
+    np.savez(folder / "batch.npz", **BATCH)
+    subprocess.run([python, Path(__file__).with_name("transformers_pretraining.py"), folder], check=True, timeout=600)
+    return dict(np.load(folder / "found.npz")), folder
+
+
+def test_losses_agree(theirs):
+    outputs, loss, _ = masked.learn(BATCH, WEIGHTS, CONFIG)
+    real = np.arange(BATCH["masked_lm_ids"].shape[1]) < BATCH["slots"][:, None]
+    words = -outputs["masked_lm_log_probs"][real].mean()
+    assert words == pytest.approx(float(theirs[0]["words"]), rel=1e-5)
+    assert loss - words == pytest.approx(float(theirs[0]["pairs"]), rel=1e-5)
+    assert loss == pytest.approx(float(theirs[0]["loss"]), rel=1e-5)
+
+
+def test_gradients_of_all_variables_agree(theirs):
+    _, _, ours = masked.learn(BATCH, WEIGHTS, CONFIG)
+    renamed = other_names.huggingface(CONFIG.num_hidden_layers)
+    assert ours.keys() == WEIGHTS.keys()
+    largest = max(np.linalg.norm(gradient) for gradient in ours.values())
+    for name, gradient in ours.items():
+        prefix = "bert." if name.startswith("bert/") else ""
+        other = renamed[name].back(theirs[0][f"{prefix}{renamed[name].name}"])
+        # No loss depends on the bias of keys: its gradient is rounding.
+        size = largest if name.endswith("key/bias") else np.linalg.norm(other)
+        assert np.linalg.norm(gradient - other) < 1e-4 * size, name
+
+
+def test_what_transformers_writes_is_read(theirs):
+    found = huggingface.read_weights(theirs[1] / "again" / "model.safetensors", CONFIG)
+    assert found.keys() == WEIGHTS.keys()
+    assert all(np.array_equal(found[name], weight) for name, weight in WEIGHTS.items())

@@ -1,0 +1,202 @@
+"""Whole trainings on text with a tiny model: what is learned, held out, written, and how a run goes on."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+
+import numpy as np
+import pytest
+
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.commands import classifier, pretrain
+from bert_tf.jobs import fine_tune, inference, pretrain_config
+from tests import texts
+from tests.integration.commands import same_bits, weights
+from tests.tiny import write_project
+
+STEPS, THEN = 6, 4  # of the first phase and of the second
+PHASES = {"phase2_num_train_steps": THEN, "phase2_max_seq_length": 32, "phase2_train_batch_size": 3}
+
+SAVED = {"eval_every_n_steps": 4, "keep_optimizer_slots": True, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
+
+
+@pytest.fixture(autouse=True)
+def _no_environment(monkeypatch, caplog):
+    for name in ("GLUE_DIR", "BERT_BASE_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(fine_tune.report, "at_end", lambda _: None)
+    caplog.set_level("INFO")
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory):
+    return write_project(tmp_path_factory.mktemp("project") / "tiny", layers=1)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return texts.write(tmp_path_factory.mktemp("text") / "text.txt", texts.documents(40))
+
+
+@pytest.fixture
+def run(project, text, capsys):
+    """Runs the command; returns its status and its errors."""
+
+    def run(folder, **settings):
+        named = {"input_file": text, "held_out_documents": 8, "corpus_dir": text.parent / "corpus", **settings}
+        status = pretrain.main(["pretrain", *texts.flags(project, folder, **named)])
+        return status, [line for line in capsys.readouterr().err.splitlines() if line.startswith("error: ")]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def trained(project, text, tmp_path_factory):
+    """The folder of a run of two phases that was evaluated on the way and at its end."""
+    folder = tmp_path_factory.mktemp("trained") / "out"
+    named = {"input_file": text, "held_out_documents": 8, "corpus_dir": text.parent / "corpus"}
+    assert pretrain.main(["pretrain", *texts.flags(project, folder, **named, **SAVED, **PHASES)]) == 0
+    return folder
+
+
+def of(folder, name):
+    return json.loads((folder / name).read_text())
+
+
+def lines(folder, name):
+    return [json.loads(line) for line in (folder / name).read_text().splitlines()]
+
+
+def test_a_run_is_trained_through_both_phases_and_evaluated(trained):
+    assert [line["step"] for line in lines(trained, "metrics.jsonl")] == list(range(1, STEPS + THEN + 1))
+    found = of(trained, "eval_results.json")
+    for name in ("masked_lm_accuracy", "masked_lm_loss", "perplexity", "next_sentence_accuracy", "next_sentence_loss"):
+        assert {f"eval_{name}", f"eval_{name}_phase2"} <= found.keys()
+        assert set(found["splits"]) == {"dev", "dev_phase2"}
+    dev = found["splits"]["dev"]
+    assert dev["perplexity"] == pytest.approx(np.exp(dev["masked_lm_loss"]))
+    assert dev["loss"] == pytest.approx(dev["masked_lm_loss"] + dev["next_sentence_loss"])
+    assert [line["step"] for line in lines(trained, "evaluations.jsonl")] == [4, 8, 10]
+
+
+def test_one_schedule_goes_over_both_phases(trained):
+    rates = [line["learning_rate"] for line in lines(trained, "metrics.jsonl")]
+    assert rates[-1] == pytest.approx(0.003 / (STEPS + THEN), rel=1e-3)
+    assert np.all(np.diff(rates[1:]) < 0)
+
+
+def test_mistakes_are_shown_in_their_text(trained):
+    for mistake in lines(trained, "wrong_examples.jsonl"):
+        ((start, end, mark),) = mistake["marks"]
+        assert mark == "label"
+        assert mistake["text_a"][start:end] == mistake["label"].removeprefix("##")
+        assert mistake["predicted"] != mistake["label"]
+
+
+def test_the_head_has_the_published_names(trained):
+    names = {name for name in CheckpointReader(trained / f"model.ckpt-{STEPS + THEN}").shapes if name.startswith("cls/")}
+    assert {name for name in names if "adam" not in name} == {
+        "cls/predictions/output_bias",
+        *(f"cls/predictions/transform/{name}" for name in ("dense/kernel", "dense/bias", "LayerNorm/beta", "LayerNorm/gamma")),
+        *(f"cls/seq_relationship/{name}" for name in ("output_weights", "output_bias")),
+    }
+
+
+@pytest.mark.parametrize("step", [2, STEPS, STEPS + 1])
+def test_a_run_goes_on_to_the_same_bits_in_either_phase_and_at_the_border(step, run, trained, tmp_path, caplog):
+    copy = shutil.copytree(trained, tmp_path / "copy")
+    for path in copy.glob("model.ckpt-*"):
+        if int(path.name.split("-")[1].split(".")[0]) > step:
+            path.unlink()
+    (copy / "checkpoint").write_text(
+        f'model_checkpoint_path: "model.ckpt-{step}"\nall_model_checkpoint_paths: "model.ckpt-{step}"\n'
+    )
+    assert run(copy, do_train=True, **SAVED, **PHASES) == (0, [])
+    assert f"continuing from step {step} of {STEPS + THEN}" in caplog.text
+    assert same_bits(weights(copy, STEPS + THEN), weights(trained, STEPS + THEN))
+
+
+def test_the_command_of_the_record_means_the_same_run(trained):
+    program, *flags = shlex.split(of(trained, "run_config.json")["command"])[3:]
+    assert program == "pretrain"
+    config = pretrain_config.configured(
+        **pretrain.classifier_flags.given_settings([program, *flags], pretrain_config.GROUPS)[0]
+    )
+    assert config.of_task.pretraining.phase2_num_train_steps == THEN
+    assert config.train.num_train_steps == STEPS
+
+
+def test_fine_tuning_starts_from_a_run(project, trained, tmp_path, caplog):
+    arguments = {"init_checkpoint": trained, "vocab_file": None, "bert_config_file": None, "num_train_epochs": 0.4}
+    flags = [flag for flag in project.flags(tmp_path / "out", do_train=True, **arguments) if not flag.endswith("=None")]
+    assert classifier.main(["run_classifier.py", *flags]) == 0
+    assert "variables: 23 loaded, 2 newly initialized (output_weights, output_bias)" in caplog.text
+
+
+def test_a_run_is_gone_on_from_with_its_head(run, trained, tmp_path, caplog):
+    status, errors = run(tmp_path / "out", init_checkpoint=trained, vocab_file=None, bert_config_file=None, do_train=True,
+                         num_train_steps=1)  # fmt: skip
+    assert (status, errors) == (0, [])
+    assert "variables: 30 loaded" in caplog.text
+
+
+def test_a_new_head_is_said_in_the_log_and_in_the_record(trained):
+    origins = dict(line.split("\t")[::3] for line in (trained / "variables.tsv").read_text().splitlines()[1:])
+    assert {name.partition("/")[0]: origin for name, origin in origins.items()} == {"bert": "checkpoint", "cls": "random"}
+
+
+def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
+    settings = {"init_checkpoint": None, "nsp": False, "sampled_softmax": 16, "num_train_steps": 2, "optimizer": "lamb"}
+    assert run(tmp_path / "out", **settings) == (0, [])
+    assert "variables: 28 newly initialized, from scratch" in caplog.text
+    assert "--init_checkpoint" not in of(tmp_path / "out", "run_config.json")["command"]
+    found = of(tmp_path / "out", "eval_results.json")
+    assert not [name for name in found if "next_sentence" in name]
+    assert found["eval_perplexity"] > 1
+
+
+ERRORS = {
+    "held_out_documents": (
+        {"held_out_documents": 40},
+        "--held_out_documents=40: the text has 40; some must be left to train on",
+    ),
+    "nothing held out": ({"held_out_documents": 0}, "nothing is held out to evaluate on (--held_out_documents=0)"),
+    "second phase": ({"phase2_max_seq_length": 32}, "--phase2_max_seq_length belongs to a second phase"),
+    "both": ({"held_out_file": "x.txt"}, "--held_out_file and --held_out_documents exclude each other"),
+    "too long": ({**PHASES, "phase2_max_seq_length": 4096}, "--phase2_max_seq_length=4096 is outside 5 to"),
+    "no file": ({"input_file": "nowhere.txt"}, "nowhere.txt: cannot read the file: No such file"),
+    "one file": (
+        {"init_checkpoint": None, "vocab_file": None},
+        "--bert_config_file and --vocab_file together begin from scratch",
+    ),
+    "epochs": ({**PHASES, "num_train_steps": None, "num_train_epochs": 1.0}, "two phases are given in steps"),
+    "batch": ({**PHASES, "phase2_train_batch_size": 1, "gradient_accumulation_steps": 2}, "--phase2_train_batch_size=1"),
+}
+
+
+@pytest.mark.parametrize("problem", ERRORS)
+def test_a_problem_is_one_line_before_anything_is_trained(problem, run, tmp_path, monkeypatch):
+    monkeypatch.setattr(inference, "Forward", None)
+    settings, expected = ERRORS[problem]
+    status, errors = run(tmp_path / "out", **settings)
+    assert status == 2
+    assert len(errors) == 1
+    assert expected in errors[0]
+    assert not (tmp_path / "out" / "run_config.json").exists()
+
+
+@pytest.mark.parametrize(("content", "expected"), [("", "text"), ("\n\n \n", "text"), ("one sentence\n", "is one document")])
+def test_empty_text_and_a_single_document_are_one_line(content, expected, run, tmp_path):
+    (tmp_path / "text.txt").write_text(content)
+    status, errors = run(tmp_path / "out", input_file=tmp_path / "text.txt", held_out_documents=None, corpus_dir=None)
+    assert status == 2
+    assert len(errors) == 1
+    assert expected in errors[0]
+
+
+def test_a_file_that_is_trained_on_is_not_held_out(run, text, tmp_path):
+    status, (error,) = run(tmp_path / "out", held_out_file=text, held_out_documents=None)
+    assert status == 2
+    assert "is trained on too (--input_file)" in error

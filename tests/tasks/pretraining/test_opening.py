@@ -1,0 +1,150 @@
+"""Which documents a split has, and what of files is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from bert_tf.errors import DataError, VocabularyError
+from bert_tf.jobs import pretraining_data, pretraining_data_config
+from bert_tf.tasks.base import DEV, TRAIN
+from bert_tf.tasks.on_disk import Opening
+from bert_tf.tasks.pretraining.opening import SplitFiles
+from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+from tests import texts
+from tests.tiny import TOKENS
+
+DOCUMENTS, LENGTH = 30, 24
+NUMBERS = tuple(f"n{number}" for number in range(DOCUMENTS))  # a word of each document alone
+
+
+@pytest.fixture(scope="module")
+def tokenizer():
+    return WordPieceTokenizer(Vocabulary([*TOKENS, *NUMBERS]), lower_case=True)
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    """Every sentence of a document names its number."""
+    named = [
+        [f"{number} {sentence}" for sentence in sentences] for number, sentences in zip(NUMBERS, texts.documents(DOCUMENTS))
+    ]
+    return texts.write(tmp_path_factory.mktemp("text") / "text.txt", named)
+
+
+def opened(folder, tokenizer, purpose, **settings):
+    return SplitFiles(purpose, purpose, PretrainingSettings(**settings)).opened(Opening(tokenizer, LENGTH, folder))
+
+
+def words(rows):
+    """Returns the pieces of all rows."""
+    return {piece for row in rows for piece in row.pieces}
+
+
+@pytest.mark.parametrize("nsp", [True, False])
+def test_held_out_documents_never_appear_in_training(nsp, text, tokenizer, tmp_path):
+    """Nor as the random text of a pair."""
+    settings = {"input_file": str(text), "held_out_documents": 6, "nsp": nsp}
+    trained, held_out = (words(opened(tmp_path, tokenizer, split, **settings)) & set(NUMBERS) for split in (TRAIN, DEV))
+    assert len(trained) == DOCUMENTS - 6
+    assert len(held_out) == 6
+    assert not trained & held_out
+
+
+@pytest.mark.parametrize(("asked", "held_out"), [(None, 1), (0, 0), (29, 29)])
+def test_a_twentieth_is_held_out_unless_told_otherwise(asked, held_out, text, tokenizer, tmp_path):
+    rows = opened(tmp_path, tokenizer, TRAIN, input_file=str(text), held_out_documents=asked)
+    assert len(words(rows) & set(NUMBERS)) == DOCUMENTS - held_out
+
+
+def test_with_a_held_out_file_all_documents_are_trained_on(text, tokenizer, tmp_path):
+    other = texts.write(tmp_path / "other.txt", [["rain came .", "storm went ."]])
+    settings = {"input_file": str(text), "held_out_file": str(other)}
+    assert words(opened(tmp_path, tokenizer, TRAIN, **settings)) >= set(NUMBERS)
+    assert not words(opened(tmp_path, tokenizer, DEV, **settings)) & set(NUMBERS)
+
+
+def test_held_out_rows_are_the_same_each_time_and_not_more_than_asked_for(text, tokenizer, tmp_path):
+    settings = {"input_file": str(text), "held_out_documents": 15, "max_eval_steps": 2}
+    first, again = (opened(tmp_path, tokenizer, DEV, **settings) for _ in range(2))
+    assert len(first) == 16
+    for name, column in first.features().columns().items():
+        np.testing.assert_array_equal(column, again.features().columns()[name])
+    assert len(np.unique(first.features().targets["documents"])) > 10  # spread over all
+
+
+def test_rows_are_named_by_where_they_are_and_say_what_the_pair_is(text, tokenizer, tmp_path):
+    rows = opened(tmp_path, tokenizer, TRAIN, input_file=str(text))
+    row = rows[3]
+    assert row.guid == "train-3"
+    assert row.pieces[0] == "[CLS]"
+    assert {one.label for one in rows} == {"next", "random"}
+    assert opened(tmp_path, tokenizer, TRAIN, input_file=str(text), nsp=False)[3].label is None
+
+
+def test_the_digest_is_of_the_text_and_not_of_its_place(text, tokenizer, tmp_path):
+    copy = tmp_path / "copy.txt"
+    copy.write_bytes(text.read_bytes())
+    one, other = (opened(tmp_path, tokenizer, TRAIN, input_file=str(path)).digest for path in (text, copy))
+    copy.write_text(copy.read_text() + "\nrain came\n")
+    assert one == other != opened(tmp_path, tokenizer, TRAIN, input_file=str(copy)).digest
+
+
+@pytest.fixture(scope="module")
+def shards(text, tokenizer, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shards")
+    (folder / "vocab.txt").write_text(tokenizer.vocabulary.to_text())
+    config = pretraining_data_config.configured(
+        input_file=str(text), output_file=str(folder / "rows.tfrecord"), vocab_file=str(folder / "vocab.txt"),
+        max_seq_length=LENGTH, max_predictions_per_seq=5, dupe_factor=1, workers=1,
+    )  # fmt: skip
+    pretraining_data.make(config)
+    return folder / "rows.tfrecord"
+
+
+def test_shards_are_read_as_they_were_masked(shards, tokenizer, tmp_path):
+    rows = opened(tmp_path, tokenizer, TRAIN, input_file=str(shards))
+    units = np.array([5, 0, 2])
+    first, later = (rows.rows.drawn(units, np.full(3, epoch)).features for epoch in (0, 7))
+    for name, column in first.columns().items():
+        np.testing.assert_array_equal(column, later.columns()[name])
+    assert first.slots.max() <= 5
+    assert "[MASK]" not in rows[5].pieces
+    assert words(rows) >= set(NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ("limits", "expected"),
+    [
+        ({"max_predictions_per_seq": 4}, "its rows have 5 masked words; --max_predictions_per_seq=5 reads them"),
+        ({"length": LENGTH - 1}, f"its rows have {LENGTH} tokens; --max_seq_length={LENGTH} reads them"),
+    ],
+)
+def test_shards_that_do_not_fit_the_flags_are_one_line(limits, expected, shards, tokenizer, tmp_path):
+    length = limits.pop("length", LENGTH)
+    split = SplitFiles(TRAIN, TRAIN, PretrainingSettings(input_file=str(shards), **limits))
+    with pytest.raises(DataError, match=expected):
+        len(split.opened(Opening(tokenizer, length, tmp_path)))
+
+
+def test_shards_of_another_vocabulary_are_refused(shards, tmp_path):
+    other = WordPieceTokenizer(Vocabulary([*TOKENS, *NUMBERS[::-1]]), lower_case=True)
+    with pytest.raises(VocabularyError, match="its pieces are of another vocabulary"):
+        len(opened(tmp_path, other, TRAIN, input_file=str(shards)))
+
+
+def test_of_shards_nothing_can_be_held_out(shards, tokenizer, tmp_path):
+    with pytest.raises(DataError, match="shards do not say where documents begin: name --held_out_file"):
+        len(opened(tmp_path, tokenizer, DEV, input_file=str(shards)))
+
+
+def test_shards_can_be_held_out_as_a_file(shards, text, tokenizer, tmp_path):
+    rows = opened(tmp_path, tokenizer, DEV, input_file=str(text), held_out_file=str(shards))
+    assert words(rows) >= set(NUMBERS)
+
+
+def test_text_among_shards_is_one_line(shards, text, tokenizer, tmp_path):
+    with pytest.raises(DataError, match=r"text\.txt: is no TFRecord shard, others are"):
+        len(opened(tmp_path, tokenizer, TRAIN, input_file=f"{shards},{text}"))
