@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,6 +24,7 @@ from tests import pretrained
 from tests.batch.runs import inference
 from tests.tiny import TOKENS
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "fill_mask.md").read_text(encoding="utf-8")
 TEXTS = ["rain [MASK] over the [MASK].", "[MASK] came", "a red [MASK], a blue one"]
 
 
@@ -130,6 +134,16 @@ def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
         )
     ]
     assert (status, out.splitlines()) == (0, lines)
+
+
+@pytest.mark.parametrize("line", re.findall(r"python -m bert_tf (fill-mask .+?)(?: >.*)?$", PAGE, re.MULTILINE))
+def test_a_command_of_the_page_is_understood(line):
+    assert fill_mask.parse(shlex.split(line)).config.top in (1, 5)
+
+
+def test_flags_that_the_page_mentions_exist():
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGE)) - {"format", "nsp"}  # of export and of pretrain
+    assert mentioned <= {row.name for row in fill_mask.FLAGS}
 
 
 def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):
