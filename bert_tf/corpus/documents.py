@@ -231,9 +231,12 @@ def _skip(stream: BinaryIO, size: int) -> None:
 
 
 def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[bytes]:
-    """Yields whole lines, about `PIECE` bytes at a time; the last line of a file may lack its end."""
-    kept = b""
-    while data := stream.read(PIECE):
+    """Yields whole lines, up to `PIECE` bytes at a time; the last line of a file may lack its end.
+
+    Where a piece ends depends on where it begins alone, so that reading may begin there.
+    """
+    kept, size = b"", PIECE
+    while data := stream.read(size - len(kept)):
         if b"\0" in data:
             line = at.line + (kept + data[: data.index(b"\0")]).count(b"\n")
             raise DataError("holds a NUL byte; is it a binary file, or UTF-16?", path, line)
@@ -241,9 +244,11 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
         end = (_pause(kept) if is_book else 0) or kept.rfind(b"\n") + 1
         if end:
             yield kept[:end]
-            kept = kept[end:]
+            kept, size = kept[end:], PIECE
         elif len(kept) > LONGEST_LINE:
             raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; divide it into lines", path, at.line)
+        else:
+            size = len(kept) + PIECE
     if kept:
         yield kept
 

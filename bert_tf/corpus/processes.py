@@ -8,9 +8,12 @@ import contextlib
 import itertools
 import multiprocessing
 import os
+import signal
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures.process import BrokenProcessPool
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any, TypeVar
 
 from bert_tf import progress
@@ -52,7 +55,7 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
 
 
 def _by_workers(work: Callable[[A], B], tasks: Iterable[A], workers: int) -> Iterator[B]:
-    context = multiprocessing.get_context("spawn")  # a fork of a process with threads, as TensorFlow has, may hang
+    context = _Context()
     with concurrent.futures.ProcessPoolExecutor(workers, context, _begin, (work,)) as pool:
         waiting: collections.deque[concurrent.futures.Future[B]] = collections.deque()
         try:
@@ -65,13 +68,46 @@ def _by_workers(work: Callable[[A], B], tasks: Iterable[A], workers: int) -> Ite
         except BrokenProcessPool as error:
             raise BertError("a worker process ended; is memory out? Try fewer --workers; the same command goes on") from error
         finally:
-            for future in waiting:
-                future.cancel()
+            if waiting:  # an error, or nobody wants the rest: a task may take long
+                context.end()
+
+
+class _Process(SpawnProcess):
+    """A process that does not import the program that starts it: a script may do all its work where it is imported."""
+
+    def start(self) -> None:
+        main = vars(sys.modules["__main__"])
+        hidden = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}
+        main["__spec__"] = None
+        try:
+            super().start()
+        finally:
+            main.update(hidden)
+
+
+class _Context(SpawnContext):
+    """Starts new processes, since a fork of one with threads, as TensorFlow has, may hang; and ends them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._started: list[_Process] = []
+
+    def Process(self, *args: Any, **options: Any) -> _Process:  # type: ignore[override]  # noqa: N802  (its name there)
+        """Returns a process that is to be started."""
+        self._started.append(_Process(*args, **options))
+        return self._started[-1]
+
+    def end(self) -> None:
+        """Ends all."""
+        for process in self._started:
+            if process.pid is not None:
+                process.terminate()
 
 
 def _begin(work: Callable[[Any], Any]) -> None:
     global _work
     _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends them
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

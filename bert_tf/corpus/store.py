@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents
+from bert_tf import atomic, documents, lock
 from bert_tf.corpus import appending, processes, sentences
 from bert_tf.corpus.appending import Appending
 from bert_tf.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
@@ -166,12 +166,14 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
     """
     of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
     place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
-    record = appending.record(place)
-    if record is None or record["key"] != key:
-        with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
-            left = pieces(of_file, Place(*writer.state["place"]))
-            _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left))
-            _finish(writer, tokenizer)
+    atomic.make_folder(folder.parent)
+    with lock.claiming(place, wait=True):  # a pipeline may have two workers do the same
+        record = appending.record(place)
+        if record is None or record["key"] != key:
+            with Appending(place, key, _types(len(tokenizer.vocabulary)), _BEGIN) as writer:
+                left = pieces(of_file, Place(*writer.state["place"]))
+                _write(writer, (tokenize(piece, of_file, tokenizer) for piece in left))
+                _finish(writer, tokenizer)
 
 
 def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:

@@ -84,7 +84,7 @@ class Tally:
           next_sentence: whether rows have a B.
         """
         places = np.searchsorted(np.cumsum(self.lengths), [share * self.rows for share in _QUANTILES])
-        quantiles = ", ".join(f"{share:.0%} up to {place}" for share, place in zip(_QUANTILES, places))
+        quantiles = ", ".join(f"{share:.0%} have up to {place}" for share, place in zip(_QUANTILES, places))
         drawn = self.masks - self.as_mask - self.as_they_were
         yield f"tokens a row   {self.tokens / self.rows:.1f} on average; {quantiles}"
         yield f"[UNK]          {self.unknown / self.tokens:.2%} of tokens"

@@ -83,7 +83,8 @@ def make(config: PretrainingDataConfig, *, beam: Sequence[str] | None = None) ->
         corpus, names = _shared(corpus, names)
     makers = _Makers(config.shards.workers or processes.cores(), beam)
     _warn_of_few_masks(config.masks)
-    Path(names[0]).absolute().parent.mkdir(parents=True, exist_ok=True)
+    _refuse_same(corpus, names)
+    atomic.make_folder(Path(names[0]).parent)
     with lock.writing_file(names[0]):
         key = _key(config, corpus, tokenizer, names)
         found = _there(names, key) if corpus.can_be_read_again else None
@@ -192,10 +193,17 @@ def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
     vocabulary, lower_case = Vocabulary.from_file(str(config.text.vocab_file)), config.text.do_lower_case
     found = casing.find(vocabulary)
     if found.against(lower_case=lower_case):
-        raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is of other text ({found})")
+        kind = "uncased" if found.lower_case else "cased"
+        raise FlagError(f"--do_lower_case={str(lower_case).lower()}: {config.text.vocab_file} is {kind} ({found})")
     if found.doubtful(lower_case=lower_case):
         log.warning("--do_lower_case is %s, and it is doubtful whether the model wants that: %s", lower_case, found)
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
+
+
+def _refuse_same(corpus: Corpus, names: Sequence[str]) -> None:
+    same = sorted(set(map(os.path.realpath, corpus.files)) & set(map(os.path.realpath, names)))
+    if same:
+        raise FlagError(f"{same[0]}: is the input and the output")
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

@@ -1,6 +1,10 @@
 """Work on several processes."""
 
 import os
+import subprocess
+import sys
+import time
+from pathlib import Path
 
 import pytest
 
@@ -18,6 +22,10 @@ def _refuse(number):
 
 def _process(_):
     return os.getpid()
+
+
+def _sleep(seconds):
+    time.sleep(seconds)
 
 
 def _die(_):
@@ -50,3 +58,18 @@ def test_a_worker_that_is_gone_is_one_line():
 
 def test_one_task_needs_no_other_process():
     assert list(mapped(_process, [1], workers=4)) == [os.getpid()]
+
+
+def test_an_error_ends_tasks_that_take_long():
+    begun = time.monotonic()
+    with pytest.raises(TypeError):
+        list(mapped(_sleep, ["no number", 500], workers=2))
+    assert time.monotonic() - begun < 100
+
+
+def test_a_script_is_not_run_again_by_each_worker(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text("from bert_tf.corpus.processes import mapped\nprint(list(mapped(abs, [-1, -2, -3], workers=2)))\n")
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run([sys.executable, script], check=True, stdout=subprocess.PIPE, text=True, env=environment)
+    assert done.stdout == "[1, 2, 3]\n"

@@ -211,6 +211,13 @@ def test_text_that_cannot_be_used_is_one_line(source, tmp_path, capsys, name, da
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_text_is_not_overwritten(source, capsys):
+    before = contents(source)
+    assert command.main(arguments(source, source / "text.txt", num_shards=1)) == 2
+    assert "text.txt: is the input and the output" in capsys.readouterr().err
+    assert contents(source) == before
+
+
 def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
     assert command.main(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
     assert "--max_predictions_per_seq=2 is less than --masked_lm_prob=0.15 of 32 tokens" in caplog.text

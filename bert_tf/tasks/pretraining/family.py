@@ -49,10 +49,11 @@ class PretrainingFamily:
     trains_on_windows, trains_together = True, False
     usual_settings: ClassVar[Mapping[str, Any]] = {}  # those of the command
     sample_settings: ClassVar[Mapping[str, Any]] = {
-        "num_train_steps": 60,
+        "learning_rate": 3e-4,
+        "num_train_steps": 48,
         "train_batch_size": 16,
         "max_seq_length": 64,
-        "eval_every_n_steps": 20,
+        "eval_every_n_steps": 12,
     }
 
     @classmethod
