@@ -20,7 +20,7 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.jobs import fill_mask as job
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.filling import WordFiller
-from tests import pretrained
+from tests import pretrained, reference
 from tests.batch.runs import inference
 from tests.tiny import TOKENS
 
@@ -46,15 +46,16 @@ def command(capsys, *argv) -> tuple[int, str, str]:
 
 
 def test_words_are_those_of_the_reference(filler, model):
-    text = "the old [MASK] went near"
     config = BertConfig.from_json_file(model / "bert_config.json")
-    ids = [TOKENS.index(piece) for piece in "[CLS] the old [MASK] went near [SEP]".split()]
-    expected = pretrained.probabilities(pretrained.weights(config), config, ids, position=3)
-    ((place,),) = filler.fill_mask([text])
-    best = np.argsort(-expected)[:5]
+    ids = np.array([[TOKENS.index(piece) for piece in "[CLS] the old [MASK] went near [SEP]".split()]])
+    batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
+    places = {"masked_lm_positions": np.array([[3]]), "slots": np.array([1])}
+    (log_probabilities,), _ = reference.pretraining({**batch, **places}, pretrained.weights(config), config)
+    ((place,),) = filler.fill_mask(["the old [MASK] went near"])
+    best = np.argsort(-log_probabilities)[:5]
     assert (place.start, place.end) == (8, 14)
     assert [word.piece for word in place.words] == [TOKENS[number] for number in best]
-    np.testing.assert_allclose([word.probability for word in place.words], expected[best], atol=1e-6)
+    np.testing.assert_allclose([word.probability for word in place.words], np.exp(log_probabilities[best]), atol=1e-6)
 
 
 def test_each_text_has_its_places(filler):
