@@ -196,6 +196,20 @@ def test_empty_text_and_a_single_document_are_one_line(content, expected, run, t
     assert expected in errors[0]
 
 
+def test_other_documents_than_those_of_the_training_are_not_evaluated_as_held_out(run, trained):
+    status, (error,) = run(trained, do_eval=True, held_out_documents=9)
+    assert status == 2
+    assert "held_out_documents was 8, now 9; use the run as it was trained" in error
+
+
+def test_another_text_is_another_run(run, trained, tmp_path):
+    other = texts.write(tmp_path / "text.txt", texts.documents(40, seed=1))
+    status, (error,) = run(trained, input_file=other, do_train=True, **SAVED, **PHASES)
+    assert status == 2
+    assert "holds another run (" in error
+    assert "train_examples_sha256 was" in error
+
+
 def test_a_file_that_is_trained_on_is_not_held_out(run, text, tmp_path):
     status, (error,) = run(tmp_path / "out", held_out_file=text, held_out_documents=None)
     assert status == 2
