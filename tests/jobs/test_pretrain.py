@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands import classifier, pretrain
-from bert_tf.jobs import fine_tune, inference, pretrain_config
+from bert_tf.jobs import fine_tune, inference, pretrain_config, pretraining_data, pretraining_data_config
 from tests import texts
 from tests.integration.commands import same_bits, weights
 from tests.tiny import write_project
@@ -214,3 +214,18 @@ def test_a_file_that_is_trained_on_is_not_held_out(run, text, tmp_path):
     status, (error,) = run(tmp_path / "out", held_out_file=text, held_out_documents=None)
     assert status == 2
     assert "is trained on too (--input_file)" in error
+
+
+def test_a_row_that_is_damaged_ends_training_in_one_line(run, project, text, tmp_path):
+    """Its checksum is looked at when it is drawn."""
+    shard = tmp_path / "rows.tfrecord"
+    made = {"input_file": text, "output_file": shard, "vocab_file": project.vocab_file, "max_seq_length": 24, "workers": 1}
+    pretraining_data.make(pretraining_data_config.configured(**made, dupe_factor=1, max_predictions_per_seq=5))
+    whole = bytearray(shard.read_bytes())
+    whole[-200] ^= 255
+    shard.write_bytes(whole)
+    settings = {"input_file": shard, "held_out_documents": None, "train_batch_size": 200, "do_train": True}
+    status, errors = run(tmp_path / "out", corpus_dir=None, **settings)
+    assert status == 2
+    assert len(errors) == 1
+    assert "its checksum is wrong; the file is damaged; the last checkpoint is kept" in errors[0]
