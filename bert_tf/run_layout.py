@@ -10,7 +10,7 @@ from bert_tf import atomic
 
 RECORD = "run_config.json"
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
-CORPUS = "corpus"  # of pre-training; stays where a run is overwritten, since it is of the text alone
+CORPUS = "corpus"
 BEST, EMA, AVERAGE = "best", "ema", "average"
 AVERAGES = (EMA, AVERAGE)  # of the weights: moving, and of the last checkpoints
 MODELS = (BEST, *AVERAGES)  # folders of a run that are trained models of their own
@@ -54,6 +54,10 @@ OF_TRAINING = (
     Part((MEMORY_TRACE, LIVE_MEMORY), "memory of a step (docs/memory.md)"),
     Part((f"{FEATURES}/",), "examples as features, so that they are built once"),
     Part((PAGE,), "a page with all of it"),
+)
+# Of the text that is pre-trained on, not of the run: it stays where the run is overwritten.
+OF_TEXT = (
+    Part((f"{CORPUS}/",), "of `pretrain`: the text as tokens, and which of them are rows; stays with `--overwrite_output_dir`"),
 )
 # Of an evaluation or a prediction, in folders of other tasks too; what the family of a task writes comes on top.
 OF_RESULTS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from bert_tf import run_layout
-from bert_tf.run_layout import OF_RESULTS, OF_TRAINING
+from bert_tf.run_layout import OF_RESULTS, OF_TEXT, OF_TRAINING
 from bert_tf.tasks import families
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -24,13 +24,13 @@ ROWS = {
 }
 
 
-@pytest.mark.parametrize("part", [*OF_TRAINING, *OF_RESULTS], ids=lambda part: part.names[0])
+@pytest.mark.parametrize("part", [*OF_TRAINING, *OF_TEXT, *OF_RESULTS], ids=lambda part: part.names[0])
 def test_every_part_is_documented(part):
     assert ROWS[part.names] == part.holds
 
 
 def test_every_file_of_the_documentation_is_a_part_or_of_a_family():
-    known = {*run_layout.names(OF_TRAINING), *run_layout.names(OF_RESULTS), *families.file_patterns()}
+    known = {*run_layout.names((*OF_TRAINING, *OF_TEXT, *OF_RESULTS)), *families.file_patterns()}
     assert {name for names in ROWS for name in names} == known
 
 

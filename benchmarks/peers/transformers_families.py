@@ -150,7 +150,7 @@ def share_of_rate(step, warmup, total):
 
 
 def batches(units, job):
-    """Yields the units of each step: a new order for each epoch, as `bert_tf.inputs.pipeline.training_units` has it."""
+    """Yields the units of each step: a new order for each epoch, as `bert_tf.inputs.pipeline.training_draws` has it."""
     epoch, left = 0, np.zeros(0, np.int64)
     for _ in range(job.steps):
         while len(left) < job.batch_size:

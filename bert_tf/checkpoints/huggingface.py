@@ -29,6 +29,7 @@ PUBLISHED_CONFIG_NAME = "bert_config.json"
 
 _HEAD = b'"cls.predictions.bias"'  # in the header of a file that has the head of pre-training
 _POOLER = "pooler.dense."
+_WORDS, _WORDS_OF_HEAD = "bert/embeddings/word_embeddings", "cls.predictions.decoder.weight"
 _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the last two, and says so
 
 
@@ -81,6 +82,12 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
                 weights[pair.published] = np.ascontiguousarray(array.T) if pair.transposed else array
                 if weights[pair.published].shape != shapes[pair.published]:
                     problems.append(f"{name} gives {weights[pair.published].shape}, not {shapes[pair.published]}")
+            own = file.get_tensor(names[_WORDS_OF_HEAD]) if _WORDS_OF_HEAD in names else None
+            if own is not None and _WORDS in weights and not np.array_equal(own, weights[_WORDS]):
+                log.warning(
+                    "%s: has other word vectors in its head, which is left out: here they are those of the inputs", path
+                )
+                weights = {name: array for name, array in weights.items() if not name.startswith("cls/predictions/")}
     except (OSError, safetensors.SafetensorError, TypeError, AttributeError) as error:  # the last: a type NumPy lacks
         raise CheckpointError(f"{path}: damaged weights: {error}; fetch them again") from error
     if not problems:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +14,15 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf import files, run_layout
-from bert_tf.errors import CheckpointError, DeviceError, LostPeerError, OutputError, TrainingError
+from bert_tf.errors import (
+    CheckpointError,
+    DataError,
+    DeviceError,
+    LostPeerError,
+    OutputError,
+    TrainingError,
+    VocabularyError,
+)
 from bert_tf.estimator.hooks import ProgressHook
 from bert_tf.estimator.run_folder import delete_unfinished
 from bert_tf.estimator.update import NOT_FINITE
@@ -23,6 +32,8 @@ from bert_tf.tasks.base import Outputs
 
 _PEER_GONE = "remote process exited or there was a network error"  # as NCCL says it, of several machines alone
 _UNPLACEABLE = ("Cannot assign a device", "Cannot colocate nodes")  # how TensorFlow's messages begin
+# A row that cannot be read, as TensorFlow quotes an error of Python.
+_OF_READER = re.compile(rf"^(?:{DataError.__name__}|{VocabularyError.__name__}): (.+)$", re.MULTILINE)
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.EEXIST)
 
 
@@ -89,6 +100,9 @@ def _readable(error: Exception, folder: str, progress: ProgressHook | None) -> E
             f"{error.filename or folder}: cannot write: {files.reason(error)}; the last whole checkpoint is kept"
         )
     text = str(getattr(error, "message", error))
+    of_reader = _OF_READER.search(text)
+    if of_reader:
+        return TrainingError(f"{of_reader[1]}; the last checkpoint is kept")
     if NOT_FINITE in text and progress is not None:
         return TrainingError(
             f"step {progress.step + 1}: {NOT_FINITE}; the weights before it are not touched, the last checkpoint is kept;"

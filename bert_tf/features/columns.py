@@ -144,7 +144,12 @@ class Features:
         return ranges(self.first_rows[units], self.unit_rows[units]) if self.together else units.astype(np.int64)
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """Returns these features themselves: they are the same in each epoch, see `TrainingRows`."""
+        """Returns these features themselves: they are the same in each epoch.
+
+        Args:
+          units: [n] numbers of units.
+          epochs: in which each is drawn.
+        """
         del epochs
         return Drawn(self, units)
 

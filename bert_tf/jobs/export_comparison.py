@@ -28,6 +28,7 @@ from bert_tf.runtime.devices import session_config
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, Outputs
 from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.on_disk import Unopened
 
 _EXAMPLES = 400  # of dev, the first ones
 _ROWS = 32  # of a batch
@@ -94,12 +95,13 @@ def _row(model: Learned, examples: Sequence[Any], name: str, folder: Path) -> Ro
 
 
 def _examples(model: Learned, environment: Mapping[str, str]) -> Sequence[Any]:
-    """Returns examples of dev; none where the task has no such files here."""
+    """Returns examples of dev; none where the task has no such files here, or they are text, as of pre-training."""
     if isinstance(model.task, RowsTask):
         return ()
     with contextlib.suppress(DataError):
         folder = sources.find_data(model.task, None, environment=environment).folder
-        return model.task.examples(folder, model.task.splits(folder, DEV)[0])[:_EXAMPLES]
+        found = model.task.examples(folder, model.task.splits(folder, DEV)[0])
+        return () if isinstance(found, Unopened) else found[:_EXAMPLES]
     return ()
 
 

@@ -62,6 +62,7 @@ def _fill_files(config: FillMaskConfig, files: FilePair, environment: Mapping[st
 def _opened(config: FillMaskConfig, environment: Mapping[str, str]) -> Iterator[tuple[WordFiller, dict[str, Any]]]:
     """Gives a loaded model, and everything but the input that decides on the bytes of an output."""
     model = find(config.checkpoint, config.model, environment=environment)
+    log.info("%s: texts are read up to %d word pieces", model.prefix, model.max_seq_length)
     inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
     with contextlib.closing(WordFiller(model, inference, config.top)) as filler:
         yield filler, _deciding(config, inference, model)

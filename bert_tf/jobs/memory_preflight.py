@@ -72,16 +72,17 @@ def fitted(job: Job, memory: int | None) -> Job:
         return job
     if run.last_step(job.output_dir) >= job.least_steps:  # nothing is left to train
         return job
-    for phase in job.phases:
+    for phase, prefix in zip(job.phases, ("", "phase2_")):
         of_phase = {"train_batch_size": phase.batch_size, "max_seq_length": phase.max_seq_length}
         part = dataclasses.replace(job, settings=job.settings.replaced(of_phase))
         lengths = _lengths(part, phase.split)
         options = _options(part, lengths, hosted=bool(place))
         if job.settings.train.fit_memory:
             part, options = _in_parts(part, options, lengths, memory)
-        _check(part, options, lengths, memory)
+        _check(part, options, lengths, memory, flag=f"--{prefix}train_batch_size")
         pieces = part.settings.train.gradient_accumulation_steps
-        job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))
+        if pieces != job.settings.train.gradient_accumulation_steps:
+            job = dataclasses.replace(job, settings=job.settings.replaced({"gradient_accumulation_steps": pieces}))
     return job
 
 
@@ -110,9 +111,10 @@ def _lengths(job: Job, split: str | None = None) -> Lengths:
 def _of_rows(job: Job, examples: OnDisk) -> Lengths:
     """Returns the same of rows on the disk, which say how long they are."""
     numbers = np.arange(0, len(examples), max(1, len(examples) // _SAMPLE))
-    lengths = examples.rows.drawn(numbers, np.zeros_like(numbers)).features.lengths
+    some = examples.rows.drawn(numbers, np.zeros_like(numbers)).features
     tokens = speed.batching(job.settings.speed, examples.longest).tokens(examples.longest)
-    return Lengths(tokens, 1.0 - float(lengths.mean()) / tokens, float(lengths.std()) / tokens)
+    places = 0 if some.slots is None else int(some.slots.max(initial=0))
+    return Lengths(tokens, 1.0 - float(some.lengths.mean()) / tokens, float(some.lengths.std()) / tokens, places=places)
 
 
 def _features(job: Job, examples: Sequence[Example]) -> Features:
@@ -167,7 +169,7 @@ def _written(combination: Combination) -> str:
     return " ".join(combination.flags) + changes
 
 
-def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> None:
+def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int, *, flag: str) -> None:
     batch_size = job.settings.train.train_batch_size
     rows = batch_size * lengths.together
     found = forecast(job.config, tokens=lengths.tokens, batch_size=rows, options=options)
@@ -189,8 +191,9 @@ def _check(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> 
     ) // lengths.together
     named = any("--train_batch_size" in text for text in helps)
     helps += [f"--train_batch_size={largest}"] if largest and not named else []
+    helps = [text.replace("--train_batch_size", flag) for text in helps]
     remedy = f"try {' or '.join(helps) or 'a smaller model'}; python -m bert_tf memory plan says what takes it"
     if found.peak <= memory * (1.0 + _ERROR) or not job.settings.train.check_memory:
         log.warning("%s, it may run out of memory: %s", said, remedy)
         return
-    raise PreflightError([f"--train_batch_size={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])
+    raise PreflightError([f"{flag}={batch_size}: {said}: {remedy}, --nocheck_memory trains all the same"])

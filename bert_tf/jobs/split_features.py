@@ -38,7 +38,7 @@ def training_rows(job: Job, split: str) -> TrainingRows:
         return features(job, split)
     some = np.arange(min(_DESCRIBED, len(examples)))
     _describe(job, split, examples.rows.drawn(some, np.zeros_like(some)).features, examples.longest)
-    log.info("%s: %d rows of up to %d tokens, masked anew in each epoch", split, len(examples), examples.longest)
+    log.info("%s: %d rows of up to %d tokens", split, len(examples), examples.longest)
     return examples.rows
 
 

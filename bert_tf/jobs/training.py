@@ -57,30 +57,31 @@ def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -
             run_folder.await_claim(job.output_dir, make_record(job))
     columns = training_rows(job, job.train_split)
     schedule, then = job.schedule(columns.units), _then(job)
+    steps = schedule.steps + sum(phase.schedule.steps for phase in then)
     if machine.is_chief:
         counts = {"train_examples": columns.examples, "steps": schedule.steps}
         if schedule.rows != columns.examples:
             counts["train_rows"] = schedule.rows
         if then:
-            counts["phase2_steps"] = sum(phase.schedule.steps for phase in then)
+            counts["phase2_steps"] = steps - schedule.steps
         run_folder.add_to_record(job.output_dir, {"schedule": counts})
     log.info("variables: %s", plan.summary())
     log.info("all variables are in %s, the first examples in %s", run_layout.VARIABLES, run_layout.EXAMPLES)
     _log_plan(job, schedule, columns.examples)
-    for plan_of, phase in zip(job.phases[1:], then):
-        log.info("  Then %d steps of %d rows up to %d tokens", phase.schedule.steps, *plan_of[2:0:-1])
+    for phase in job.phases[1:]:
+        log.info("  Then %d steps of %d rows of up to %d tokens", phase.steps, phase.batch_size, phase.max_seq_length)
     check_every = job.settings.devices.check_replicas_every_n_steps if machine.replicas > 1 else 0
     model = dataclasses.replace(
         forward_model(job),
         loss=_loss_options(job, columns),
         seed=settings.seed,
-        optimization=_optimization(job, schedule.steps + sum(phase.schedule.steps for phase in then)),
+        optimization=_optimization(job, steps),
         check_replicas=check_every > 0,
     )
     training = run.Training(
         schedule,
         settings.save_checkpoints_steps if "save_checkpoints_steps" in job.settings.given else None,
-        settings.log_every_n_steps or metrics_log.interval(schedule.steps + sum(phase.schedule.steps for phase in then)),
+        settings.log_every_n_steps or metrics_log.interval(steps),
         settings.keep_optimizer_slots,
         settings.keep_checkpoint_max,
         check_every,
@@ -171,7 +172,7 @@ def _optimization(job: Job, steps: int) -> Optimization:
 
 
 def _warmup_steps(train: TrainSettings, steps: int) -> int:
-    """Returns in how many steps the rate rises; a number that is not given is that of a long training."""
+    """Returns in how many steps the rate rises: the number that is given, else a share of all."""
     return int(steps * train.warmup_proportion) if train.num_warmup_steps is None else train.num_warmup_steps
 
 

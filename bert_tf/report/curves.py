@@ -205,11 +205,14 @@ def training_seconds(run: Run) -> float | None:
 
     The gap between two runs of the same training counts for nothing: each line is the speed of the steps before it.
     """
-    batch = run.training.get("train_batch_size")
+    batch, first = run.training.get("train_batch_size"), run.training.get("num_train_steps")
     steps, speeds = points(run.metrics, "examples_per_second")
     if not is_number(batch) or not len(steps) or (speeds <= 0).any():
         return None
-    return float((np.diff(steps, prepend=0) * batch / speeds).sum())
+    later = run.training.get("phase2_train_batch_size") or batch
+    in_first = np.minimum(steps, first) if is_number(first) else steps  # what comes then is of a second phase
+    examples = in_first * batch + (steps - in_first) * later
+    return float((np.diff(examples, prepend=0) / speeds).sum())
 
 
 def figures(run: Run) -> dict[str, tuple[float, str]]:

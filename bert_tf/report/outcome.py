@@ -34,7 +34,7 @@ class Score:
       value: what was measured.
       interval: ends of the 95 % interval; None where there is none.
       examples: how many it was measured on.
-      scale: ends of the scale.
+      scale: ends of the scale; equal where there is none.
     """
 
     run: str
@@ -123,9 +123,9 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
 
 
 def _scale(metric: str, values: Sequence[float]) -> tuple[float, float]:
-    """Returns the ends of the scale of one run: costs have no highest value."""
+    """Returns the ends of the scale of one run: none of costs, which have no highest value."""
     if ranking.is_cost(metric):
-        return 0.0, 1.25 * max(values) or 1.0
+        return 0.0, 0.0
     return (0.0, 1.0) if min(values) >= 0 else (-1.0, 1.0)
 
 

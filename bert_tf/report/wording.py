@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.metrics import ranking
+
 _FLAG = re.compile(r"--\w+(?:=\w+)?")
 
 
@@ -43,7 +45,7 @@ def metric(key: str) -> str:
 def time_to_target(found: Mapping[str, Any]) -> str:
     """Returns what `estimator.time_to_target.summary` found, as a sentence."""
     name = str(found["metric"]).removeprefix("eval_")
-    wanted = f"{metric(name)} of at {'most' if name == 'loss' else 'least'} {found['target']:g}"
+    wanted = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {found['target']:g}"
     if found["step"] is None:
         return f"{wanted}: not reached"
     reached = f"{wanted}: first reached at step {found['step']}"

@@ -66,6 +66,17 @@ def test_a_model_without_pooler_gets_a_new_one(folder, caplog):
     assert "has no pooler: it is newly initialized" in caplog.text
 
 
+@pytest.mark.parametrize(("changed", "kept"), [(0.0, True), (0.5, False)])
+def test_a_head_with_word_vectors_of_its_own_is_left_out(folder, caplog, changed, kept):
+    path = folder / "model.safetensors"
+    tensors = safetensors.numpy.load_file(path)
+    words = tensors["embeddings.word_embeddings.weight"]
+    head = {"cls.predictions.bias": np.zeros(len(words), np.float32), "cls.predictions.decoder.weight": words + changed}
+    safetensors.numpy.save_file({**tensors, **head}, path)
+    assert ("cls/predictions/output_bias" in read(folder)) == kept
+    assert ("has other word vectors in its head" in caplog.text) != kept
+
+
 DAMAGES = {
     "empty": (lambda c: c[:0], "header too small"),
     "cut in the length": (lambda c: c[:7], "header too small"),

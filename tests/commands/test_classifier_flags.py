@@ -30,7 +30,7 @@ def values(found) -> dict[str, object]:
     """All settings by flag name, whichever part they are in."""
     groups = [
         *dataclasses.asdict(found.of_task).values(),
-        *(group for name, group in dataclasses.asdict(found).items() if name not in ("of_task", "given")),
+        *(group for name, group in dataclasses.asdict(found).items() if name not in ("of_task", "given", "program")),
     ]
     return {name: value for group in groups for name, value in group.items()}
 

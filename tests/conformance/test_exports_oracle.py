@@ -14,7 +14,9 @@ from bert_tf.export import graph
 from bert_tf.export.huggingface import writer
 from bert_tf.fields import INPUTS
 from tests.engines.models import rows
+from tests.export import test_pretraining
 from tests.export.models import RECORDS, exported
+from tests.tiny import TOKENS
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +33,10 @@ def expected(trained, batch):
 
     with graph.loaded(trained, build) as (session, (inputs, computed)):
         wanted = computed.served if trained.head.kind in ("similarity", "contrastive") else computed.logits
-        return session.run(next(iter(wanted.values())), {inputs[name]: values for name, values in batch.items()})
+        found = session.run(wanted, {tensor: batch[name] for name, tensor in inputs.items()})
+    if trained.head.kind == "pretraining":
+        return np.concatenate([found["masked_lm_log_probs"], found["next_sentence_logits"]], axis=1)
+    return next(iter(found.values()))
 
 
 @pytest.fixture(scope="module", name="compared")
@@ -43,7 +48,7 @@ def fixture_compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("exports")
     features = rows()
     whole = features.batch(np.arange(len(features)), int(features.lengths.max()))
-    batch = {field.name: whole[field.name] for field in INPUTS}
+    batch = {**{field.name: whole[field.name] for field in INPUTS}, **places(features)}
     ours = {}
     kinds = {**{kind: (kind, "gelu_erf") for kind in RECORDS}, **{name: ("classification", name) for name in ACTIVATIONS}}
     for name, (kind, activation) in kinds.items():
@@ -51,6 +56,10 @@ def fixture_compared(tmp_path_factory):
         (folder / name).mkdir()
         writer.write(model, folder / name)
         ours[name] = expected(model.trained, batch)
+    pretrained = test_pretraining.exported(folder / "runs" / "pretraining")
+    (folder / "pretraining").mkdir()
+    writer.write(pretrained, folder / "pretraining")
+    ours["pretraining"] = expected(pretrained.trained, batch)
     np.savez(folder / "batch.npz", **batch)
     (folder / "texts.json").write_text(json.dumps(TEXTS))
     script = Path(__file__).with_name("transformers_logits.py")
@@ -60,11 +69,22 @@ def fixture_compared(tmp_path_factory):
     return ours, dict(np.load(folder / "logits.npz")), batch, ids, json.loads((folder / "ids.json").read_text())
 
 
+def places(features):
+    """Two places of each row, and the words that may be there."""
+    random = np.random.default_rng(4)
+    size = (len(features), 2)
+    return {
+        "slots": np.full(len(features), 2, np.int32),
+        "masked_lm_positions": random.integers(0, features.lengths[:, None], size).astype(np.int32),
+        "masked_lm_ids": random.integers(0, len(TOKENS), size).astype(np.int32),
+    }
+
+
 def _pieces(tokenizer, text):
     return [piece.token for piece in tokenizer.tokenize(text)]
 
 
-@pytest.mark.parametrize("name", [*RECORDS, *ACTIVATIONS])
+@pytest.mark.parametrize("name", [*RECORDS, *ACTIVATIONS, "pretraining"])
 def test_transformers_computes_the_same(compared, name):
     ours, theirs, batch, *_ = compared
     real = batch["input_mask"] == 1 if name in ("tags", "span") else slice(None)

@@ -28,9 +28,18 @@ def outputs(folder, batch):
         return torch.stack([found.start_logits, found.end_logits], dim=-1)
     if name == "BertForMultipleChoice":
         return found.logits[0]
+    if name == "BertForPreTraining":
+        return of_words_and_pairs(found, batch)
     if name == "BertModel":
         return vectors(folder, found.last_hidden_state, mask)
     return found.logits
+
+
+def of_words_and_pairs(found, batch):
+    """Log-probabilities of the words in masked places, [B, S], and beside them the logits of the pair."""
+    positions, ids = (torch.tensor(batch[name], dtype=torch.long) for name in ("masked_lm_positions", "masked_lm_ids"))
+    of_words = torch.log_softmax(found.prediction_logits, dim=-1)[torch.arange(len(ids))[:, None], positions, ids]
+    return torch.cat([of_words, found.seq_relationship_logits], dim=1)
 
 
 def vectors(folder, tokens, mask):

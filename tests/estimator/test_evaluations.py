@@ -63,6 +63,8 @@ def test_what_is_no_number_is_null(tmp_path):
         ((None, 0.1), "eval_accuracy", 20),
         ((None, 9.0), "eval_loss", 20),
         ((None,), "eval_loss", 10),
+        ((9.0, 7.0, 8.0), "eval_perplexity", 20),
+        ((0.5, 0.7), "eval_masked_lm_loss_phase2", 10),
     ],
 )
 def test_the_best_is_the_first_with_the_most_or_the_least_loss(values, metric, step):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import json
+import math
 import os
 import signal
 
@@ -84,3 +86,13 @@ def test_a_run_that_is_killed_goes_on_to_the_same_bits(kill, flags, trained, tmp
     assert commands.same_bits(commands.weights(tmp_path / "out", last), commands.weights(trained, last))
     assert (tmp_path / "out" / "eval_results.json").read_bytes() == (trained / "eval_results.json").read_bytes()
     assert len(families.losses(tmp_path / "out")) == last
+
+
+@pytest.mark.slow  # a minute, and it needs the default checkpoint
+def test_the_command_alone_goes_on_from_the_default_checkpoint_and_learns(tmp_path):
+    done = pretrain([f"--output_dir={tmp_path}"])
+    assert done.returncode == 0, done.stderr
+    assert "7 newly initialized (cls/predictions/output_bias" in done.stderr
+    lines = [json.loads(line) for line in (tmp_path / "evaluations.jsonl").read_text().splitlines()]
+    assert lines[-1]["eval_masked_lm_loss"] < lines[0]["eval_masked_lm_loss"] - 0.1
+    assert lines[0]["eval_masked_lm_loss"] < math.log(30522)  # that of a head that knows nothing

@@ -7,6 +7,7 @@ import pytest
 
 from bert_tf.export.opening import OPENERS
 from bert_tf.jobs.export_comparison import compare
+from tests import pretrained
 from tests.export.runs import CASES, write_run
 
 
@@ -36,8 +37,9 @@ def test_another_model_is_seen(run, monkeypatch):
     assert row.change != 0
 
 
-def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path):
-    run = write_run(tmp_path / "run", {**CASES["contrastive"].record})
+@pytest.mark.parametrize("write", [lambda folder: write_run(folder, {**CASES["contrastive"].record}), pretrained.write_run])
+def test_runs_whose_examples_are_elsewhere_are_written_and_opened_alone(tmp_path, write):
+    run = write(tmp_path / "run")
     (row,) = compare([str(run)], ["saved_model"], environment={})
     assert (row.difference, row.change) == (None, None)
     assert row.size_mb > 0.1

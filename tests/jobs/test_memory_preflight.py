@@ -10,9 +10,10 @@ import tensorflow as tf
 
 from bert_tf.commands import classifier, classifier_flags
 from bert_tf.errors import PreflightError
-from bert_tf.jobs import fine_tune, memory_preflight, preparation
+from bert_tf.jobs import fine_tune, memory_preflight, preparation, pretrain_config
 from bert_tf.profiling.forecast import step_peak
 from bert_tf.runtime.machine import Machine, Plan
+from tests import texts
 from tests.tiny import write_project
 
 
@@ -61,6 +62,21 @@ def test_a_head_that_reads_all_tokens_is_counted_so(project, tmp_path):
     found = memory_preflight._options(given, memory_preflight._lengths(given), hosted=False)
     assert found.head == ((9, given.config.hidden_size), (9,))
     assert not found.last_layer_cls_only
+
+
+def test_both_phases_of_pre_training_are_forecast_with_their_masked_words(project, tmp_path, caplog):
+    text = texts.write(tmp_path / "text.txt", texts.documents(12))
+    phases = {"phase2_num_train_steps": 2, "phase2_max_seq_length": 48, "phase2_train_batch_size": 8192}
+    flags = texts.flags(project, tmp_path / "out", input_file=text, do_train=True, **phases)
+    given, _ = classifier_flags.given_settings(["pretrain", *flags], pretrain_config.GROUPS)
+    job = preparation.prepare(pretrain_config.configured(**given), GPU, environment={})
+    first, second = (memory_preflight._lengths(job, split) for split in ("train", "train_phase2"))
+    assert (first.tokens, second.tokens) == (24, 48)
+    assert 0 < first.places < second.places
+    memory_preflight.fitted(job, 10**11)
+    assert caplog.text.count("training needs about") == 2
+    with pytest.raises(PreflightError, match="--phase2_train_batch_size=8192: training needs .* or --phase2_train_batch_size="):
+        memory_preflight.fitted(job, 10**8)
 
 
 def test_what_fits_is_said(project, caplog):

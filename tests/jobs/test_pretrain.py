@@ -11,7 +11,7 @@ import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands import classifier, pretrain
-from bert_tf.jobs import fine_tune, inference, pretrain_config
+from bert_tf.jobs import fine_tune, inference, pretrain_config, pretraining_data, pretraining_data_config
 from tests import texts
 from tests.integration.commands import same_bits, weights
 from tests.tiny import write_project
@@ -196,7 +196,36 @@ def test_empty_text_and_a_single_document_are_one_line(content, expected, run, t
     assert expected in errors[0]
 
 
+def test_other_documents_than_those_of_the_training_are_not_evaluated_as_held_out(run, trained):
+    status, (error,) = run(trained, do_eval=True, held_out_documents=9)
+    assert status == 2
+    assert "held_out_documents was 8, now 9; use the run as it was trained" in error
+
+
+def test_another_text_is_another_run(run, trained, tmp_path):
+    other = texts.write(tmp_path / "text.txt", texts.documents(40, seed=1))
+    status, (error,) = run(trained, input_file=other, do_train=True, **SAVED, **PHASES)
+    assert status == 2
+    assert "holds another run (" in error
+    assert "train_examples_sha256 was" in error
+
+
 def test_a_file_that_is_trained_on_is_not_held_out(run, text, tmp_path):
     status, (error,) = run(tmp_path / "out", held_out_file=text, held_out_documents=None)
     assert status == 2
     assert "is trained on too (--input_file)" in error
+
+
+def test_a_row_that_is_damaged_ends_training_in_one_line(run, project, text, tmp_path):
+    """Its checksum is looked at when it is drawn."""
+    shard = tmp_path / "rows.tfrecord"
+    made = {"input_file": text, "output_file": shard, "vocab_file": project.vocab_file, "max_seq_length": 24, "workers": 1}
+    pretraining_data.make(pretraining_data_config.configured(**made, dupe_factor=1, max_predictions_per_seq=5))
+    whole = bytearray(shard.read_bytes())
+    whole[-200] ^= 255
+    shard.write_bytes(whole)
+    settings = {"input_file": shard, "held_out_documents": None, "train_batch_size": 200, "do_train": True}
+    status, errors = run(tmp_path / "out", corpus_dir=None, **settings)
+    assert status == 2
+    assert len(errors) == 1
+    assert "its checksum is wrong; the file is damaged; the last checkpoint is kept" in errors[0]

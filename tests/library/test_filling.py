@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
+import shlex
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,12 +17,14 @@ from bert_tf.batch.job import Given
 from bert_tf.commands import fill_mask
 from bert_tf.config import BertConfig
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.jobs import fill_mask as job
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.filling import WordFiller
-from tests import pretrained
+from tests import pretrained, reference
 from tests.batch.runs import inference
 from tests.tiny import TOKENS
 
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "fill_mask.md").read_text(encoding="utf-8")
 TEXTS = ["rain [MASK] over the [MASK].", "[MASK] came", "a red [MASK], a blue one"]
 
 
@@ -35,21 +40,22 @@ def filler(model):
         yield opened
 
 
-def run(capsys, *argv) -> tuple[int, str, str]:
+def command(capsys, *argv) -> tuple[int, str, str]:
     status = fill_mask.main(["fill-mask", *map(str, argv), "--verbosity=-1"])
     return status, *capsys.readouterr()
 
 
 def test_words_are_those_of_the_reference(filler, model):
-    text = "the old [MASK] went near"
     config = BertConfig.from_json_file(model / "bert_config.json")
-    ids = [TOKENS.index(piece) for piece in "[CLS] the old [MASK] went near [SEP]".split()]
-    expected = pretrained.probabilities(pretrained.weights(config), config, ids, position=3)
-    ((place,),) = filler.fill_mask([text])
-    best = np.argsort(-expected)[:5]
+    ids = np.array([[TOKENS.index(piece) for piece in "[CLS] the old [MASK] went near [SEP]".split()]])
+    batch = {"input_ids": ids, "input_mask": np.ones_like(ids), "segment_ids": np.zeros_like(ids)}
+    places = {"masked_lm_positions": np.array([[3]]), "slots": np.array([1])}
+    (log_probabilities,), _ = reference.pretraining({**batch, **places}, pretrained.weights(config), config)
+    ((place,),) = filler.fill_mask(["the old [MASK] went near"])
+    best = np.argsort(-log_probabilities)[:5]
     assert (place.start, place.end) == (8, 14)
     assert [word.piece for word in place.words] == [TOKENS[number] for number in best]
-    np.testing.assert_allclose([word.probability for word in place.words], expected[best], atol=1e-6)
+    np.testing.assert_allclose([word.probability for word in place.words], np.exp(log_probabilities[best]), atol=1e-6)
 
 
 def test_each_text_has_its_places(filler):
@@ -93,6 +99,23 @@ def test_what_cannot_be_filled_in(filler, texts, top, error, message):
         filler.fill_mask(texts, top=top)
 
 
+def test_a_model_of_pretraining_fills_in_words(tmp_path, filler):
+    with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run:
+        found = run.fill_mask(TEXTS, top=2)
+    assert [len(place.words) for of_text in found for place in of_text] == [2] * 4
+    assert found[1][0].words[0].piece == filler.fill_mask(TEXTS)[1][0].words[0].piece
+
+
+def test_a_model_of_another_kind_does_not(run):
+    with bert_tf.load(run) as model, pytest.raises(CheckpointError, match="it has no head for masked words"):
+        model.fill_mask(TEXTS)
+
+
+def test_a_run_is_read_at_the_length_of_its_training(tmp_path):
+    assert job.find(pretrained.write_run(tmp_path / "run"), Given(), environment={}).max_seq_length == 24
+    assert job.find(pretrained.write(tmp_path / "model"), Given(), environment={}).max_seq_length == 64
+
+
 def test_a_closed_filler_says_so(model):
     closed = bert_tf.word_filler(model)
     closed.close()
@@ -101,7 +124,7 @@ def test_a_closed_filler_says_so(model):
 
 
 def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
-    status, out, _ = run(capsys, model, f"--text={TEXTS[0]}", "--top=2", "--max_seq_length=24")
+    status, out, _ = command(capsys, model, f"--text={TEXTS[0]}", "--top=2", "--max_seq_length=24")
     expected = filler.fill_mask(TEXTS[:1], top=2)[0]
     lines = [
         line
@@ -114,11 +137,21 @@ def test_the_command_prints_the_words_of_a_text(capsys, model, filler):
     assert (status, out.splitlines()) == (0, lines)
 
 
+@pytest.mark.parametrize("line", re.findall(r"python -m bert_tf (fill-mask .+?)(?: >.*)?$", PAGE, re.MULTILINE))
+def test_a_command_of_the_page_is_understood(line):
+    assert fill_mask.parse(shlex.split(line)).config.top in (1, 5)
+
+
+def test_flags_that_the_page_mentions_exist():
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGE)) - {"format", "nsp"}  # of export and of pretrain
+    assert mentioned <= {row.name for row in fill_mask.FLAGS}
+
+
 def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkeypatch, filler):
     monkeypatch.setattr(inputs, "CHUNK", 2)
     (tmp_path / "in.txt").write_text("".join(f"{text}\n" for text in TEXTS))
     output = tmp_path / "out.jsonl.gz"
-    assert run(capsys, model, f"--input={tmp_path / 'in.txt'}", f"--output={output}", "--top=1")[0] == 0
+    assert command(capsys, model, f"--input={tmp_path / 'in.txt'}", f"--output={output}", "--top=1")[0] == 0
     rows = [json.loads(line) for line in gzip.decompress(output.read_bytes()).splitlines()]
     assert [(row["id"], row["text"]) for row in rows] == [(str(n), text) for n, text in enumerate(TEXTS, 1)]
     for row, places in zip(rows, filler.fill_mask(TEXTS, top=1)):
@@ -130,7 +163,7 @@ def test_files_have_a_line_of_json_for_each_text(capsys, model, tmp_path, monkey
 def test_tables_and_rows_that_are_left_out(capsys, model, tmp_path):
     (tmp_path / "in.csv").write_text('id,text\nx,"a [MASK], then"\ny,nothing\nz,[MASK]\n')
     columns = ["--text_a=text", "--id_column=id", "--skip_bad_rows"]
-    status, _, err = run(capsys, model, f"--input={tmp_path / 'in.csv'}", f"--output={tmp_path / 'out.jsonl'}", *columns)
+    status, _, err = command(capsys, model, f"--input={tmp_path / 'in.csv'}", f"--output={tmp_path / 'out.jsonl'}", *columns)
     assert status == 0, err
     assert [json.loads(line)["id"] for line in (tmp_path / "out.jsonl").read_text().splitlines()] == ["x", "z"]
 
@@ -156,7 +189,7 @@ def test_a_line_for_what_cannot_be_done(capsys, model, tmp_path, monkeypatch, ar
     monkeypatch.chdir(tmp_path)
     (tmp_path / "in.txt").write_text("[MASK]\nrain\n")
     (tmp_path / "pairs.txt").write_text("[MASK] ||| rain\n")
-    status, out, err = run(capsys, model, *arguments)
+    status, out, err = command(capsys, model, *arguments)
     assert (status, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
@@ -164,7 +197,7 @@ def test_a_line_for_what_cannot_be_done(capsys, model, tmp_path, monkeypatch, ar
 
 
 def test_a_model_without_a_head_is_one_line(capsys, project):
-    status, out, err = run(capsys, project.init_checkpoint, "--text=[MASK]")
+    status, out, err = command(capsys, project.init_checkpoint, "--text=[MASK]")
     assert (status, out) == (2, "")
     assert "no cls/predictions/output_bias: it has no head for masked words" in err
 

@@ -28,12 +28,14 @@ from bert_tf.commands import (
     vocabulary,
 )
 from bert_tf.errors import FlagError
+from bert_tf.jobs import pretrain_config
 
 CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
 
 # Of each command, or of each of its actions, the function, and the flags.
 PAIRS = {
     "fine-tune": ("fine_tune", CLASSIFIER),
+    "pretrain": ("pretrain", [row for rows in pretrain_config.GROUPS.values() for row in rows]),
     "evaluate": ("evaluate", evaluate.FLAGS),
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
@@ -63,6 +65,7 @@ WITHOUT_FUNCTION = {
 # Flags without a keyword argument.
 WITHOUT_ARGUMENT = {
     "fine-tune": {"task_name": "the argument `task`, which may be an object"},
+    "pretrain": {"seeds": "call it for each"},
     "evaluate": {"verbosity": "of the log of a command"},
     "predict": {"verbosity": "of the log of a command"},
     "encode": {"verbosity": "of the log of a command"},

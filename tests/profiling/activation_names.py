@@ -12,7 +12,7 @@ from typing import NamedTuple
 _LAYER = r"bert/encoder/layer_(\d+)"
 _PRODUCT = r"(?:MatMul|BiasAdd)"
 _FUSED = "a product and its bias are one operation here (_FusedMatMul of the CPU)"
-_RANDOM = "16 random bits decide on an element here, where a float did; a byte says what is kept"
+_RANDOM = "eight steps here, of 16 random bits an element, then bytes, then floats; published, five of floats"
 _NO_SCALED = "the mask is scaled here, not what it drops"
 _NORM = "published, gamma and the scale are multiplied first, and mean and beta become one tensor"
 
@@ -62,7 +62,7 @@ def _end(part: str, scope: str) -> tuple[Tensor, ...]:
 _SELF, _ATTENDED = f"{_LAYER}/attention/self", f"{_LAYER}/attention/output"
 _ATTENTION, _FORWARD = "attention", "feed-forward"
 _GELU = r"(?:Pow|Square|[Mm]ul|add|Tanh|Erf|Exp)(?:_\d+)?"
-_OTHER_GELU = "tf.nn.gelu has its cube twice (--published_layout); by hand the square, which the gradient shares"
+_OTHER_GELU = "the cube of tf.nn.gelu is two products (--published_layout); by hand there is a square in its place"
 _SPLIT = r"(?:Reshape|transpose|GatherV2)(?:_\d+)?"
 
 OF_LAYERS = (

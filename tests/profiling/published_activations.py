@@ -153,26 +153,28 @@ def _said(row: Tensor) -> str:
     return f"{row.part}: {row.name}"
 
 
-def kept_lines(requested: Mapping[str, int], sizes: Mapping[str, int], columns: Sequence[str]) -> Iterator[str]:
+def kept_lines(requested: Mapping[str, int], sizes: Mapping[str, int]) -> Iterator[str]:
     """Yields the table of what a layer keeps for the backward pass: as the reference has it, and by the forecast.
 
     Args:
       requested: bytes of the outputs of the reference, by operation.
       sizes: that they imply.
-      columns: titles: of the reference, of gradients derived op by op, and of those by hand.
     """
-    shape = Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"])
-    derived, by_hand = (
-        layer_blocks(shape, config_of(sizes), custom_gradients=custom, first_only=False) for custom in (False, True)
+    shape, config = Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"]), config_of(sizes)
+    read = 1 + sizes["predictions_per_sequence"]
+    derived, by_hand, last = (
+        layer_blocks(shape, config, custom_gradients=custom, asked=asked)
+        for custom, asked in ((False, None), (True, None), (True, read))
     )
     shown = []
-    for part, names, *blocks in zip(("attention", "feed-forward"), (ATTENTION, FEED_FORWARD), derived, by_hand):
+    for part, names, *blocks in zip(("attention", "feed-forward"), (ATTENTION, FEED_FORWARD), derived, by_hand, last):
         for tensor in dict.fromkeys(name for block in blocks for name in block.kept):
             found = requested.get(operation(names[tensor], 0)) if tensor in names else None
             shown.append((f"{part}: {tensor}", found, *(block.kept.get(tensor) for block in blocks)))
     sums = ("together", *(sum(filter(None, column)) for column in list(zip(*shown))[1:]))
     cells = [(name, *("" if size is None else f"{size / MEGABYTE:.2f}" for size in found)) for name, *found in (*shown, sums)]
-    yield from table((f"kept of each layer up to {sizes['layers'] - 2}", *columns), cells)
+    titles = ("reference", "--published_layout", "default", f"default, layer {sizes['layers'] - 1}")
+    yield from table(("kept of each layer", *titles), cells)
 
 
 def _table(title: str, columns: Mapping[str, Sums], rows: Sequence[tuple[Tensor, str]], layer: int | None) -> Iterator[str]:
@@ -213,7 +215,7 @@ def main(arguments: Sequence[str]) -> None:
     places, tokens = sizes["predictions_per_sequence"], sizes["sequence_length"]
     read = f"by default of 1 + {places} of {tokens} tokens; keys and values of all"
     requested = {name: output.requested for name, output in reference.outputs() if output.slot == 0}
-    tables = (lines(columns, sizes["layers"], read), [""], kept_lines(requested, sizes, list(columns)))
+    tables = (lines(columns, sizes["layers"], read), [""], kept_lines(requested, sizes))
     sys.stdout.writelines(f"{line}\n" for part in tables for line in part)
     if unexplained(columns):
         raise SystemExit(f"no reason is given for {', '.join(unexplained(columns))}")

@@ -83,17 +83,15 @@ def test_a_last_layer_of_fewer_tokens_is_told():
 
 
 def test_what_is_kept_is_that_of_the_forecast():
-    sizes = {"batch": 2, "sequence_length": 4, "tokens": 8, "layers": 2, "heads": 2, "hidden_size": 8}
-    model = {"intermediate_size": 16, "vocabulary": 15, "positions": 8}
-    requested = {"bert/encoder/layer_0/attention/self/Softmax": 250_000}
-    text = list(published_activations.kept_lines(requested, {**sizes, **model}, ["reference", "derived", "by hand"]))
-    assert [line.split()[2:] for line in text if "attention: weights" in line] == [["0.25", "0.00", "0.00"]]
-
-
-def test_layers_that_differ_are_named():
-    uneven = trace(**{name: size for name, size in layers("add").items() if "layer_0" in name})
-    with pytest.raises(SystemExit, match="attention: sum with the input: layers differ"):
-        list(lines({"own": by_tensor(forward(uneven), lambda row: row.own)}, 3, ""))
+    sizes = {"batch": 20, "sequence_length": 40, "tokens": 800, "layers": 2, "heads": 2, "hidden_size": 8}
+    model = {"intermediate_size": 16, "vocabulary": 15, "positions": 40, "predictions_per_sequence": 3}
+    requested = {"bert/encoder/layer_0/attention/self/Softmax": 256_000}
+    (weights,) = (
+        line.split()[2:]
+        for line in published_activations.kept_lines(requested, {**sizes, **model})
+        if line.startswith("attention: weights")
+    )
+    assert weights == ["0.26", "0.26", "0.26", "0.03"]  # 20 rows, 2 heads, 40 or 1 + 3 queries, 40 keys, 4 bytes
 
 
 def test_tensors_of_a_real_step_have_names():

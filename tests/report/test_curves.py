@@ -145,6 +145,11 @@ def test_training_time_by_hand(run):
     assert curves.training_seconds(run) == pytest.approx(2 + 4)
 
 
+def test_training_time_of_a_second_phase_goes_by_its_batch(tmp_path):
+    (run,) = run_files.read([example.finished(tmp_path, num_train_steps=10, phase2_train_batch_size=4)])
+    assert curves.training_seconds(run) == pytest.approx(2 + 2)
+
+
 def test_training_time_is_unknown_without_a_batch(tmp_path):
     assert curves.training_seconds(run_files.read([example.begun(tmp_path, train_batch_size=None)])[0]) is None
 

@@ -59,6 +59,14 @@ def test_scale_of_a_correlation_has_a_negative_half(tmp_path):
     assert (score.scale, score.place(-0.5)) == ((-1, 1), 25)
 
 
+def test_what_is_to_be_small_has_no_scale_of_its_own(tmp_path):
+    (run,) = runs(tmp_path, 0.75)
+    run.own.splits["dev"]["perplexity"] = 965.7
+    (score,) = outcome.scores([run])[KEY[:2] + ("perplexity",)]
+    assert score.scale[0] == score.scale[1]
+    assert "965.7" in page.render([run])
+
+
 def test_several_runs_share_a_scale(tmp_path):
     first, second = outcome.scores(runs(tmp_path, 0.5, 0.7))[KEY]
     # From 0.4 to 0.8, and a twentieth more at either end.

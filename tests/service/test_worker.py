@@ -9,11 +9,13 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.errors import FlagError
 from bert_tf.service import forms, openapi, question
 from bert_tf.service.question import ENCODE, PREDICT
 from bert_tf.service.settings import Limits
 from bert_tf.service.values import plain
 from bert_tf.service.worker import Served, Source, asked
+from tests import pretrained
 from tests.service.runs import KINDS, write
 
 
@@ -54,6 +56,13 @@ def test_answers_are_those_of_the_library_and_of_the_document(tmp_path, project,
     for one in found:
         validated(document, forms.FORMS[kind].prediction, one)
     assert len(answered(served, PREDICT, body["example"])) == 1
+
+
+def test_a_model_of_pretraining_is_not_served(tmp_path):
+    with pytest.raises(
+        FlagError, match="a model of pre-training is not served: masked words are filled in by python -m bert_tf"
+    ):
+        Served(Source(str(pretrained.write_run(tmp_path / "run"))))
 
 
 def test_candidates_of_an_answer_have_their_probabilities(tmp_path, project):

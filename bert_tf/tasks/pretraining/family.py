@@ -24,6 +24,7 @@ from bert_tf.tasks.tables import JSONL
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
+_HELD_OUT = "held_out_documents"
 _NO_ROWS = "pre-training reads text files or shards (python -m bert_tf pretrain --input_file=...), no rows in memory"
 
 
@@ -49,10 +50,11 @@ class PretrainingFamily:
     trains_on_windows, trains_together = True, False
     usual_settings: ClassVar[Mapping[str, Any]] = {}  # those of the command
     sample_settings: ClassVar[Mapping[str, Any]] = {
-        "num_train_steps": 60,
+        "learning_rate": 3e-4,
+        "num_train_steps": 48,
         "train_batch_size": 16,
         "max_seq_length": 64,
-        "eval_every_n_steps": 20,
+        "eval_every_n_steps": 12,
     }
 
     @classmethod
@@ -67,8 +69,14 @@ class PretrainingFamily:
         return cls(record["nsp"], record["sampled_softmax"], of_rows)
 
     def as_trained(self, record: Mapping[str, Any]) -> PretrainingFamily:
-        """Returns the family of a trained model: on other rows the same is measured."""
-        return self.from_record(record) if record else self
+        """Returns the family of a trained model: on other rows the same is measured.
+
+        Only how many documents are held out must not be given anew: others would be among those that were trained on.
+        """
+        if not record:
+            return self
+        trained = self.from_record(record)
+        return dataclasses.replace(trained, of_rows={**trained.of_rows, _HELD_OUT: self.of_rows[_HELD_OUT]})
 
     @property
     def head(self) -> HeadSpec:

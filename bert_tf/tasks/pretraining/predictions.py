@@ -79,7 +79,12 @@ class MaskedPredictions:
 
 
 def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
-    """Returns what outputs of the head say of rows."""
+    """Returns what outputs of the head say of rows.
+
+    Args:
+      outputs: of the head.
+      features: N rows.
+    """
     return MaskedPredictions(
         features,
         outputs["masked_lm_log_probs"].astype(np.float64),

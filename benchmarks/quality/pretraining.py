@@ -1,0 +1,314 @@
+"""Pre-training beside transformers: the same rows, masks, weights and order of batches; held-out loss by epoch, and speed.
+
+    python -m benchmarks.quality.pretraining --input_file='novels/*.txt' --held_out_file=other.txt --input_format=book
+
+Ours takes one step at rate 0 first, which leaves a new head; both go on from there. What is finished is kept in the folder of
+the runs. With --nodropout the losses of all steps are compared too.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import safetensors.numpy
+
+from benchmarks import PROJECT, machine
+from benchmarks.environments import PEER_FOLDER, variables
+from benchmarks.workers import WorkerError
+from bert_tf import atomic, documents
+from bert_tf.checkpoints import huggingface_export
+from bert_tf.checkpoints.reader import CheckpointReader
+from bert_tf.commands.beginning import setup_logging
+from bert_tf.commands.ending import run_command
+from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.config import BertConfig
+from bert_tf.errors import FlagError
+from bert_tf.tasks.base import DEV, TRAIN
+from bert_tf.tasks.on_disk import Opening
+from bert_tf.tasks.pretraining.opening import SplitFiles
+from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tasks.pretraining.texts import TextRows
+from bert_tf.text_table import table
+from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+PEER = "transformers"
+SCRIPT = PEER_FOLDER / "transformers_pretraining.py"
+FLAGS = (
+    Flag("input_file", str, None, "text to train on (required)"),
+    Flag("held_out_file", str, None, "text to evaluate on (required)"),
+    Flag("input_format", str, None, "as of `python -m bert_tf pretrain`"),
+    Flag("init_checkpoint", str, None, "to go on from; else the default checkpoint"),
+    Flag("epochs", int, 3, "how often to see every row", 1),
+    Flag("steps", int, None, "how many steps to take, in the place of epochs", 1),
+    Flag("max_seq_length", int, 128, "most word pieces of a row", 5),
+    Flag("train_batch_size", int, 32, "rows of a step", 1),
+    Flag("learning_rate", float, 1e-4, "peak learning rate"),
+    Flag("seed", int, 1, "of order and dropout"),
+    Flag("dropout", bool, True, "as the model has it; else none: losses of all steps are compared too"),
+    Flag("peer_python", str, None, "interpreter of transformers; else .peers/transformers/bin/python"),
+    Flag("threads", int, 2, "of each side", 1, highest=1024),
+    Flag("runs_dir", str, "out/quality/Pretraining", "folder of the runs; what is finished there is not trained again"),
+    Flag("output", str, None, "file of the figures; else pretraining.json in the folder of the runs"),
+)
+_LOSS_TOLERANCE = 1e-4  # of both before training
+_WARMUP_PROPORTION = 0.1
+_PATHS = ("input_file", "held_out_file", "peer_python", "init_checkpoint", "runs_dir", "output")
+_STEPS = ("first_steps", "steps", "between")  # parts of the wall time in which steps are taken
+_REQUIRED = 0.02  # by which the held-out loss of ours may be above that of the peer
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Both trainings.
+
+    Attributes:
+      flags: by name.
+      folder: of the runs.
+    """
+
+    flags: Mapping[str, Any]
+    folder: Path
+
+    @property
+    def start(self) -> Path:
+        """Folder of the run that both go on from."""
+        return self.folder / "start"
+
+    def settings(self, **changes: Any) -> dict[str, Any]:
+        """Returns settings of `bert_tf.pretrain`."""
+        names = ("input_file", "held_out_file", "input_format", "max_seq_length", "train_batch_size", "learning_rate", "seed")
+        threads = {"intra_op_threads": self.flags["threads"], "inter_op_threads": self.flags["threads"]}
+        named = {name: self.flags[name] for name in names if self.flags[name] is not None}
+        return {**named, **threads, "adam_bias_correction": True, "corpus_dir": self.folder / "corpus", **changes}
+
+    def begin(self) -> dict[str, float]:
+        """Takes one step at rate 0; returns what these weights reach."""
+        import bert_tf
+
+        config = {} if self.flags["dropout"] else self._without_dropout()
+        named = {"init_checkpoint": self.flags["init_checkpoint"], **config}
+        given = {name: value for name, value in named.items() if value is not None}
+        bert_tf.pretrain(output_dir=self.start, **self.settings(num_train_steps=1, **given, learning_rate=0.0))
+        results = json.loads((self.start / "eval_results.json").read_text(encoding="utf-8"))
+        found: dict[str, float] = results["splits"][DEV]
+        return found
+
+    def _without_dropout(self) -> dict[str, str]:
+        from bert_tf.jobs import sources
+        from bert_tf.jobs.settings import ModelSettings
+
+        model = sources.find_model(ModelSettings(self.flags["init_checkpoint"]), environment={})
+        config = BertConfig.from_json_file(model.config)
+        config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
+        path = atomic.make_folder(self.folder) / "bert_config.json"
+        atomic.write_text(path, config.to_json())
+        files = {"init_checkpoint": model.checkpoint, "bert_config_file": path, "vocab_file": model.vocabulary}
+        return {name: str(file) for name, file in files.items()}
+
+    @functools.cached_property
+    def rows(self) -> TextRows:
+        """What both train on."""
+        return self._opened(TRAIN)
+
+    def _opened(self, split: str) -> TextRows:
+        names = ("input_file", "held_out_file", "input_format")
+        given = PretrainingSettings(**{n: self.flags[n] for n in names}, corpus_dir=os.fspath(self.folder / "corpus"))
+        record = json.loads((self.start / "run_config.json").read_text(encoding="utf-8"))["training"]
+        vocabulary = Vocabulary.from_file(self.start / "vocab.txt")
+        tokenizer = WordPieceTokenizer(vocabulary, lower_case=record["do_lower_case"])
+        return SplitFiles(split, split, given).opened(Opening(tokenizer, self.flags["max_seq_length"], self.start))
+
+    @property
+    def every(self) -> int:
+        """After how many steps both are measured: an epoch, or a third of a training that is shorter."""
+        epoch, steps = len(self.rows) // int(self.flags["train_batch_size"]), self.flags["steps"]
+        return epoch if steps is None else max(1, min(epoch, int(steps) // 3))
+
+    @property
+    def steps(self) -> int:
+        """How many steps are taken."""
+        return int(self.flags["steps"] or self.flags["epochs"] * self.every)
+
+    def ours(self) -> dict[str, Any]:
+        """Trains here; returns what was reached at each evaluation, and how long the steps took."""
+        import bert_tf
+
+        folder, how = self.folder / "ours", {"eval_every_n_steps": self.every, "log_every_n_steps": 1}
+        bert_tf.pretrain(output_dir=folder, **self.settings(init_checkpoint=self.start, num_train_steps=self.steps, **how))
+        reached = [_plain(line) for line in _lines(folder / "evaluations.jsonl")]
+        parts = json.loads((folder / "timing.json").read_text(encoding="utf-8"))["wall"]["parts"]
+        losses = [line["loss"] for line in _lines(folder / "metrics.jsonl")]
+        return {"reached": reached, "losses": losses, "seconds": sum(parts.get(name, 0.0) for name in _STEPS)}
+
+    def theirs(self) -> dict[str, Any]:
+        """Trains there, on what ours draws.
+
+        Raises:
+          WorkerError: it fails.
+        """
+        folder = atomic.make_folder(self.folder / PEER)
+        output = folder / "output.json"
+        if not output.is_file():
+            done = subprocess.run(
+                [self.flags["peer_python"], str(SCRIPT), str(self._job(folder, output))],
+                env=variables(PEER, self.flags["threads"]),
+                check=False,
+            )
+            if done.returncode:
+                raise WorkerError(f"{PEER} ended with status {done.returncode}")
+        answer: dict[str, Any] = json.loads(output.read_text(encoding="utf-8"))
+        return answer
+
+    def _job(self, folder: Path, output: Path) -> Path:
+        """Writes rows, weights and job for the other side."""
+        safetensors.numpy.save_file(self._drawn(), folder / "train.safetensors")
+        held_out = {name: np.ascontiguousarray(column) for name, column in self._opened(DEV).features().columns().items()}
+        safetensors.numpy.save_file(held_out, folder / "held_out.safetensors")
+        reader = CheckpointReader(self.start / "model.ckpt-1")
+        weights = {name: reader[name] for name in reader.shapes if name.startswith(("bert/", "cls/")) and "adam" not in name}
+        config = BertConfig.from_json_file(self.start / "bert_config.json")
+        huggingface_export.write(atomic.make_folder(folder / "model"), weights, config)
+        job = {
+            "model": os.fspath(folder / "model"),
+            "train": os.fspath(folder / "train.safetensors"),
+            "held_out": os.fspath(folder / "held_out.safetensors"),
+            "batch_size": self.flags["train_batch_size"],
+            "steps": self.steps,
+            "every": self.every,
+            "learning_rate": self.flags["learning_rate"],
+            "warmup_proportion": _WARMUP_PROPORTION,
+            "seed": self.flags["seed"],
+            "threads": self.flags["threads"],
+            "output": os.fspath(output),
+        }
+        path = folder / "job.json"
+        path.write_text(documents.to_json(job, indent=1), encoding="utf-8")
+        return path
+
+    def _drawn(self) -> dict[str, Any]:
+        """Returns the rows of all steps in their order: a new order for each epoch, as `bert_tf.inputs.pipeline` has it."""
+        count, needed = len(self.rows), self.steps * self.flags["train_batch_size"]
+        epochs = [np.random.default_rng([self.flags["seed"], epoch]).permutation(count) for epoch in range(-(-needed // count))]
+        units = np.concatenate(epochs)[:needed]
+        features = self.rows.rows.drawn(units, np.arange(needed) // count).features
+        return {name: np.ascontiguousarray(column) for name, column in features.columns().items()}
+
+
+def _lines(path: Path) -> list[dict[str, float]]:
+    return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+
+
+def _plain(line: Mapping[str, float]) -> dict[str, float]:
+    return {name.removeprefix("eval_"): value for name, value in line.items()}
+
+
+def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
+    """Trains on both sides, and returns the figures.
+
+    Args:
+      flags: by name.
+      command: that asks for them.
+
+    Raises:
+      WorkerError: the peer fails, or begins with another loss.
+    """
+    comparison = Comparison(flags, atomic.make_folder(flags["runs_dir"]))
+    before, ours, theirs = comparison.begin(), comparison.ours(), comparison.theirs()
+    apart = abs(before["masked_lm_loss"] - theirs["before"]["masked_lm_loss"])
+    if not apart <= _LOSS_TOLERANCE:
+        raise WorkerError(f"{PEER}: held-out loss before training is {apart:.2g} from ours, {before['masked_lm_loss']}")
+    rows = [_row(*lines) for lines in zip(ours["reached"], theirs["reached"])]
+    losses = np.abs(np.subtract(ours["losses"], theirs["losses"]))
+    return {
+        "measured": {"command": command, "date": machine.now(), "commit": machine.commit(), **machine.describe()},
+        "settings": {
+            name: value for name, value in flags.items() if name not in ("input_file", "held_out_file", "peer_python")
+        },
+        "rows": len(comparison.rows),
+        "before": before["masked_lm_loss"],
+        "epochs": rows,
+        "loss_ratio": rows[-1]["ours"] / rows[-1][PEER],
+        "seconds": {"ours": ours["seconds"], PEER: theirs["seconds"]},
+        "speed_ratio": theirs["seconds"] / ours["seconds"],
+        "largest_difference_of_step_losses": None if flags["dropout"] else float(losses.max()),
+        "versions": theirs["versions"],
+    }
+
+
+def _row(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, float]:
+    sides = {"ours": ours, PEER: theirs}
+    losses = {side: found["masked_lm_loss"] for side, found in sides.items()}
+    accuracies = {f"accuracy, {side}": found["masked_lm_accuracy"] for side, found in sides.items()}
+    return {"step": ours["step"], **losses, **accuracies}
+
+
+def in_words(found: Mapping[str, Any]) -> str:
+    """Returns figures as a table and two sentences."""
+    cells = [[str(row["step"]), *(f"{row[name]:.4f}" for name in list(row)[1:])] for row in found["epochs"]]
+    verdict = "within" if found["loss_ratio"] <= 1 + _REQUIRED else "NOT within"
+    seconds = found["seconds"]
+    lines = [
+        *table(list(found["epochs"][0]), cells),
+        f"held-out masked loss {found['loss_ratio'] - 1:+.2%} of that of {PEER}: {verdict} the required {_REQUIRED:.0%}",
+        f"steps: {seconds['ours']:.1f} s, {PEER} {seconds[PEER]:.1f} s: {found['speed_ratio']:.2f} times as fast",
+    ]
+    if found["largest_difference_of_step_losses"] is not None:
+        lines.append(f"losses of all steps differ by {found['largest_difference_of_step_losses']:.2g} at most")
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs a command line; returns the exit status, see `ending.run_command`."""
+    command = shlex.join(["python", "-m", *argv])
+    return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped="stopped; the same command goes on")
+
+
+def parse(argv: Sequence[str]) -> dict[str, Any]:
+    """Reads a command line.
+
+    Args:
+      argv: name and arguments.
+
+    Raises:
+      FlagError: a flag is unknown, missing or has an unusable value.
+      HelpAsked: instead of settings.
+    """
+    values = read(argv, FLAGS)
+    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    for name in ("input_file", "held_out_file"):
+        if given[name] is None:
+            raise FlagError(f"--{name} is required")
+    python = given["peer_python"] or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
+    if not os.access(python, os.X_OK):
+        raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
+    return {**given, "peer_python": python}
+
+
+def help_text() -> str:
+    """Returns what --help prints."""
+    lines = ["Compares pre-training here and with transformers: python -m benchmarks.quality.pretraining --input_file=...", ""]
+    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+
+
+def _run(flags: Mapping[str, Any], command: str) -> int:
+    setup_logging(verbosity=-1)
+    found = compare(flags, command)
+    path = Path(flags["output"] or Path(flags["runs_dir"]) / "pretraining.json")
+    atomic.write_text(path, documents.to_json(found, indent=2) + "\n")
+    sys.stdout.write(in_words(found) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(["benchmarks.quality.pretraining", *sys.argv[1:]]))
