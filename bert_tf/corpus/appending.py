@@ -7,6 +7,7 @@ the next one goes on there.
 from __future__ import annotations
 
 import contextlib
+import mmap
 import os
 import shutil
 from collections.abc import Mapping
@@ -23,7 +24,7 @@ Array = npt.NDArray[Any]
 Types = Mapping[str, "np.dtype[Any]"]  # of the columns, by the names of their files
 
 _RECORD, _NOTE = "record.json", "unfinished.json"
-_NOTED_EVERY = 64  # times that something is appended
+_NOTED_EVERY = 16  # times that something is appended
 
 
 class Appending:
@@ -126,6 +127,16 @@ def mapped(folder: Path, types: Types) -> tuple[Array, ...]:
     """
     sizes = (record(folder) or {"sizes": {}})["sizes"]
     return tuple(_mapped(folder / name, dtype, sizes.get(name, 0)) for name, dtype in types.items())
+
+
+def release(*columns: Array) -> None:
+    """Gives back the memory of pages of mapped columns that were read; the system keeps them as long as it has room."""
+    for column in columns:
+        base = column.base
+        while base is not None and not isinstance(base, mmap.mmap):
+            base = getattr(base, "base", None)
+        if base is not None:
+            base.madvise(mmap.MADV_DONTNEED)
 
 
 def _mapped(path: Path, dtype: np.dtype[Any], size: int) -> Array:

@@ -325,10 +325,15 @@ def _of_object(line: str, corpus: Corpus, path: str, number: int) -> list[str]:
         raise DataError(error.problem, path, number) from error
     text = value.get(corpus.text_key) if isinstance(value, dict) else None
     if isinstance(text, list) and all(isinstance(one, str) for one in text):
-        return [sentence for one in text if (sentence := " ".join(one.split()))]
+        return [sentence for one in text if (sentence := " ".join(_whole(one).split()))]
     if not isinstance(text, str):
         raise DataError(f"expected an object with {corpus.text_key!r}: a text, or a list of sentences", path, number)
-    return _of_raw(text, corpus.language)
+    return _of_raw(_whole(text), corpus.language)
+
+
+def _whole(text: str) -> str:
+    """Returns a text with U+FFFD, which no tokenizer sees, for halves of characters, which JSON can escape."""
+    return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 FORMS: Mapping[str, Callable[[Piece, str, Corpus], Parsed]] = {

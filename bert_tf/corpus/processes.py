@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import multiprocessing
 import os
 import threading
@@ -34,14 +35,17 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
     Args:
       work: what is done with each; is pickled once for each worker.
       tasks: read as far as workers need them.
-      workers: processes; with 1 this process does the work.
+      workers: processes; with 1, or where there is one task, this process does the work.
       unit: what a task is, for the bar that shows how many are done.
 
     Raises:
       BertError: as `work`, or a worker is gone.
     """
-    results = map(work, tasks) if workers == 1 else _by_workers(work, tasks, workers)
-    with contextlib.closing(progress.bar(unit=f" {unit}", total=len(tasks) if isinstance(tasks, Sized) else None)) as bar:
+    total, left = len(tasks) if isinstance(tasks, Sized) else None, iter(tasks)
+    first = list(itertools.islice(left, 2)) if workers > 1 else []
+    given = itertools.chain(first, left)
+    results = map(work, given) if len(first) < 2 else _by_workers(work, given, workers)
+    with contextlib.closing(progress.bar(unit=f" {unit}", total=total)) as bar:
         for result in results:
             yield result
             bar.update()

@@ -41,6 +41,8 @@ _FILE = "rows.bin"
 _TYPES = {_FILE: ROW}
 _STRETCH = 1 << 16  # sentences: a longer document is cut into stretches, rows of which are made as of documents
 _TASK = 1 << 20  # tokens, about
+_DOCUMENTS = 1 << 20  # that are looked at together
+_RELEASED_EVERY = 512  # rows: each may have read another part of the store
 _TRIES = 10  # to draw another document
 
 
@@ -100,6 +102,11 @@ class Rows:
     def __len__(self) -> int:
         """Number of rows, N."""
         return len(self.table)
+
+    def release(self) -> None:
+        """Gives back the memory of what was read, see `TokenStore.release`."""
+        appending.release(self.table)
+        self.store.release()
 
     def lengths(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008  (immutable)
         """Returns the tokens of some rows, [CLS] and [SEP] included."""
@@ -194,13 +201,15 @@ def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task
       settings: what rows.
       used: [D] numbers of documents.
     """
-    chosen: Any = slice(None) if isinstance(used, range) else used
-    sentences = np.diff(store.document_starts)[chosen]
-    ends = np.cumsum(store.document_tokens()[chosen])
-    borders = [0, *(np.flatnonzero(np.diff(ends // _TASK)) + 1).tolist(), len(used)]
-    for duplicate, (first, end) in itertools.product(range(settings.duplicates), zip(borders, borders[1:])):
-        stretches = -(-int(sentences[first:end].max(initial=0)) // _STRETCH)
-        yield from (Task(duplicate, first, end, stretch) for stretch in range(stretches))
+    for duplicate, begin in itertools.product(range(settings.duplicates), range(0, len(used), _DOCUMENTS)):
+        documents = np.asarray(used[begin : begin + _DOCUMENTS])
+        starts, stops = store.document_starts[documents], store.document_starts[documents + 1]
+        sentences, ends = stops - starts, np.cumsum(store.sentence_starts[stops] - store.sentence_starts[starts])
+        store.release()
+        borders = [0, *(np.flatnonzero(np.diff(ends // _TASK)) + 1).tolist(), len(documents)]
+        for first, end in zip(borders, borders[1:]):
+            stretches = -(-int(sentences[first:end].max(initial=0)) // _STRETCH)
+            yield from (Task(duplicate, begin + first, begin + end, stretch) for stretch in range(stretches))
 
 
 def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) -> npt.NDArray[Any]:
@@ -221,7 +230,10 @@ def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) ->
         if first < end:
             starts = store.sentence_starts[first : min(first + _STRETCH, end) + 1].tolist()
             source = _Source(store, used, place, _draws(settings.seed, task.duplicate, document, task.stretch))
-            found += make(starts, settings, source)
+            for row in make(starts, settings, source):
+                found.append(row)
+                if len(found) % _RELEASED_EVERY == 0:
+                    store.release()
     return np.array(found, ROW)
 
 

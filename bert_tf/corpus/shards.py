@@ -19,7 +19,7 @@ from bert_tf.corpus.store import Int64Array
 from bert_tf.corpus.tally import Tally
 from bert_tf.errors import FlagError
 
-_BLOCK = 1024  # rows
+_BLOCK = 256  # rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -75,6 +75,7 @@ class ShardPlan:
         labels = self.rows.next_sentence_labels(numbers)
         examples = serialized(batch, masked, labels, max_predictions=self.masking.max_predictions_per_seq)
         file.writelines(map(framed, examples))
+        self.rows.release()
         return Tally.of(batch, masked, labels, vocabulary)
 
     def _note(self, shard: int) -> Path:

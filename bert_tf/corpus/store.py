@@ -98,6 +98,10 @@ class TokenStore:
         """Goes to another process as the name of its folder."""
         return TokenStore._opened, (self.folder,)
 
+    def release(self) -> None:
+        """Gives back the memory of what was read, which would grow up to the size of the store."""
+        appending.release(self.ids, self.sentence_starts, self.document_starts)
+
     def document_tokens(self) -> Int64Array:
         """[D] how many tokens each document has."""
         return np.diff(self.sentence_starts[self.document_starts])

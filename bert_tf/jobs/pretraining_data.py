@@ -24,7 +24,7 @@ from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
 from bert_tf.corpus.tally import Tally
-from bert_tf.errors import FlagError
+from bert_tf.errors import DataError, FlagError
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
 from bert_tf.log_form import log
 from bert_tf.tokenization import casing
@@ -157,20 +157,30 @@ def _make(
     unfinished = Path(f"{output.paths[0]}.unfinished")
     if not corpus.can_be_read_again:
         shutil.rmtree(unfinished, ignore_errors=True)
-    tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
-    table = rows.build(unfinished / "rows", tokens, config.masks.rows(), workers=makers.workers)
-    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
-    if len(table) < len(output.paths):
-        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
-    done = atomic.make_folder(unfinished / f"shards-{output.key[:16]}")
-    masking = config.masks.masking(tokenizer.vocabulary)
-    plan = ShardPlan(table, masking, config.masks.max_seq_length, output.paths, done)
-    tallies = makers.shards(plan)
-    counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens
-    written = Written(output.paths, *counts, Tally.sum(tallies), config.masks.nsp)
+    try:
+        tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
+        written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
+    except (DataError, FlagError):  # the same command would come to it again
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     _write_manifest(written, output.key, config, tokenizer)
     shutil.rmtree(unfinished, ignore_errors=True)
     return written
+
+
+def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, output: _Output, makers: _Makers) -> Written:
+    """Writes the shards of a store; what they are made of lies beside it."""
+    folder = tokens.folder.parent
+    table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
+    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
+    if tokens.documents == 1 and masks.nsp:
+        log.warning("all text is one document, so that random pairs are of it too; blank lines divide documents")
+    if len(table) < len(output.paths):
+        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
+    done = atomic.make_folder(folder / f"shards-{output.key[:16]}")
+    tallies = makers.shards(ShardPlan(table, masks.masking(vocabulary), masks.max_seq_length, output.paths, done))
+    counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens
+    return Written(output.paths, *counts, Tally.sum(tallies), masks.nsp)
 
 
 def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:

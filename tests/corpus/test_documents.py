@@ -52,6 +52,13 @@ def test_json_lines_hold_text_or_sentences(file):
     assert read(file(text, "x.jsonl")) == [("One.", "Two."), ("a. b", "c")]
 
 
+def test_half_a_character_is_replaced(file):
+    assert read(file('{"text": "a\\ud800 b\\ud83d\\ude00."}\n{"text": ["\\udc00a"]}\n', "x.jsonl")) == [
+        ("a\ufffd b\U0001f600.",),
+        ("\ufffda",),
+    ]
+
+
 def test_gz_is_unpacked(file):
     assert read(file(gzip.compress(b"a\n\nb\n"), "x.txt.gz")) == [("a",), ("b",)]
 

@@ -16,24 +16,28 @@ def _refuse(number):
     raise DataError("is odd", "x.txt", number)
 
 
+def _process(_):
+    return os.getpid()
+
+
 def _die(_):
     os._exit(1)
 
 
 @pytest.mark.parametrize("workers", [1, 3])
 def test_results_have_the_order_of_the_tasks(workers):
-    assert list(mapped(_double, iter(range(50)), workers=workers, unit="")) == list(range(0, 100, 2))
+    assert list(mapped(_double, iter(range(50)), workers=workers)) == list(range(0, 100, 2))
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_an_error_of_a_worker_is_that_of_the_work(workers):
     with pytest.raises(DataError, match="^x.txt:3: is odd$"):
-        list(mapped(_refuse, [3], workers=workers, unit=""))
+        list(mapped(_refuse, [3, 5], workers=workers))
 
 
 def test_few_tasks_are_read_ahead():
     read = []
-    results = mapped(_double, map(read.append, range(100)), workers=1, unit="")
+    results = mapped(_double, map(read.append, range(100)), workers=1)
     with pytest.raises(TypeError):  # 2 * None
         next(results)
     assert len(read) == 1
@@ -41,4 +45,8 @@ def test_few_tasks_are_read_ahead():
 
 def test_a_worker_that_is_gone_is_one_line():
     with pytest.raises(BertError, match="a worker process ended; is memory out"):
-        list(mapped(_die, [1], workers=2, unit=""))
+        list(mapped(_die, [1, 2], workers=2))
+
+
+def test_one_task_needs_no_other_process():
+    assert list(mapped(_process, [1], workers=4)) == [os.getpid()]

@@ -77,7 +77,9 @@ def test_rows_are_those_of_the_text(source, made, tmp_path):
 
 
 @pytest.mark.parametrize("workers", [2, 4])
-def test_shards_do_not_depend_on_workers(source, made, tmp_path, workers):
+def test_shards_do_not_depend_on_workers(source, made, tmp_path, monkeypatch, workers):
+    monkeypatch.setattr(documents, "PIECE", 1 << 12)
+    monkeypatch.setattr(rows, "_TASK", 1 << 10)
     assert command.main(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
     assert contents(tmp_path) == made
 
@@ -202,17 +204,22 @@ def test_what_cannot_be_used_is_one_line(source, tmp_path, capsys, flags, said):
         ("x.jsonl", b'{"text": ""}\n{}\n', "x.jsonl:2: expected an object with 'text'"),
     ],
 )
-@pytest.mark.parametrize("workers", [1, 2])
-def test_text_that_cannot_be_used_is_one_line(source, tmp_path, capsys, name, data, said, workers):
+def test_text_that_cannot_be_used_is_one_line(source, tmp_path, capsys, name, data, said):
     (tmp_path / name).write_bytes(data)
-    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / name, workers=workers)) == 2
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / name)) == 2
     assert said in capsys.readouterr().err.splitlines()[-1]
-    assert not (tmp_path / "out").exists()
+    assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
 def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
     assert command.main(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
     assert "--max_predictions_per_seq=2 is less than --masked_lm_prob=0.15 of 32 tokens" in caplog.text
+
+
+def test_one_document_is_warned_of(source, tmp_path, caplog):
+    (tmp_path / "x.txt").write_text("a b\nc\nd e\n")
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert "all text is one document" in caplog.text
 
 
 def test_raw_text_needs_a_package_that_is_named(source, tmp_path, capsys, monkeypatch):
