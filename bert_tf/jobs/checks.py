@@ -94,5 +94,17 @@ def _of_training(job: Job) -> Iterator[str]:
 def _of_trained(job: Job) -> Iterator[str]:
     family = job.task.family.as_trained(run_folder.trained(job.weights.folder))  # what it takes on may be given anew
     yield from run_folder.misfits(job.weights.folder, family.record())
+    yield from _of_averages(job)
     if job.target and not read_evaluations(job.run_dir, up_to=run.last_step(job.run_dir)):
         yield f"--target_metric: {job.run_dir} was not evaluated while it trained (--eval_every_n_steps)"
+
+
+def _of_averages(job: Job) -> Iterator[str]:
+    """Averages are made while a model is trained: later they can be evaluated, and not changed."""
+    train, folder = job.settings.train, job.weights.folder
+    was = run_folder.trained(folder).get("ema")
+    if train.ema is not None and train.ema != was:
+        said = "without --ema" if was is None else f"with --ema={was:g}"
+        yield f"--ema={train.ema:g}: {folder} was trained {said}; leave the flag out"
+    if train.average_last and not (folder / run_layout.AVERAGE).is_dir():
+        yield f"--average_last={train.average_last}: {folder} was trained without it; leave the flag out"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import atomic, lock
+from bert_tf.corpus import documents
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.jobs import corpus_words
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown
@@ -57,6 +58,8 @@ def make(corpus: Sequence[str], settings: Mapping[str, Any]) -> Made:
     """
     training.refuse_missing()
     output = _output(settings)
+    if os.path.realpath(output) in map(os.path.realpath, documents.find(",".join(corpus))):
+        raise FlagError(f"{output}: is an input and the output")
     counts = corpus_words.count(corpus, settings, lower_case=settings["do_lower_case"])
     trained = training.train(counts, size=settings["size"], unused=settings["unused"], min_frequency=settings["min_frequency"])
     if len(trained.tokens) < settings["size"]:

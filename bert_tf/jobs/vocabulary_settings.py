@@ -22,7 +22,7 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
         Setting("unused", int, 0, "rows for words that come later: [unused0] and so on", 0),
         Setting("min_frequency", int, 2, "how often a character, or a pair of pieces, has to occur to become a piece", 1),
         *_HOW,
-        _OVERWRITE,
+        _OVERWRITE._replace(help="replace a file that is there"),
     ),
     "extend": (
         Setting("output", str, None, "folder to write (required); one that exists is kept unless --overwrite is given"),

@@ -253,6 +253,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs so often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
         ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
+        ("make {corpus} --output={corpus} --overwrite", "{corpus}: is an input and the output"),
         ("extend {model} --output={out}", "give one of --add=FILE"),
         ("extend {model} --add={tmp}/words --from={corpus} --output={out}", "give one of --add=FILE"),
         ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top is of --from"),

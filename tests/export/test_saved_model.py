@@ -168,6 +168,13 @@ def test_examples_of_any_length_are_those_of_ids(exported):
     np.testing.assert_allclose(found, wanted[[0, 1, 1]], atol=CLOSE)
 
 
+@pytest.mark.parametrize("segment", [-1, 2])
+def test_a_segment_that_the_model_does_not_know_is_refused(exported, segment):
+    inputs = {**IDS, "segment_ids": [[0, 0, segment, 0], [0] * 4]}
+    with pytest.raises(tf.errors.InvalidArgumentError, match="segment_ids are 0 to 1: 0 for the first text, 1 for the second"):
+        outputs(exported["pairs"], "ids", inputs)
+
+
 def test_requests_for_warming_up_can_be_answered(exported):
     for name in ("pairs", "options", "answers"):
         path = exported[name] / "assets.extra" / "tf_serving_warmup_requests"

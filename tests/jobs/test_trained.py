@@ -106,6 +106,22 @@ def test_a_run_of_another_kind_of_task_is_named(project, tmp_path, capsys):
     assert line == f"error: {prefix.parent}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("was", "flags", "said"),
+    [
+        ({"ema": 0.9}, ["--ema=0.99"], "--ema=0.99: {run} was trained with --ema=0.9; leave the flag out"),
+        ({"ema": None}, ["--ema=0.99"], "--ema=0.99: {run} was trained without --ema; leave the flag out"),
+        ({}, ["--average_last=2", "--save_checkpoints_steps=9"], "--average_last=2: {run} was trained without it; leave"),
+    ],
+)
+def test_an_average_that_the_run_has_not_is_refused(project, tmp_path, capsys, was, flags, said):
+    prefix = write_run(tmp_path / "trained", project, **was)
+    arguments = (f"--data_dir={project.data_dir}", f"--init_checkpoint={prefix}", f"--output_dir={tmp_path / 'out'}")
+    assert command("--do_eval", "--verbosity=-1", *arguments, *flags) == 2
+    *_, line = capsys.readouterr().err.splitlines()  # below warnings
+    assert line.startswith(f"error: {said.format(run=prefix.parent)}")
+
+
 def test_a_head_of_another_task_is_refused(project, tmp_path, capsys):
     prefix = write_trained(tmp_path / "published" / "model.ckpt-343", labels=3)
     assert command(*project.flags(tmp_path / "out", do_predict=True, verbosity=-1, init_checkpoint=prefix)) == 2

@@ -22,7 +22,7 @@ tf1 = tf.compat.v1
 
 IDS, EXAMPLES, VECTORS = "ids", "examples", "vectors"
 
-_IDS, _MASK, _ = (field.name for field in INPUTS)
+_IDS, _MASK, _SEGMENTS = (field.name for field in INPUTS)
 
 Client = Callable[[Exported, GraphTokenizer], Mapping[str, Signature]]
 
@@ -67,8 +67,19 @@ def _examples(trained: Trained) -> Signature:
 
 def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
     """Returns what a client wants, and beside it what the head computes."""
-    found = graph.compute(trained, features)
+    found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], trained.config.type_vocab_size)})
     return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
+
+
+def _known(segments: tf.Tensor, count: int) -> tf.Tensor:
+    """Returns segments once it is sure that the model has a vector for each; without one it would compute all the same.
+
+    The operation itself, not `tf.debugging`, whose functions have other names in each export.
+    """
+    message = f"segment_ids are 0 to {count - 1}: 0 for the first text, 1 for the second"
+    is_known = tf.reduce_all((segments >= 0) & (segments < count))
+    with tf.control_dependencies([tf.raw_ops.Assert(condition=is_known, data=[message])]):
+        return tf.identity(segments)
 
 
 def raw(name: str) -> str:
