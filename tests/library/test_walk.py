@@ -8,7 +8,7 @@ import inspect
 import pytest
 
 import bert_tf
-from bert_tf.__main__ import COMMANDS
+from bert_tf.__main__ import _MODULES, COMMANDS
 from bert_tf.commands import (
     checkpoint,
     classifier_flags,
@@ -90,7 +90,7 @@ WITHOUT_FLAG = {"data fetch": {"source_dir"}}
 def actions():
     """Yields each command, those with actions once for each."""
     for command in COMMANDS:
-        module = importlib.import_module(f"bert_tf.commands.{ {'fine-tune': 'classifier'}.get(command, command) }")
+        module = importlib.import_module(f"bert_tf.commands.{_MODULES.get(command, command)}")
         for action in getattr(module, "ACTIONS", {None: None}):
             yield f"{command} {action}" if action else command
     yield f"memory {memory.PLAN}"
