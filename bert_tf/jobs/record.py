@@ -21,9 +21,9 @@ from bert_tf.jobs.pretrain_config import SETTINGS as OF_PRETRAINING
 from bert_tf.jobs.settings import ADAMW, EXACT, POLYNOMIAL, SpeedSettings, TrainSettings
 from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV, Family
+from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
-from bert_tf.tasks.tables import STANDARD_INPUT
 
 _PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
 _PRETRAINING_FLAGS = frozenset(row.name for row in OF_PRETRAINING)
@@ -134,12 +134,12 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
     values = {name: value for group in groups for name, value in group.items()}
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
     wanted = {name: values[name] for name in names if name in takes}
-    return {name: _absolute(v) if v and name in PATHS else v for name, v in wanted.items()}
+    return {name: _absolute(v, several=name in LISTS) if v and name in PATHS else v for name, v in wanted.items()}
 
 
-def _absolute(paths: str) -> str:
-    """Returns names of files, with commas where there are several, such that they are found from anywhere."""
-    return ",".join(path if path == STANDARD_INPUT else str(Path(path).resolve()) for path in paths.split(","))
+def _absolute(path: str, *, several: bool) -> str:
+    """Returns the name of a file, or several with commas between them, such that they are found from anywhere."""
+    return ",".join(str(Path(one).resolve()) for one in (path.split(",") if several else [path]))
 
 
 def _of_family(family: Family) -> dict[str, Any]:

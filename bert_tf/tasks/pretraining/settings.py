@@ -45,7 +45,8 @@ class PretrainingSettings:
     )
 
 
-PATHS = ("input_file", "held_out_file", "phase2_input_file", "corpus_dir")
+LISTS = ("input_file", "held_out_file", "phase2_input_file")  # of files, with commas
+PATHS = (*LISTS, "corpus_dir")
 _OF_FILES = ("input_format", "text_key", "language")  # what they decide on the text itself says
 # What decides on rows and masks, and so on what is learned.
 OF_ROWS = tuple(
