@@ -12,7 +12,7 @@ from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import PRETRAINING, HeadSpec
 from bert_tf.jobs.fine_tune_config import SETTINGS as FINE_TUNING
-from bert_tf.jobs.settings import ADAMW, EXACT, TrainSettings
+from bert_tf.jobs.settings import EXACT, LAMB, TrainSettings
 from bert_tf.optimization import parts
 from bert_tf.profiling.forecast import fitting, search
 from bert_tf.profiling.forecast.compute_options import ComputeOptions
@@ -201,13 +201,13 @@ def configured(**values: Any) -> Request:
         micro_batches=pieces,
         frozen=frozen,
         replicas=chosen["num_gpus"],
+        lamb=chosen["optimizer"] == LAMB,
         averages=chosen["ema"] is not None,
         evaluates=chosen["eval_every_n_steps"] > 0,
         growth=chosen["gpu_memory_growth"],
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
         **_exact(chosen, given),
     )
-    options = options if chosen["optimizer"] == ADAMW else options.without_adamw
     if chosen["task_name"] is not None:
         options = _with_head_of(get_task(chosen["task_name"]).family.head, options, config)
     if chosen["max_predictions_per_seq"]:

@@ -15,7 +15,7 @@ from bert_tf.features.columns import Features
 from bert_tf.jobs import speed
 from bert_tf.jobs.head_memory import with_head
 from bert_tf.jobs.job import Job
-from bert_tf.jobs.settings import ADAMW
+from bert_tf.jobs.settings import LAMB
 from bert_tf.log_form import log
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.profiling.forecast import fitting, search
@@ -142,12 +142,12 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
         custom_gradients=chosen.custom_gradients,
         fused_adam=chosen.fused_adam,
         defer_embeddings=chosen.defer_embeddings,
+        lamb=train.optimizer == LAMB,
         averages=train.ema is not None,
         replicas=job.machine.replicas,
         evaluates=train.eval_every_n_steps > 0,
         growth=job.machine.session_config.gpu_options.allow_growth,
     )
-    options = options if train.optimizer == ADAMW else options.without_adamw
     return with_head(options, heads.of(job.task.family.head), job.config)
 
 

@@ -19,8 +19,7 @@ from bert_tf.settings import setting
 from bert_tf.tasks.registry import known_names
 
 POLYNOMIAL = "polynomial"
-ADAMW = "adamw"
-OPTIMIZERS = (ADAMW, "lamb")
+OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 LONG_TEXTS = ("truncate", "head_tail", "windows")

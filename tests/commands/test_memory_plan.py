@@ -186,5 +186,5 @@ def test_hidden_words_and_a_task_exclude_each_other(capsys, config_file):
 
 def test_lamb_updates_the_whole_table(capsys, config_file):
     adamw, lamb = (plan(capsys, config_file, optimizer=name)[1] for name in ("adamw", "lamb"))
-    assert (lamb["options"]["fused_adam"], lamb["options"]["defer_embeddings"]) == (False, False)
+    assert (adamw["options"]["lamb"], lamb["options"]["lamb"]) == (False, True)
     assert lamb["peak_bytes"] > adamw["peak_bytes"]

@@ -59,6 +59,7 @@ WIDER = (
     Cell(128, 4, 128, 16, {"averages": True}),
     Cell(256, 4, 32, 2, {"defer_embeddings": False}),
     Cell(256, 4, 32, 2, {"fused_adam": False}),
+    Cell(256, 4, 32, 2, {"lamb": True}),
     Cell(256, 4, 32, 4, {"micro_batches": 4}),
     Cell(128, 4, 128, 16, {"precision": "float16"}),
     Cell(128, 4, 128, 16, {"precision": "bfloat16", "custom_gradients": False}),

@@ -93,6 +93,7 @@ def training(
         loss_scaling=options.precision == "float16",
         adamw=AdamWConfig(fused=options.fused_adam),
         average=MovingAverage(0.999) if options.averages else None,
+        optimizer="lamb" if options.lamb else "adamw",
     )
     with tf.Graph().as_default(), tf1.Session(config=session_config()) as session:
         pipeline = train_input_fn(features, Schedule(features.units, batch_size // int(features.unit_rows[0]), 9), seed=1)

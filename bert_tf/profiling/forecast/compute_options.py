@@ -31,6 +31,7 @@ class ComputeOptions:
       custom_gradients: gradients by hand.
       fused_adam: one kernel a variable for the update.
       defer_embeddings: updates of unused words are put off.
+      lamb: the optimizer is LAMB, which has no fused kernel, and puts nothing off.
       averages: a moving average of the weights is kept beside them.
       replicas: devices that share a batch, each with all weights.
       evaluates: whether a second session evaluates while the first trains, with weights of its own.
@@ -55,6 +56,7 @@ class ComputeOptions:
     custom_gradients: bool = True
     fused_adam: bool = True
     defer_embeddings: bool = True
+    lamb: bool = False
     averages: bool = False
     replicas: int = 1
     evaluates: bool = False
@@ -66,15 +68,10 @@ class ComputeOptions:
     tied_words: bool = False
 
     @property
-    def without_adamw(self) -> ComputeOptions:
-        """The same of a step with another optimizer: fused kernels, and updates that are put off, are AdamW's."""
-        return dataclasses.replace(self, fused_adam=False, defer_embeddings=False)
-
-    @property
     def defers(self) -> bool:
         """Whether words wait for their updates, see `estimator.update`."""
         able = self.replicas == 1 and self.precision != "float16" and EMBEDDINGS not in self.frozen
-        return self.defer_embeddings and able
+        return self.defer_embeddings and able and not self.lamb
 
     @property
     def whole_table(self) -> bool:

@@ -278,8 +278,8 @@ class _Step:
         return self._shape.number * (layers + tied)
 
     def _early_products(self) -> int:
-        """Returns numbers of moments and weights times their factors: where Adam is not fused, they wait for no gradient."""
-        if self._options.fused_adam:
+        """Returns moments and weights times their factors: of an update that is not fused, they wait for no gradient."""
+        if self._options.fused_adam and not self._options.lamb:
             return 0
         whole = self._words if self._trains_words and not self._defers else 0
         return sum(2 * n.total + n.kernels for n in self._trained.values()) + 3 * whole
