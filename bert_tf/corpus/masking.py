@@ -54,7 +54,7 @@ class Masking:
 
     Attributes:
       vocabulary: of the rows.
-      probability: share of the tokens of a row that are masked; at least one is.
+      probability: share of the tokens of a row that are masked; at least one is, of whole words where one is short enough.
       max_predictions_per_seq: most masks of a row.
       whole_words: whether all pieces of a word are masked, or none. A word ends with its segment, and pieces without their
         beginning, where one was cut off, are a word of their own.
