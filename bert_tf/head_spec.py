@@ -13,6 +13,8 @@ CONTRASTIVE = "contrastive"  # vectors of texts that belong together, told apart
 PRETRAINING = "pretraining"  # the words that [MASK] covers, and whether one text follows another
 VECTORS = "vectors"  # of texts, or of their tokens, as the encoder computes them: nothing is learned on top
 
+BEST_WORDS = 10  # that the head of pre-training puts out for each masked place
+
 POOLINGS = MEAN, CLS, MAX = "mean", "cls", "max"  # how the vectors of tokens become that of their text
 
 # How the names of a head's variables begin, as a regular expression: those of the published classifier; `cls` of published

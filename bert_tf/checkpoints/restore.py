@@ -93,7 +93,7 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
     )
 
 
-def from_nothing(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
+def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
     """Returns the plan of a training without a checkpoint.
 
     Args:

@@ -54,7 +54,7 @@ class Masking:
 
     Attributes:
       vocabulary: of the rows.
-      probability: share of the tokens of a row that are masked; at least one is.
+      probability: share of the tokens of a row that are masked; at least one is, of whole words where one is short enough.
       max_predictions_per_seq: most masks of a row.
       whole_words: whether all pieces of a word are masked, or none. A word ends with its segment, and pieces without their
         beginning, where one was cut off, are a word of their own.
@@ -78,11 +78,11 @@ class Masking:
           rows: [B] numbers of the rows.
           epoch: counted from 0.
         """
-        keys = mixed(mixed(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
+        keys = splitmix64(splitmix64(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
         maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
         counts = self._counts(input_mask.sum(axis=1), maskable.sum(axis=1), _uniform(keys, _COUNT))
         tokens = np.arange(input_ids.shape[1], dtype=np.uint64)
-        keys = mixed(keys[:, None] ^ tokens)  # [B, T]
+        keys = splitmix64(keys[:, None] ^ tokens)  # [B, T]
         choose = self._words if self.whole_words else _pieces
         chosen = choose(input_ids, maskable, counts, _uniform(keys, _ORDER))
         return self._replaced(input_ids, chosen, keys)
@@ -155,16 +155,16 @@ def _texts(vocabulary: Vocabulary) -> IntArray:
 
 
 def _key(seed: int, epoch: int) -> Bits:
-    return mixed(np.array([seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
+    return splitmix64(np.array([seed & (1 << 64) - 1], np.uint64)) + np.uint64(epoch)
 
 
 def _uniform(keys: Bits, purpose: int) -> Floats:
     """Returns a number of [0, 1) for each key, another one for each purpose."""
-    found: Floats = (mixed(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
+    found: Floats = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
     return found
 
 
-def mixed(values: Bits) -> Bits:
+def splitmix64(values: Bits) -> Bits:
     """Returns hashes: one step of SplitMix64 (Steele et al., 2014) from each value on."""
     found = values + np.uint64(0x9E3779B97F4A7C15)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)

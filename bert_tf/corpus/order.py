@@ -8,7 +8,7 @@ import functools
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf.corpus.masking import Bits, mixed
+from bert_tf.corpus.masking import Bits, splitmix64
 
 _ROUNDS = 4  # of a Feistel network: as many make it hard to tell from a random order
 
@@ -48,6 +48,6 @@ class RandomOrder:
         bits, mask = np.uint64(self._half), np.uint64((1 << self._half) - 1)
         left, right = numbers >> bits, numbers & mask
         for turn in range(_ROUNDS):
-            key = mixed(np.array([(self.seed * _ROUNDS + turn) & (1 << 64) - 1], np.uint64))
-            left, right = right, left ^ (mixed(right ^ key) & mask)
+            key = splitmix64(np.array([(self.seed * _ROUNDS + turn) & (1 << 64) - 1], np.uint64))
+            left, right = right, left ^ (splitmix64(right ^ key) & mask)
         return (left << bits) | right

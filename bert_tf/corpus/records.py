@@ -194,10 +194,16 @@ class Records:
                 f" the largest is {largest}, there are {len(vocabulary)}",
                 path,
             )
-        weights, positions = row[WEIGHTS], row["masked_lm_positions"]
-        if np.any(np.diff(weights) > 0) or not np.all((weights == 0) | (weights == 1)):
-            raise self._problem(number, f"{WEIGHTS} are not ones, then zeros")
-        if np.any(positions < 0) or np.any(positions >= row["input_mask"].sum()):
+        mask, segments, positions = row["input_mask"], row["segment_ids"], row["masked_lm_positions"]
+        for name in ("input_mask", WEIGHTS):
+            if not _is_ones_then_zeros(row[name]):
+                raise self._problem(number, f"{name}: expected ones, then zeros")
+        real = int(mask.sum())
+        if not _is_ones_then_zeros(1 - segments[:real]) or segments[real:].any():
+            raise self._problem(number, "segment_ids: expected zeros, then ones, then zeros of padding")
+        if row[LABELS][0] not in (0, 1):
+            raise self._problem(number, f"{LABELS}: expected 0 or 1, found {row[LABELS][0]}")
+        if np.any(positions < 0) or np.any(positions >= real):
             raise self._problem(number, "masked_lm_positions lie in padding")
 
     def _features(self, number: int) -> Any:
@@ -228,6 +234,10 @@ class Records:
     def _problem(self, number: int, problem: str) -> DataError:
         path, of_file = self._place(number)
         return DataError(f"row {of_file + 1}: {problem}", path)
+
+
+def _is_ones_then_zeros(values: Array) -> bool:
+    return bool(np.all((values == 0) | (values == 1)) and np.all(np.diff(values) <= 0))
 
 
 def is_shard(path: str) -> bool:

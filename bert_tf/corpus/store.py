@@ -102,10 +102,6 @@ class TokenStore:
         """Gives back the memory of what was read, which would grow up to the size of the store."""
         appending.release(self.ids, self.sentence_starts, self.document_starts)
 
-    def document_tokens(self) -> Int64Array:
-        """[D] how many tokens each document has."""
-        return np.diff(self.sentence_starts[self.document_starts])
-
 
 def build(
     folder: str | os.PathLike[str], corpus: Corpus, tokenizer: WordPieceTokenizer, *, workers: int | None = None

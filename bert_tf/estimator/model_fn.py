@@ -17,13 +17,13 @@ from bert_tf.fields import GLOBAL_WEIGHT, INPUTS, SLOT, SLOTS, TOKEN, Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.host import HOST
 from bert_tf.inputs import pipeline
-from bert_tf.modeling.asked import Places
 from bert_tf.modeling.dropout import DropElements, Dropout, no_dropout
-from bert_tf.modeling.embeddings import AlsoRead, Lookup
+from bert_tf.modeling.embeddings import JointLookup, Lookup
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
-from bert_tf.modeling.heads.base import DrawsWords, Head, LossOptions, part_of_mean
+from bert_tf.modeling.heads.base import Head, LossOptions, SamplesWords, part_of_mean
+from bert_tf.modeling.selection import Places
 from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER
 
@@ -112,7 +112,7 @@ def compute_outputs(
     """
     input_ids, input_mask, segment_ids = (features[field.name] for field in INPUTS)
     drawn = _drawn(model, head, features) if draws else None
-    also_read = None if drawn is None else AlsoRead(lookup, drawn)
+    joint = None if drawn is None else JointLookup(lookup, drawn)
     encoded = bert(
         input_ids,
         input_mask,
@@ -121,16 +121,16 @@ def compute_outputs(
         execution,
         first_only=not head.reads_tokens,
         places=Places(features[head.reads_places], features[SLOTS.name]) if head.reads_places else None,
-        lookup=also_read or lookup,
+        lookup=joint or lookup,
     )
-    if also_read is not None:
-        encoded = encoded._replace(words=also_read.words)
+    if joint is not None:
+        encoded = encoded._replace(words=joint.words)
     return head.compute(encoded, features, model.config, execution)
 
 
 def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:
     """Returns ids of the words that the head is trained with: the same on all replicas and in all micro-batches of a step."""
-    if not isinstance(head, DrawsWords):
+    if not isinstance(head, SamplesWords):
         return None
     with tf.device(HOST):
         seed = tf.stack([tf.constant(model.seed, tf.int64), tf1.train.get_or_create_global_step().read_value()])

@@ -58,7 +58,7 @@ class Optimization:
 def _can_defer(optimization: Optimization) -> bool:
     """Replicas read different rows; a step that loss scaling skips moves no row; a decay past zero has no logarithm.
 
-    Nor does a table count further than `MOST_STEPS`, and LAMB asks for the norm of the whole table.
+    Nor does a table count further than `MOST_STEPS`, and LAMB needs the norm of the whole table.
     """
     shrinking = optimization.learning_rate * optimization.adamw.weight_decay < 1.0
     trained = EMBEDDINGS not in optimization.frozen

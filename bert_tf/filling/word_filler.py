@@ -120,8 +120,8 @@ class WordFiller:
         self._computer.close()
 
     def _words(self, ids: Sequence[int], probabilities: Sequence[float]) -> tuple[Word, ...]:
-        pieces = self._trained.vocabulary.tokens
-        return tuple(Word(pieces[number], probability) for number, probability in zip(ids, probabilities))
+        name = self._trained.vocabulary.name
+        return tuple(Word(name(number), probability) for number, probability in zip(ids, probabilities))
 
 
 def as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:

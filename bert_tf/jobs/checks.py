@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.checkpoints.restore import RestorePlan, from_nothing, plan_restore
+from bert_tf.checkpoints.restore import RestorePlan, from_scratch, plan_restore
 from bert_tf.errors import CheckpointError, FlagError, PreflightError
 from bert_tf.estimator import preflight, run, run_folder
 from bert_tf.estimator.evaluations import read as read_evaluations
@@ -47,7 +47,7 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
     """Returns what comes from the checkpoint; adds what is wrong with that."""
     variables = heads.of(job.task.family.head).variables(job.config)
     if job.source.from_scratch:
-        return from_nothing(job.config, tuple(variables))
+        return from_scratch(job.config, tuple(variables))
     try:
         reader = CheckpointReader(job.weights.prefix)
     except CheckpointError as error:

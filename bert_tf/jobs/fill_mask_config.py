@@ -7,6 +7,7 @@ from typing import Any
 
 from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import BEST_WORDS
 from bert_tf.jobs import encode_config
 from bert_tf.jobs.batch_settings import MACHINE, MODEL, divided
 from bert_tf.jobs.encode_config import BATCH_SIZE, fields_of
@@ -14,9 +15,8 @@ from bert_tf.jobs.machine_settings import ENGINE, MachineSettings
 from bert_tf.settings import Setting, named
 from bert_tf.tasks import tables
 
-MOST_WORDS = 10  # of a place; `modeling.heads.pretraining.BEST`
 TEXT, INPUT, OUTPUT = "text", "input", "output"
-TOP = Setting("top", int, 5, f"words of each place, the most probable first; up to {MOST_WORDS}", 1, highest=MOST_WORDS)
+TOP = Setting("top", int, 5, f"words of each place, the most probable first; up to {BEST_WORDS}", 1, highest=BEST_WORDS)
 # Of the model, and of what computes; other engines than TensorFlow have one output, not several.
 OF_MODEL = tuple(
     row._replace(help=row.help.replace("as trained", "as trained, or all that the model can read"))

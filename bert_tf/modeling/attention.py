@@ -9,9 +9,9 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
-from bert_tf.modeling.asked import Asked
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout
+from bert_tf.modeling.selection import Selection
 
 tf1 = tf.compat.v1
 
@@ -31,7 +31,7 @@ def mask_bias(input_mask: tf.Tensor) -> tf.Tensor:
 
 
 def attention(
-    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, asked: Asked, config: BertConfig, execution: Execution
+    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, execution: Execution
 ) -> tf.Tensor:
     """Attends, projects, adds and normalizes; owns the variable scope `attention`.
 
@@ -39,20 +39,20 @@ def attention(
       rows: [N, D] hidden states.
       bias: [B, 1, 1, T] from `mask_bias`.
       layout: where the rows lie in the batch.
-      asked: tokens that ask; all are attended to.
+      queries: tokens that attend; all are attended to.
       config: sizes and rates.
       execution: how to compute it.
 
     Returns:
-      [M, D] of the tokens that ask.
+      [M, D] of these tokens.
     """
-    queries = asked.take(rows)  # [M, D]
+    query_rows = queries.take(rows)  # [M, D]
     with tf1.variable_scope("attention"):
-        context = _self_attention(queries, rows, bias, layout, asked.layout, config, execution)
+        context = _self_attention(query_rows, rows, bias, layout, queries.layout, config, execution)
         with tf1.variable_scope("output"):
             projected = layers.dense(context, config.hidden_size, config, scope="dense")
             projected = execution.dropout(projected, config.hidden_dropout_prob)
-            return layers.layer_norm(projected + queries, config, execution)
+            return layers.layer_norm(projected + query_rows, config, execution)
 
 
 def _self_attention(
@@ -60,7 +60,7 @@ def _self_attention(
     rows: tf.Tensor,
     bias: tf.Tensor,
     layout: Layout,
-    asked: Layout,
+    of_queries: Layout,
     config: BertConfig,
     execution: Execution,
 ) -> tf.Tensor:
@@ -68,7 +68,7 @@ def _self_attention(
     heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
         query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
-        query = asked.split_heads(query, heads)  # [B, H, Q, K]
+        query = of_queries.split_heads(query, heads)  # [B, H, Q, K]
         key, value = (
             layout.split_heads(layers.dense(rows, config.hidden_size, config, scope=scope), heads) for scope in ("key", "value")
         )  # [B, H, T, K] each
@@ -76,7 +76,7 @@ def _self_attention(
         kept = execution.dropout.mask(shape, config.attention_probs_dropout_prob, query.dtype)  # [B, H, Q, T]
         attend = custom_gradients.attend if execution.custom_gradients else _attend
         context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
-        return asked.join_heads(context)
+        return of_queries.join_heads(context)
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:

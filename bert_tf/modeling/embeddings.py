@@ -65,7 +65,7 @@ def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:
     return tf1.get_variable(name, [entries, config.hidden_size], initializer=layers.initializer(config))
 
 
-class AlsoRead:
+class JointLookup:
     """A lookup that reads further words with those of the inputs: an update that is put off has to know all at once.
 
     Attributes:

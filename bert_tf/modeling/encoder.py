@@ -1,6 +1,6 @@
 """The BERT encoder (Devlin et al., 2018), as graph functions.
 
-Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that are asked for, P rows that are read.
+Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that a layer computes, P rows that are read.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import layers
-from bert_tf.modeling.asked import Asked, Places, all_tokens, first_tokens, first_tokens_and, of_slots
 from bert_tf.modeling.attention import attention, mask_bias
 from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Padded
 from bert_tf.modeling.recompute import recomputed
+from bert_tf.modeling.selection import Places, Selection, all_tokens, first_tokens, first_tokens_and, of_slots
 
 tf1 = tf.compat.v1
 
@@ -29,23 +29,23 @@ class Encoded(NamedTuple):
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
     layers: tuple[tf.Tensor, ...] = ()  # the same after each layer; where the last computes fewer tokens, of these alone
-    rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of those at the places asked for, without padding
+    rows: tf.Tensor | None = None  # [P, D] vectors of all tokens, or of those at the places that are read, without padding
     layout: Layout | None = None  # of `rows`: [B, T] or [B, S]
-    words: Words | None = None  # of the vocabulary, that the head asked for
+    words: Words | None = None  # of the vocabulary, that the head is trained with
 
     @property
     def read(self) -> tuple[tf.Tensor, Layout]:
         """`rows` and their layout.
 
         Raises:
-          ValueError: the encoder was asked for the first tokens alone.
+          ValueError: the encoder computed the first tokens alone.
         """
         if self.rows is None or self.layout is None:
-            raise ValueError("the encoder was asked for the first tokens alone")
+            raise ValueError("the encoder computed the first tokens alone")
         return self.rows, self.layout
 
     def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        """Returns [B, T, ...] what is computed of each token; of those at the places asked for, [B, S, ...].
+        """Returns [B, T, ...] what is computed of each token; of those at the places that are read, [B, S, ...].
 
         It is computed without padding where tokens are packed; there it has no meaning.
 
@@ -53,7 +53,7 @@ class Encoded(NamedTuple):
           compute: makes [P, ...] of [P, D].
 
         Raises:
-          ValueError: the encoder was asked for the first tokens alone.
+          ValueError: the encoder computed the first tokens alone.
         """
         rows, layout = self.read
         return tf.gather(compute(rows), layout.row_of())
@@ -89,12 +89,12 @@ def bert(
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
     make_layout: type[Packed | Padded] = Packed if execution.pack_tokens else Padded
     layout: Layout = make_layout(input_mask)
-    everything = asked = all_tokens(layout)
+    everything = last_queries = all_tokens(layout)
     if execution.last_layer_cls_only:
         if places is not None:
-            asked = first_tokens_and(places, layout, make_layout)
+            last_queries = first_tokens_and(places, layout, make_layout)
         elif first_only:
-            asked = first_tokens(layout, input_mask)
+            last_queries = first_tokens(layout, input_mask)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
@@ -103,20 +103,20 @@ def bert(
         states = []
         with tf1.variable_scope("encoder"):
             for number in range(config.num_hidden_layers):
-                wanted = asked if number == last else everything
-                layer = functools.partial(_layer, bias, layout, wanted, config)
+                queries = last_queries if number == last else everything
+                layer = functools.partial(_layer, bias, layout, queries, config)
                 with tf1.variable_scope(f"layer_{number}"):
                     # What the last layer computes is still there when the backward pass begins.
                     again = execution.recompute and number < last
                     rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
-                states.append(wanted.layout.unpack(rows))
-        first = asked.layout.first(rows)  # [B, D]
+                states.append(queries.layout.unpack(rows))
+        first = last_queries.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
         # What no head reads of these is not computed: a graph leaves out what nobody asks for.
         sequences = tuple(tf.cast(state, tf.float32) for state in states)
         if places is not None:
-            slots = of_slots(places, asked.layout, make_layout, behind_first=asked is not everything)
+            slots = of_slots(places, last_queries.layout, make_layout, behind_first=last_queries is not everything)
             return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
         if first_only:
             return Encoded(pooled, None, sequences)
@@ -124,10 +124,10 @@ def bert(
 
 
 def _layer(
-    bias: tf.Tensor, layout: Layout, asked: Asked, config: BertConfig, rows: tf.Tensor, execution: Execution
+    bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, rows: tf.Tensor, execution: Execution
 ) -> tf.Tensor:
     """Attends and feeds forward, in the variable scope of a layer; [N, D] to [M, D]."""
-    attended = attention(rows, bias, layout, asked, config, execution)  # [M, D]
+    attended = attention(rows, bias, layout, queries, config, execution)  # [M, D]
     with tf1.variable_scope("intermediate"):
         wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
     with tf1.variable_scope("output"):

@@ -97,6 +97,10 @@ class Vocabulary:
         """
         return [self._ids[token] for token in tokens]
 
+    def name(self, number: int) -> str:
+        """Returns a piece; of a row beyond the pieces, which pads the table of a model, the number in brackets."""
+        return self.tokens[number] if number < len(self.tokens) else f"[{number}]"
+
     def to_text(self) -> str:
         """Returns the contents of a vocab.txt."""
         return "\n".join(self.tokens) + "\n"

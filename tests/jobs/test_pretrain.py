@@ -11,7 +11,9 @@ import pytest
 
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands import classifier, pretrain
+from bert_tf.estimator import update
 from bert_tf.jobs import fine_tune, inference, pretrain_config, pretraining_data, pretraining_data_config
+from bert_tf.optimization.deferred import DeferredTable
 from tests import texts
 from tests.integration.commands import same_bits, weights
 from tests.tiny import write_project
@@ -155,6 +157,21 @@ def test_from_scratch_of_full_sentences_by_sampled_words(run, tmp_path, caplog):
     found = of(tmp_path / "out", "eval_results.json")
     assert not [name for name in found if "next_sentence" in name]
     assert found["eval_perplexity"] > 1
+
+
+@pytest.mark.parametrize("micro_batches", [1, 2])
+def test_sampled_words_learn_the_same_where_updates_of_unused_words_are_put_off(run, tmp_path, monkeypatch, micro_batches):
+    tables = []
+    monkeypatch.setattr(
+        update, "DeferredTable", lambda *args, **kwargs: tables.append(DeferredTable(*args, **kwargs)) or tables[-1]
+    )
+    settings = {"do_train": True, "sampled_softmax": 16, "gradient_accumulation_steps": micro_batches}
+    for defers in (True, False):
+        assert run(tmp_path / str(defers), defer_embeddings=defers, **settings) == (0, [])
+        assert len(tables) == 1
+    put_off, at_once = (weights(tmp_path / str(defers), STEPS) for defers in (True, False))
+    for name in (name for name in at_once if name.startswith(("bert/", "cls/"))):
+        np.testing.assert_allclose(put_off[name], at_once[name], rtol=1e-4, atol=1e-6, err_msg=name)
 
 
 ERRORS = {

@@ -8,10 +8,10 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling.asked import all_tokens, first_tokens
 from bert_tf.modeling.attention import _self_attention, attention, mask_bias
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Packed, Padded
+from bert_tf.modeling.selection import all_tokens, first_tokens
 from tests.graphs import evaluate
 from tests.modeling.recorder import Recorder
 
@@ -38,8 +38,8 @@ def attend(rows, mask, execution, *, config=CONFIG, layout=Padded, first_only=Fa
     def build():
         ones, tokens = tf.constant(np.array(mask, np.int32)), tf.constant(rows)
         where = layout(ones)
-        asked = first_tokens(where, ones) if first_only else all_tokens(where)
-        return fetch(_self_attention(asked.take(tokens), tokens, mask_bias(ones), where, asked.layout, config, execution))
+        queries = first_tokens(where, ones) if first_only else all_tokens(where)
+        return fetch(_self_attention(queries.take(tokens), tokens, mask_bias(ones), where, queries.layout, config, execution))
 
     return evaluate(build, WEIGHTS)
 

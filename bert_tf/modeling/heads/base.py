@@ -112,7 +112,7 @@ class Head(Protocol):
 
 
 @runtime_checkable
-class DrawsWords(Protocol):
+class SamplesWords(Protocol):
     """A head that is trained with some words of the vocabulary, in the place of all."""
 
     def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:

@@ -12,17 +12,15 @@ import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.fields import GLOBAL_ROWS, GLOBAL_WEIGHT, SLOT, SLOTS, Field
-from bert_tf.head_spec import HeadMemory, Sizes
+from bert_tf.head_spec import BEST_WORDS, HeadMemory, Sizes
 from bert_tf.host import HOST
-from bert_tf.modeling import drawn_words, layers
+from bert_tf.modeling import layers, sampled_softmax
 from bert_tf.modeling.embeddings import Words
 from bert_tf.modeling.encoder import Encoded
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.base import SCOPE, Features, LossOptions, Outputs
 
 tf1 = tf.compat.v1
-
-BEST = 10  # words of a place that are put out
 
 _POSITIONS, _IDS = Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT)
 _LABELS = "next_sentence_labels"
@@ -60,8 +58,8 @@ class PretrainingHead:
         """Of each slot the log-probability of its word, in nats, and the best K with theirs; [B, 2] logits of the pair."""
         of_words = (
             Field(_LOG_PROBS, SLOT, np.float32),
-            Field(_TOP_IDS, SLOT, np.int32, width=BEST),
-            Field(_TOP_LOG_PROBS, SLOT, np.float32, width=BEST),
+            Field(_TOP_IDS, SLOT, np.int32, width=BEST_WORDS),
+            Field(_TOP_LOG_PROBS, SLOT, np.float32, width=BEST_WORDS),
         )
         return (*of_words, Field(_NEXT_LOGITS, dtype=np.float32, width=self.num_labels)) if self.next_sentence else of_words
 
@@ -112,18 +110,18 @@ class PretrainingHead:
                 of_places = _of_all_words(rows, layout.pack(ids), _word_table(config), bias, execution.dtype)
             else:
                 own, drawn = _true_and_drawn(encoded.words, layout.pack(tf.range(tf.size(ids))), self.sampled_softmax)
-                of_places = {_LOG_PROBS: drawn_words.log_probabilities(rows, own, drawn, bias, execution.dtype)}
+                of_places = {_LOG_PROBS: sampled_softmax.log_probabilities(rows, own, drawn, bias, execution.dtype)}
             found = {name: tf.gather(value, layout.row_of()) for name, value in of_places.items()}  # [B, S, ...]
             if self.next_sentence:
                 found[_NEXT_LOGITS] = layers.scorer(config, _NEXT_WEIGHTS, _NEXT_BIAS, self.num_labels)(encoded.pooled)
             return found
 
     def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
-        """Returns ids of the words drawn, and of the true ones: [n + B S]; see `base.DrawsWords`."""
+        """Returns ids of the words drawn, and of the true ones: [n + B S]; see `base.SamplesWords`."""
         if not self.sampled_softmax:
             return None
         with tf.device(HOST):
-            drawn = drawn_words.draw(self.sampled_softmax, config.vocab_size, seed)
+            drawn = sampled_softmax.draw(self.sampled_softmax, config.vocab_size, seed)
             return tf.concat([drawn, tf.reshape(features[_IDS.name], [-1])], axis=0)
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
@@ -174,7 +172,7 @@ def _of_all_words(
     product = tf.matmul(tf.cast(rows, dtype), tf.cast(words, dtype), transpose_b=True)
     logits = tf.nn.bias_add(tf.cast(product, tf.float32), bias)  # [P, V]
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=ids, logits=logits)
-    best, best_ids = tf.math.top_k(logits, BEST)
+    best, best_ids = tf.math.top_k(logits, BEST_WORDS)
     true = tf.gather(logits, ids, batch_dims=1)
     return {_LOG_PROBS: -losses, _TOP_IDS: best_ids, _TOP_LOG_PROBS: best - (true + losses)[:, None]}
 

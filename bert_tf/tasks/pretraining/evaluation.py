@@ -16,6 +16,7 @@ from scipy import special
 from bert_tf.metrics import intervals
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.pretraining.predictions import NEXT_LABELS, Floats, Ints, MaskedPredictions
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 OF_WORDS = ("masked_lm_accuracy", "masked_lm_loss", "perplexity")
 OF_PAIRS = ("next_sentence_accuracy", "next_sentence_loss")
@@ -69,13 +70,12 @@ def _perplexity(sums: Floats) -> Floats:
     return found
 
 
-def evaluate(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int) -> PretrainingEvaluation:
+def evaluate(predictions: MaskedPredictions, vocabulary: Vocabulary) -> PretrainingEvaluation:
     """Measures predictions; each masked word counts once.
 
     Args:
       predictions: of N rows.
-      tokens: the pieces of the vocabulary.
-      mask_id: that of [MASK].
+      vocabulary: of the words.
     """
     sums = {**_of_words(predictions), **_of_pairs(predictions)}
     values = {name: float(metric(of_rows.sum(axis=0, keepdims=True))[0]) for name, (metric, of_rows) in sums.items()}
@@ -85,8 +85,8 @@ def evaluate(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int
         examples=len(predictions.features),
         sums=sums,
         documents=predictions.documents.astype(np.int64),
-        tables=_tables(predictions, tokens, mask_id),
-        problem=_problem(predictions, tokens),
+        tables=_tables(predictions, vocabulary),
+        problem=_problem(predictions, vocabulary),
     )
 
 
@@ -115,18 +115,19 @@ def _of_pairs(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]
     return {name: (_mean, of_rows) for name, of_rows in zip(OF_PAIRS, sums)}
 
 
-def _problem(predictions: MaskedPredictions, tokens: Sequence[str]) -> str | None:
+def _problem(predictions: MaskedPredictions, vocabulary: Vocabulary) -> str | None:
     best = predictions.best_ids[:, 0]
     if len(best) > 1 and np.all(best == best[0]) and np.any(predictions.true_ids != best[0]):
-        return f"all masked words are taken for {tokens[int(best[0])]!r}"
+        return f"all masked words are taken for {vocabulary.name(int(best[0]))!r}"
     return None
 
 
-def _tables(predictions: MaskedPredictions, tokens: Sequence[str], mask_id: int) -> list[Panel]:
+def _tables(predictions: MaskedPredictions, vocabulary: Vocabulary) -> list[Panel]:
     """Returns accuracy and loss by what the model read at a place, and by what was masked there."""
     seen, true = predictions.seen_ids, predictions.true_ids
-    goes_on = np.array([tokens[number].startswith("##") for number in true.tolist()], np.bool_)
-    by_seen = {"[MASK]": seen == mask_id, "the word itself": seen == true, "another word": (seen != mask_id) & (seen != true)}
+    is_mask, is_true = seen == vocabulary.mask_id, seen == true
+    goes_on = np.array([vocabulary.tokens[number].startswith("##") for number in true.tolist()], np.bool_)
+    by_seen = {"[MASK]": is_mask, "the word itself": is_true, "another word": ~is_mask & ~is_true}
     by_piece = {"beginning of a word": ~goes_on, "rest of a word (##)": goes_on}
     return [
         _table(predictions, "Masked words by what the model reads in their place", "reads", by_seen),

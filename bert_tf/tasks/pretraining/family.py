@@ -127,12 +127,11 @@ class PretrainingFamily:
 
     def evaluation(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> PretrainingEvaluation:
         """See `evaluation.evaluate`."""
-        marks = _vocabulary(examples)
-        return evaluation.evaluate(predictions, marks.tokens, marks.mask_id)
+        return evaluation.evaluate(predictions, _vocabulary(examples))
 
     def mistakes(self, predictions: MaskedPredictions, examples: Sequence[Any]) -> list[dict[str, Any]]:
         """See `predictions.most_confident_mistakes`."""
-        return most_confident_mistakes(predictions, examples, _vocabulary(examples).tokens)
+        return most_confident_mistakes(predictions, examples, _vocabulary(examples))
 
     def files(
         self, predictions: MaskedPredictions, examples: Sequence[Any], *, suffix: str, published_suffix: str

@@ -97,7 +97,7 @@ class SplitFiles(Unopened):
             tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
             used = None if whole else self._documents(tokens.documents, paths)
             of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
-            key = hashlib.sha256(repr((of_rows, None if used is None else used.tobytes())).encode()).hexdigest()
+            key = hashlib.sha256(repr(of_rows).encode() + (b"" if used is None else used.tobytes())).hexdigest()
             made = rows.build(folder / f"rows-{key[:16]}-{name}", tokens, of_rows, documents=used, workers=workers)
         masking = Masking(
             opening.tokenizer.vocabulary,
@@ -130,7 +130,7 @@ class SplitFiles(Unopened):
         """Returns rows of shards.
 
         Raises:
-          DataError: they are longer, have more masked words, or nothing of them can be held out.
+          DataError: they are longer, have more masked words, are no pairs, or nothing of them can be held out.
         """
         if not apart:
             raise DataError("shards do not say where documents begin: name --held_out_file to evaluate on", paths[0])
@@ -149,7 +149,10 @@ class SplitFiles(Unopened):
             states = [(os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns) for path in paths]
             key = hashlib.sha256(repr(states).encode()).hexdigest()
             digest = _noted(folder / f"index-{name}.sha256", key, lambda: " ".join(map(files.digest, paths)))
-        return ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
+        made = ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
+        if self.settings.nsp and not made.pairs:
+            raise DataError("its rows are single texts, of which no next sentence can be learned; add --nsp=false", paths[0])
+        return made
 
 
 @dataclasses.dataclass(frozen=True)

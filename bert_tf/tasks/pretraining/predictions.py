@@ -17,6 +17,7 @@ from bert_tf.features.columns import Array, Features
 from bert_tf.fields import ROW, SLOT, Field
 from bert_tf.tasks.base import Outputs
 from bert_tf.tasks.pretraining.example import PretrainingExample, text_of
+from bert_tf.tokenization.vocabulary import Vocabulary
 
 POSITIONS, IDS = Field("masked_lm_positions", SLOT), Field("masked_lm_ids", SLOT)
 NEXT_LABELS = Field("next_sentence_labels")
@@ -95,23 +96,23 @@ def of_outputs(outputs: Outputs, features: Features) -> MaskedPredictions:
 
 
 def most_confident_mistakes(
-    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], tokens: Sequence[str], *, kept: int = KEPT
+    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, *, kept: int = KEPT
 ) -> list[dict[str, Any]]:
     """Returns the masked words for which the model is surest of another, each in its text.
 
     Args:
       predictions: of the rows.
       examples: the rows before they were masked.
-      tokens: the pieces of the vocabulary.
+      vocabulary: of the words.
       kept: how many at most.
     """
     sureness = np.where(predictions.right, -np.inf, predictions.best_log_probs[:, 0])
     places = np.argsort(-sureness, kind="stable")[: min(kept, int((~predictions.right).sum()))]
-    return [_mistake(predictions, examples, tokens, place) for place in places.tolist()]
+    return [_mistake(predictions, examples, vocabulary, place) for place in places.tolist()]
 
 
 def _mistake(
-    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], tokens: Sequence[str], place: int
+    predictions: MaskedPredictions, examples: Sequence[PretrainingExample], vocabulary: Vocabulary, place: int
 ) -> dict[str, Any]:
     example = examples[int(predictions.rows[place])]
     at = int(predictions.features.targets[POSITIONS.name][place])
@@ -121,8 +122,8 @@ def _mistake(
         "id": example.guid,
         "text_a": text,
         "text_b": None,
-        "label": tokens[int(predictions.true_ids[place])],
-        "predicted": tokens[int(predictions.best_ids[place, 0])],
+        "label": vocabulary.name(int(predictions.true_ids[place])),
+        "predicted": vocabulary.name(int(predictions.best_ids[place, 0])),
         "confidence": float(np.exp(predictions.best_log_probs[place, 0])),
         "error": None,
         "marks": [(*where[at - first], "label")],

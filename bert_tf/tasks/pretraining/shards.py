@@ -13,12 +13,14 @@ from bert_tf.features.columns import Drawn, Features, IntArray, Numbers
 from bert_tf.tasks.pretraining.source import Source, features_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 
+_TOLD_BY = 8  # rows that tell whether all are pairs
+
 
 class ShardRows(Source):
     """Rows of shards: the same in each epoch. Which documents they are of is not known; each row is taken for one."""
 
     def __init__(self, records: Records, vocabulary: Vocabulary, *, digest: str) -> None:
-        """Reads nothing yet.
+        """Reads the first rows.
 
         Args:
           records: N rows.
@@ -27,7 +29,7 @@ class ShardRows(Source):
         """
         self._records = records
         self.vocabulary, self.longest, self.digest = vocabulary, records.seq_length, digest
-        self.pairs = True
+        self.pairs = bool(records.read(np.arange(min(len(records), _TOLD_BY))).segment_ids.any())
 
     @property
     def units(self) -> int:

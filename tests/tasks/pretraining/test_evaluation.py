@@ -11,9 +11,9 @@ from bert_tf.features.columns import Features
 from bert_tf.tasks.pretraining.evaluation import evaluate
 from bert_tf.tasks.pretraining.example import PretrainingExample, text_of
 from bert_tf.tasks.pretraining.predictions import DOCUMENTS, FIELDS, most_confident_mistakes, of_outputs
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 
-VOCABULARY = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "the", "cat", "s", "##at", "sat")
-MASK = VOCABULARY.index("[MASK]")
+VOCABULARY = Vocabulary((*SPECIAL_TOKENS, "the", "cat", "s", "##at", "sat"))
 ROWS = [  # what is read, what is masked where, what the model says there, with which probability, label of the pair
     ("[CLS] the [MASK] sat [SEP]", {2: ("cat", "cat", 0.5)}, 0),
     ("[CLS] [MASK] s sat [SEP]", {1: ("the", "sat", 0.9), 2: ("s", "s", 0.25), 3: ("##at", "the", 0.3)}, 1),
@@ -22,7 +22,7 @@ TRUE = (0.5, 0.01, 0.25, 0.1)  # probabilities of the masked words
 
 
 def ids(text):
-    return [VOCABULARY.index(piece) for piece in text.split()]
+    return VOCABULARY.ids(text.split())
 
 
 @pytest.fixture
@@ -34,7 +34,7 @@ def predictions():
         first_lengths=np.array([2, 2], np.int32),
         targets={
             "masked_lm_positions": np.array([place for place, _ in masks], np.int32),
-            "masked_lm_ids": np.array([VOCABULARY.index(word) for _, (word, *_) in masks], np.int32),
+            "masked_lm_ids": np.array([VOCABULARY.id(word) for _, (word, *_) in masks], np.int32),
             "next_sentence_labels": np.array([label for *_, label in ROWS], np.int32),
             "documents": np.array([0, 1], np.int32),
         },
@@ -43,7 +43,7 @@ def predictions():
     )
     outputs = {
         "masked_lm_log_probs": np.log(TRUE).astype(np.float32),
-        "masked_lm_top_ids": np.array([[VOCABULARY.index(said), 0] for _, (_, said, _) in masks]),
+        "masked_lm_top_ids": np.array([[VOCABULARY.id(said), 0] for _, (_, said, _) in masks]),
         "masked_lm_top_log_probs": np.log([[sure, 0.001] for _, (*_, sure) in masks]).astype(np.float32),
         "next_sentence_logits": np.array([[2.0, 0.0], [1.0, 0.0]], np.float32),
     }
@@ -51,7 +51,7 @@ def predictions():
 
 
 def test_metrics_are_those_of_the_hand(predictions):
-    found = evaluate(predictions, VOCABULARY, MASK)
+    found = evaluate(predictions, VOCABULARY)
     loss = -sum(map(math.log, TRUE)) / 4
     pairs = (math.log1p(math.exp(-2.0)) + math.log1p(math.exp(1.0))) / 2
     assert found.metrics == pytest.approx(
@@ -69,20 +69,20 @@ def test_metrics_are_those_of_the_hand(predictions):
 
 
 def test_tables_tell_what_was_read(predictions):
-    by_seen, by_piece = (panel.rows for panel in evaluate(predictions, VOCABULARY, MASK).panels)
+    by_seen, by_piece = (panel.rows for panel in evaluate(predictions, VOCABULARY).panels)
     assert [row[:3] for row in by_seen] == [("[MASK]", 2, 0.5), ("the word itself", 1, 1.0), ("another word", 1, 0.0)]
     assert [row[:3] for row in by_piece] == [("beginning of a word", 3, pytest.approx(2 / 3)), ("rest of a word (##)", 1, 0.0)]
 
 
 def test_intervals_draw_whole_documents(predictions):
-    low, high = evaluate(predictions, VOCABULARY, MASK).intervals["masked_lm_loss"]
+    low, high = evaluate(predictions, VOCABULARY).intervals["masked_lm_loss"]
     assert low == pytest.approx(-math.log(0.5), rel=1e-4)  # the document that is easier
     assert high == pytest.approx(-sum(map(math.log, TRUE[1:])) / 3, rel=1e-4)
 
 
 def test_a_model_that_says_one_word_has_learned_nothing(predictions):
-    predictions.best_ids[:, 0] = VOCABULARY.index("the")
-    assert evaluate(predictions, VOCABULARY, MASK).collapsed == "all masked words are taken for 'the'"
+    predictions.best_ids[:, 0] = VOCABULARY.id("the")
+    assert evaluate(predictions, VOCABULARY).collapsed == "all masked words are taken for 'the'"
 
 
 def test_the_surest_mistakes_come_first_in_their_text(predictions):
@@ -91,6 +91,13 @@ def test_the_surest_mistakes_come_first_in_their_text(predictions):
     assert (surest["label"], surest["predicted"], surest["confidence"]) == ("the", "sat", pytest.approx(0.9))
     assert (surest["text_a"], surest["marks"]) == ("the sat [SEP]", [(0, 3, "label")])
     assert (other["id"], other["label"], other["marks"]) == ("dev-1", "##at", [(5, 7, "label")])
+
+
+def test_a_row_that_pads_the_table_of_words_is_named_by_its_number(predictions):
+    predictions.best_ids[:, 0] = 12
+    assert evaluate(predictions, VOCABULARY).collapsed == "all masked words are taken for '[12]'"
+    examples = [PretrainingExample("dev", ("[CLS]", "the", "s", "##at", "[SEP]"))] * 2
+    assert {mistake["predicted"] for mistake in most_confident_mistakes(predictions, examples, VOCABULARY)} == {"[12]"}
 
 
 def test_pieces_of_a_word_are_joined():

@@ -92,16 +92,19 @@ def test_the_digest_is_of_the_text_and_not_of_its_place(text, tokenizer, tmp_pat
     assert one == other != opened(tmp_path, tokenizer, TRAIN, input_file=str(copy)).digest
 
 
-@pytest.fixture(scope="module")
-def shards(text, tokenizer, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("shards")
+def make_shards(text, tokenizer, folder, **settings):
     (folder / "vocab.txt").write_text(tokenizer.vocabulary.to_text())
     config = pretraining_data_config.configured(
         input_file=str(text), output_file=str(folder / "rows.tfrecord"), vocab_file=str(folder / "vocab.txt"),
-        max_seq_length=LENGTH, max_predictions_per_seq=5, dupe_factor=1, workers=1,
+        max_seq_length=LENGTH, max_predictions_per_seq=5, dupe_factor=1, workers=1, **settings,
     )  # fmt: skip
     pretraining_data.make(config)
     return folder / "rows.tfrecord"
+
+
+@pytest.fixture(scope="module")
+def shards(text, tokenizer, tmp_path_factory):
+    return make_shards(text, tokenizer, tmp_path_factory.mktemp("shards"))
 
 
 def test_shards_are_read_as_they_were_masked(shards, tokenizer, tmp_path):
@@ -127,6 +130,13 @@ def test_shards_that_do_not_fit_the_flags_are_one_line(limits, expected, shards,
     split = SplitFiles(TRAIN, TRAIN, PretrainingSettings(input_file=str(shards), **limits))
     with pytest.raises(DataError, match=expected):
         len(split.opened(Opening(tokenizer, length, tmp_path)))
+
+
+def test_shards_of_single_texts_have_no_next_sentences(text, tokenizer, tmp_path):
+    singles = str(make_shards(text, tokenizer, tmp_path, nsp=False))
+    assert opened(tmp_path, tokenizer, TRAIN, input_file=singles, nsp=False)[0].label is None
+    with pytest.raises(DataError, match="its rows are single texts, .* add --nsp=false"):
+        len(opened(tmp_path, tokenizer, TRAIN, input_file=singles))
 
 
 def test_shards_of_another_vocabulary_are_refused(shards, tmp_path):

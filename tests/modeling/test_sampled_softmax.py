@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import tensorflow as tf
 
-from bert_tf.modeling import drawn_words
+from bert_tf.modeling import sampled_softmax
 from bert_tf.modeling.embeddings import Words
 from tests.graphs import evaluate
 
@@ -14,7 +14,7 @@ ROWS, TRUE = RANDOM.normal(size=[3, 4]).astype(np.float32), np.array([7, 0, 250]
 
 
 def drawn(count, seed=(1, 2)):
-    return evaluate(lambda: drawn_words.draw(count, V, tf.constant(seed, tf.int64)))
+    return evaluate(lambda: sampled_softmax.draw(count, V, tf.constant(seed, tf.int64)))
 
 
 def log_probabilities(ids):
@@ -22,19 +22,19 @@ def log_probabilities(ids):
 
     def build():
         true, others = (Words(tf.constant(found), tf.constant(TABLE[found])) for found in (TRUE, ids))
-        return drawn_words.log_probabilities(tf.constant(ROWS), true, others, tf.constant(BIAS), tf.float32)
+        return sampled_softmax.log_probabilities(tf.constant(ROWS), true, others, tf.constant(BIAS), tf.float32)
 
     return evaluate(build)
 
 
 def test_probabilities_are_of_all_words_together_one_and_fall():
-    found = evaluate(lambda: drawn_words.probability(tf.range(V), V))
+    found = evaluate(lambda: sampled_softmax.probability(tf.range(V), V))
     assert abs(found.sum() - 1) < 1e-5
     assert (np.diff(found) < 0).all()
 
 
 def test_words_are_drawn_as_often_as_their_probability_says():
-    expected = evaluate(lambda: drawn_words.probability(tf.range(V), V)) * DRAWS
+    expected = evaluate(lambda: sampled_softmax.probability(tf.range(V), V)) * DRAWS
     counts = np.bincount(drawn(DRAWS), minlength=V)
     assert len(counts) == V
     assert (np.abs(counts - expected) < 5 * np.sqrt(expected)).all()
@@ -45,7 +45,7 @@ def test_the_estimate_of_the_sum_over_words_has_the_sum_as_its_mean():
     scores = ROWS @ TABLE.T + BIAS  # [3, V]
     totals = np.exp(scores).sum(axis=1)
     ids = drawn(2000 * 100).reshape(2000, 100)
-    probability = evaluate(lambda: drawn_words.probability(tf.range(V), V))
+    probability = evaluate(lambda: sampled_softmax.probability(tf.range(V), V))
     own = np.exp(scores[np.arange(3), TRUE])
     shares = np.exp(scores)[:, ids] / (100 * probability[ids])  # [3, 2000, 100]
     estimates = own[:, None] + np.where(ids == TRUE[:, None, None], 0, shares).sum(axis=2)

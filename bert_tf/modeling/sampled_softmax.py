@@ -1,4 +1,4 @@
-"""A softmax over some words that are drawn, in the place of all (Bengio and Senécal, 2008): no table of gradients is made.
+"""Sampled softmax (Bengio and Senécal, 2008): some words are drawn in the place of all; no other has a gradient.
 
 The sum over all words but the true one is estimated by those drawn, each divided by how often it is expected: of a score s and
 n draws with probability q, exp(s - log(n q)). The mean of that over draws is the sum itself. All places share the words drawn.

@@ -1,6 +1,6 @@
-"""Tokens that a layer is asked for: it attends to all tokens, and computes nothing else of the others.
+"""Tokens that a layer computes: these alone are queries, and of the others there are keys and values alone.
 
-Shapes: B batch, T tokens, S slots of the row that has most, Q tokens asked for; N rows of tokens, M rows asked for, P rows of
+Shapes: B batch, T tokens, S slots of the row that has most, Q selected tokens; N rows of tokens, M selected rows, P rows of
 slots, D hidden size.
 """
 
@@ -24,44 +24,44 @@ class Places(NamedTuple):
     slots: tf.Tensor  # [B] how many slots there are
 
 
-class Asked(NamedTuple):
-    """Tokens that a layer is asked for."""
+class Selection(NamedTuple):
+    """Some tokens of each sequence."""
 
     layout: Layout  # of their rows, [B, Q]
     take: Callable[[tf.Tensor], tf.Tensor]  # [N, D] to [M, D]
 
 
-def all_tokens(layout: Layout) -> Asked:
+def all_tokens(layout: Layout) -> Selection:
     """Returns all tokens of a layout."""
-    return Asked(layout, lambda rows: rows)
+    return Selection(layout, lambda rows: rows)
 
 
-def first_tokens(layout: Layout, input_mask: tf.Tensor) -> Asked:
+def first_tokens(layout: Layout, input_mask: tf.Tensor) -> Selection:
     """Returns the first token of each sequence.
 
     Args:
       layout: of the rows of all tokens.
       input_mask: [B, T] of these.
     """
-    return Asked(Padded(input_mask[:, :1]), layout.first)
+    return Selection(Padded(input_mask[:, :1]), layout.first)
 
 
-def first_tokens_and(places: Places, layout: Layout, make_layout: MakeLayout) -> Asked:
+def first_tokens_and(places: Places, layout: Layout, make_layout: MakeLayout) -> Selection:
     """Returns the first token of each sequence, and behind it those at some places: Q = 1 + S.
 
     Args:
       places: of the others.
       layout: of the rows of all tokens.
-      make_layout: for the rows asked for.
+      make_layout: for the selected rows.
     """
     with tf.device(HOST):
         positions = tf.pad(places.positions, [[0, 0], [1, 0]])
-        asked = make_layout(tf.sequence_mask(places.slots + 1, tf.shape(positions)[1], tf.int32))
-        where = asked.pack(tf.gather(layout.row_of(), positions, batch_dims=1))  # [M]
-    return Asked(asked, lambda rows: rows_at(rows, where))
+        selected = make_layout(tf.sequence_mask(places.slots + 1, tf.shape(positions)[1], tf.int32))
+        where = selected.pack(tf.gather(layout.row_of(), positions, batch_dims=1))  # [M]
+    return Selection(selected, lambda rows: rows_at(rows, where))
 
 
-def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_first: bool) -> Asked:
+def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_first: bool) -> Selection:
     """Returns the places alone.
 
     Args:
@@ -74,4 +74,4 @@ def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_
         slots = make_layout(tf.sequence_mask(places.slots, tf.shape(places.positions)[1], tf.int32))
         rows = layout.row_of()
         where = slots.pack(rows[:, 1:] if behind_first else tf.gather(rows, places.positions, batch_dims=1))  # [P]
-    return Asked(slots, lambda rows: rows_at(rows, where))
+    return Selection(slots, lambda rows: rows_at(rows, where))
