@@ -50,7 +50,7 @@ SETTINGS = (
     Setting("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); the log of training has it", 1),
     *(_TRAINING[name] for name in _AS_IN_TRAINING),
     Setting("task_name", str, None, "what is learned, as SQuAD, whose head reads all tokens; else two classes of sentences"),
-    Setting("max_predictions_per_seq", int, 0, "masked words of a sequence, of pre-training; its head is then forecast; 20 with --task_name=Pretraining", 0),
+    Setting("max_predictions_per_seq", int, 0, "masked words of a row, with the head of pre-training; else 20 of that task", 0),
     Setting("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
     Setting("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),
     Setting("num_gpus", int, 1, "devices that share a batch", 1),
