@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from bert_tf.library.page import Page, write_report
     from bert_tf.library.prediction import predict_files
     from bert_tf.library.pretraining import pretrain
+    from bert_tf.library.pretraining_data import make_pretraining_data
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.reproducing import Reproduction, reproduce
     from bert_tf.library.result import Result
@@ -79,6 +80,7 @@ __all__ = [
     "fine_tune",
     "inspect_checkpoint",
     "load",
+    "make_pretraining_data",
     "make_vocabulary",
     "memory_diff",
     "memory_peak",
@@ -167,6 +169,7 @@ _MODULES = {
     "fine_tune": "library.fine_tuning",
     "inspect_checkpoint": "library.checkpoints",
     "load": "library.loading",
+    "make_pretraining_data": "library.pretraining_data",
     "make_vocabulary": "library.vocabularies",
     "memory_diff": "library.records",
     "memory_peak": "library.records",

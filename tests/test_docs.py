@@ -9,25 +9,41 @@ from pathlib import Path
 
 import pytest
 
-from bert_tf.commands import classifier_flags, devices, encode, evaluate, predict, search
+from benchmarks.quality import pretraining as quality
+from bert_tf.commands import (
+    classifier_flags,
+    devices,
+    encode,
+    evaluate,
+    export,
+    fill_mask,
+    predict,
+    pretrain,
+    pretraining_data,
+    search,
+    vocabulary,
+)
+from bert_tf.commands.flags import read
+from bert_tf.jobs import pretrain_config
 from tests import architecture_page
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 FAMILIES = ("squad", "tagging", "choice", "vectors")
-PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in ("devices", *FAMILIES)}
+BOTH = ("devices", "pretraining", "vocabulary", *FAMILIES)  # run_classifier.py and other commands
+PAGES = {name: (DOCS / f"{name}.md").read_text(encoding="utf-8") for name in (*BOTH, "fill_mask")}
+MODULES = (devices, encode, evaluate, fill_mask, predict, pretrain, pretraining_data, search, vocabulary)
 PARSERS = {
     "run_classifier.py": classifier_flags.parse,
-    **{
-        f"-m bert_tf {module.__name__.rpartition('.')[2]}": module.parse
-        for module in (devices, encode, evaluate, predict, search)
-    },
+    "-m benchmarks.quality.pretraining": lambda argv: read(argv, quality.FLAGS),
+    **{f"-m bert_tf {module.__name__.rpartition('.')[2].replace('_', '-')}": module.parse for module in MODULES},
 }
 PARTS = ("Data", "Files", "Measures", "Options", "As a library")  # of the page of a family
-FLAGS = {
-    row.name
-    for rows in (*classifier_flags.GROUPS.values(), *(module.FLAGS for module in (devices, encode, evaluate, predict, search)))
-    for row in rows
-}
+ROWS = [
+    *itertools.chain(*classifier_flags.GROUPS.values(), *pretrain_config.GROUPS.values()),
+    *itertools.chain.from_iterable(module.FLAGS for module in (*MODULES, export, quality) if hasattr(module, "FLAGS")),
+    *itertools.chain.from_iterable(action.flags for action in vocabulary.ACTIONS.values()),
+]
+FLAGS = {"help", *(row.name for row in ROWS), *(f"no{row.name}" for row in ROWS if row.kind is bool)}
 
 
 def commands(page):
@@ -41,21 +57,21 @@ def words(line):
     return list(itertools.takewhile(lambda word: word not in (">", "|"), shlex.split(line, comments=True)))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", BOTH)
 def test_a_page_has_commands_of_both_kinds(page):
     assert {line.startswith("run_classifier.py") for line in commands(page)} == {True, False}
 
 
 @pytest.mark.parametrize("line", [line for page in PAGES for line in commands(page)])
 def test_a_command_of_a_page_is_understood(line):
-    (kind,) = (kind for kind in PARSERS if line.startswith(kind))
+    (kind,) = (kind for kind in PARSERS if f"{line} ".startswith(f"{kind} "))
     PARSERS[kind](["program", *words(line.removeprefix(kind))])
 
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_flag_that_a_page_mentions_exists(page):
-    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {"gpus"}  # docker's
-    assert mentioned <= FLAGS | {f"no{row.name}" for row in classifier_flags.DEVICES if row.kind is bool}
+    mentioned = set(re.findall(r"(?<![\w-])--(\w+)", PAGES[page])) - {"gpus", "runner"}  # docker's, Beam's
+    assert mentioned <= FLAGS
 
 
 @pytest.mark.parametrize("page", FAMILIES)

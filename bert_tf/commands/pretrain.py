@@ -11,6 +11,7 @@ from bert_tf.commands.classifier import STOPPED
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.jobs import pretrain_config
+from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.log_form import log
 
 _NOTE = "Rows, masks and the order of both are functions of the seeds: the same command goes on where it was, to the same bits."
@@ -28,9 +29,22 @@ def help_text() -> str:
     return classifier_flags.listed(title, pretrain_config.GROUPS, _NOTE)
 
 
-def _run(argv: Sequence[str]) -> int:
+def parse(argv: Sequence[str]) -> tuple[FineTuneConfig, list[str]]:
+    """Returns the configuration of a command line, and the flags in it that have no effect.
+
+    Args:
+      argv: name and arguments.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value, or contradicts another.
+      HelpAsked: instead of the configuration.
+    """
     given, idle = classifier_flags.given_settings(argv, pretrain_config.GROUPS)
-    config = pretrain_config.configured(**given)
+    return pretrain_config.configured(**given), idle
+
+
+def _run(argv: Sequence[str]) -> int:
+    config, idle = parse(argv)
     setup_logging(config.output.verbosity, config.output.log_form)
     reports_go_to(config.output.folder)
     if idle:

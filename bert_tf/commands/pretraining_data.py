@@ -65,5 +65,5 @@ def help_text() -> str:
 
 def _run(settings: Settings) -> int:
     setup_logging(settings.verbosity)
-    print("\n".join(pretraining_data.make(settings.config, beam=settings.beam).lines()))
+    print(pretraining_data.make(settings.config, beam=settings.beam), end="")
     return 0

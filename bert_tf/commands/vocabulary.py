@@ -41,13 +41,29 @@ def help_text() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _run(argv: Sequence[str]) -> int:
+def parse(argv: Sequence[str]) -> tuple[Action, list[str], Values]:
+    """Reads a command line.
+
+    Args:
+      argv: name, action, then names and flags.
+
+    Returns:
+      What to do, with which names, and the value of each flag.
+
+    Raises:
+      FlagError: a flag is unknown or has an unusable value, or names are missing or too many.
+      HelpAsked: instead of these.
+    """
     name = action_of(argv, ACTIONS)
     action = ACTIONS[name]
     words, parsed = read_with_words(argv[1:], action.flags)
     if len(words) < action.fewest or (action.most is not None and len(words) > action.most):
         raise FlagError(f"vocabulary {name}: {len(words)} names given, {action.words} wanted; flags are written --name=value")
-    values = {row.name: parsed[row.name].value for row in action.flags}
+    return action, words, {row.name: parsed[row.name].value for row in action.flags}
+
+
+def _run(argv: Sequence[str]) -> int:
+    action, words, values = parse(argv)
     setup_logging(values[VERBOSITY.name])
     print(action.run(words, values), end="")
     return 0

@@ -24,6 +24,7 @@ from bert_tf.corpus import appending, processes, sentences
 from bert_tf.corpus.appending import Appending
 from bert_tf.corpus.documents import Corpus, Parsed, Piece, Place, parse, pieces
 from bert_tf.errors import DataError, VocabularyError
+from bert_tf.log_form import log
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -35,6 +36,8 @@ _IDS, _SENTENCES, _DOCUMENTS = "ids.bin", "sentences.bin", "documents.bin"
 _BEGIN = {"place": Place(), "last_start": -1}
 _SENTENCES_OF_PART = 1 << 16
 _SHOWN = 200  # characters of names in a message
+_SAMPLE = 1_000_000  # first tokens, by which a store is judged
+_MANY_UNKNOWN = 0.05  # share of [UNK] that a vocabulary of the same language does not come to
 
 
 @dataclasses.dataclass(frozen=True)
@@ -288,3 +291,17 @@ def _state(path: str) -> tuple[int, int] | None:
     except OSError:  # who reads it says why
         return None
     return found.st_size, found.st_mtime_ns
+
+
+def warn_of_unknown(tokens: TokenStore, vocabulary: Vocabulary) -> None:
+    """Warns where the vocabulary is hardly that of the text.
+
+    Args:
+      tokens: of the text.
+      vocabulary: of them.
+    """
+    share = np.mean(tokens.ids[:_SAMPLE] == vocabulary.unk_id)
+    if share > _MANY_UNKNOWN:
+        log.warning(
+            "%.1f %% of the pieces are [UNK]: is the vocabulary that of this text? vocabulary make makes one", 100 * share
+        )

@@ -20,7 +20,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.cluster import paths
 from bert_tf.errors import CheckpointError, DataError, FlagError, OutputError
 from bert_tf.estimator import run_folder
-from bert_tf.head_spec import REGRESSION
+from bert_tf.head_spec import PRETRAINING, REGRESSION
 from bert_tf.jobs import batch_machine, beam_job, evaluate_on_beam
 from bert_tf.jobs.beam_job import Beam
 from bert_tf.jobs.encode import find_encoder
@@ -175,7 +175,12 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
         return own_data.task(record, entry.columns, dev_file=entry.file)
     if columns:
         raise FlagError(f"tasks: {next(iter(columns))} belongs to the task {CUSTOM}; {entry.name} has columns of its own")
-    return get_task(entry.name)
+    task = get_task(entry.name)
+    if task.family.head.kind == PRETRAINING:
+        raise FlagError(
+            f"{task.name}: held-out text is evaluated by python -m bert_tf pretrain --do_eval, with the flags of the run"
+        )
+    return task
 
 
 def _refuse_missing(checkpoint: Named) -> None:

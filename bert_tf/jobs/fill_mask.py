@@ -12,6 +12,7 @@ from bert_tf.batch import inputs, output_form, stream, trained
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import FilePair, Given
 from bert_tf.batch.trained import Trained
+from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import DataError, FlagError
 from bert_tf.estimator import run_folder
 from bert_tf.filling import masked_text
@@ -82,6 +83,7 @@ def find(checkpoint: str | os.PathLike[str], given: Given, *, environment: Mappi
       BertError: there is none, or a file of it is missing or damaged.
     """
     prefix = str(sources.checkpoint_of(checkpoint, environment=environment))
+    CheckpointReader(prefix)  # what is beside a checkpoint is missing too where there is none
     said = trained.described(prefix, given)
     if given.max_seq_length is None and said.record.get("max_seq_length") is None:
         given = dataclasses.replace(given, max_seq_length=said.config.max_position_embeddings)

@@ -43,13 +43,14 @@ _AS_IN_TRAINING = (
     "eval_every_n_steps",
     "gpu_memory_growth",
 )
+_PLACES = 20  # hidden words of a sequence that `pretrain` takes, where none are said
 _TRAINING = {row.name: row for row in FINE_TUNING}
 SETTINGS = (
     Setting("bert_config_file", str, None, "sizes of the model (required)"),
     Setting("gpu_memory_mb", int, None, "memory for tensors on each device, in MiB (required); the log of training has it", 1),
     *(_TRAINING[name] for name in _AS_IN_TRAINING),
     Setting("task_name", str, None, "what is learned, as SQuAD, whose head reads all tokens; else two classes of sentences"),
-    Setting("max_predictions_per_seq", int, 0, "hidden words of a sequence, of pre-training; its head is then forecast", 0),
+    Setting("max_predictions_per_seq", int, 0, "masked words of a row, with the head of pre-training; else 20 of that task", 0),
     Setting("padding", float, 0.0, "share of all positions that is padding, 0 to 1; --pack_tokens saves it", 0),
     Setting("host_embeddings", bool, False, "embeddings in the memory of the host, as --place=embeddings:/CPU:0"),
     Setting("num_gpus", int, 1, "devices that share a batch", 1),
@@ -188,8 +189,7 @@ def configured(**values: Any) -> Request:
     tokens, batch_size = chosen["max_seq_length"], chosen["train_batch_size"]
     if not 1 <= tokens <= config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
-    if chosen["max_predictions_per_seq"] and chosen["task_name"] is not None:
-        raise FlagError("--max_predictions_per_seq is of pre-training, --task_name of a task: give one of them")
+    head, places = _head_of(chosen)
     if not 0.0 <= chosen["padding"] < 1.0:  # nan is neither
         raise FlagError(f"--padding={chosen['padding']:g}: is a share of all positions, at least 0 and less than 1")
     frozen = TrainSettings(freeze=chosen["freeze"]).frozen
@@ -208,12 +208,35 @@ def configured(**values: Any) -> Request:
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
         **_exact(chosen, given),
     )
+<<<<<<< HEAD
     if chosen["task_name"] is not None:
         options = _with_head_of(get_task(chosen["task_name"]).family.head, options, config)
     if chosen["max_predictions_per_seq"]:
         options = dataclasses.replace(options, places=chosen["max_predictions_per_seq"])
         options = _with_head_of(HeadSpec(2, PRETRAINING), options, config)
+=======
+    options = options if chosen["optimizer"] == ADAMW else options.without_adamw
+    if head is not None:
+        options = _with_head_of(head, dataclasses.replace(options, places=places), config)
+>>>>>>> rev20a
     return Request(config, tokens, batch_size, chosen["gpu_memory_mb"] * MEBIBYTE, options)
+
+
+def _head_of(chosen: Mapping[str, Any]) -> tuple[HeadSpec | None, int]:
+    """Returns the head that is asked for, None for two classes, and how many hidden words of a sequence it reads.
+
+    Raises:
+      FlagError: there is no such task, or its head reads no hidden words.
+    """
+    name, places = chosen["task_name"], chosen["max_predictions_per_seq"]
+    if name is None:
+        return (HeadSpec(2, PRETRAINING), places) if places else (None, 0)
+    head = get_task(name).family.head
+    if head.kind == PRETRAINING:
+        return head, places or _PLACES
+    if places:
+        raise FlagError(f"--max_predictions_per_seq is of pre-training, --task_name={name} of a task: give one of them")
+    return head, 0
 
 
 def _with_head_of(head: HeadSpec, options: ComputeOptions, config: BertConfig) -> ComputeOptions:

@@ -66,6 +66,10 @@ class Written:
             f"files          {files}: {size / 1e6:,.1f} MB",
         ]
 
+    def __str__(self) -> str:
+        """What the command prints."""
+        return "\n".join(self.lines()) + "\n"
+
 
 def make(config: PretrainingDataConfig, *, beam: Sequence[str] | None = None) -> Written:
     """Writes the shards of a configuration; those that the same command wrote before are kept.
@@ -178,6 +182,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     """Writes the shards of a store; what they are made of lies beside it."""
     folder = tokens.folder.parent
     table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
+    store.warn_of_unknown(tokens, vocabulary)
     log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
     if tokens.documents == 1 and masks.nsp:
         log.warning("all text is one document, so that random pairs are of it too; blank lines divide documents")

@@ -60,6 +60,8 @@ def make(corpus: Sequence[str], settings: Mapping[str, Any]) -> Made:
     output = _output(settings)
     if os.path.realpath(output) in map(os.path.realpath, documents.find(",".join(corpus))):
         raise FlagError(f"{output}: is an input and the output")
+    if not atomic.is_written_into(output):
+        atomic.make_folder(output.parent)  # before a large corpus is counted
     counts = corpus_words.count(corpus, settings, lower_case=settings["do_lower_case"])
     trained = training.train(counts, size=settings["size"], unused=settings["unused"], min_frequency=settings["min_frequency"])
     if len(trained.tokens) < settings["size"]:

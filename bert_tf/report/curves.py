@@ -175,8 +175,9 @@ def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key
 
 
 def steps_an_epoch(run: Run) -> float | None:
-    """Returns how many steps see each example once; None where the record does not say."""
-    examples, batch = mapping(run.record, "schedule").get("train_examples"), run.training.get("train_batch_size")
+    """Returns how many steps see each example once; None where the record does not say, or each of two phases has its own."""
+    schedule, batch = mapping(run.record, "schedule"), run.training.get("train_batch_size")
+    examples = None if schedule.get("phase2_steps") else schedule.get("train_examples")
     return examples / batch if is_number(examples) and is_number(batch) and examples > 0 and batch > 0 else None
 
 

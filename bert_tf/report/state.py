@@ -12,8 +12,8 @@ def reached(run: Run) -> int | None:
 
 def sentence(run: Run) -> str:
     """Returns whether the run was finished and evaluated, and at which step."""
-    total, last = mapping(run.record, "schedule").get("steps"), reached(run)
-    of = f" of {total}" if is_number(total) else ""
+    total, last = _total(run), reached(run)
+    of = f" of {total}" if total is not None else ""
     if run.own is not None:
         step = run.own.results.get("global_step", "unknown")
         if last is not None and is_number(step) and step < last:
@@ -21,7 +21,14 @@ def sentence(run: Run) -> str:
         return f"Trained and evaluated at step {step}{of}."
     if last is None:
         return "Nothing is logged yet: training has not come to its first report."
-    if is_number(total) and last >= total:
+    if total is not None and last >= total:
         return f"Trained to the last step, {last}, and not evaluated: run the command again with --do_eval."
     goes_on = "The same command goes on from its last checkpoint."
     return f"Not finished: the last logged step is {last}{of}, and there is no result. {goes_on}"
+
+
+def _total(run: Run) -> int | None:
+    """Returns how many steps were to be taken, in both phases where there are two; None where the record does not say."""
+    schedule = mapping(run.record, "schedule")
+    found = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
+    return sum(found) if all(map(is_number, found)) else None

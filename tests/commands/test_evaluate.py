@@ -220,6 +220,8 @@ def test_data_of_one_s_own_is_read_as_in_training(project, tmp_path):
     ("task", "message"),
     [
         ({"name": "MRPK"}, "unknown task 'MRPK'; did you mean MRPC?"),
+        ({"name": "Pretraining"}, "Pretraining: held-out text is evaluated by python -m bert_tf pretrain --do_eval"),
+        ({"name": "Pretraining", "file": "x.txt"}, "Pretraining: held-out text is evaluated by"),
         ({"name": "custom"}, "tasks: custom needs a file: {name: custom, file: dev.tsv} in a job file"),
         ({"name": "custom", "file": "x.csv"}, "none: no checkpoint of this name"),
         ({"name": "MRPC", "text_a": "said"}, "tasks: text_a belongs to the task custom; MRPC has columns of its own"),

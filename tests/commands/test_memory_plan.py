@@ -184,6 +184,13 @@ def test_hidden_words_and_a_task_exclude_each_other(capsys, config_file):
     assert "give one of them" in err
 
 
+def test_pretraining_by_name_has_the_head_of_pretraining(capsys, config_file):
+    named, counted = plan(capsys, config_file, task_name="Pretraining"), plan(capsys, config_file, max_predictions_per_seq=20)
+    assert named == counted
+    more = plan(capsys, config_file, task_name="Pretraining", max_predictions_per_seq=80)[1]
+    assert more["options"]["places"] == 80
+
+
 def test_lamb_updates_the_whole_table(capsys, config_file):
     adamw, lamb = (plan(capsys, config_file, optimizer=name)[1] for name in ("adamw", "lamb"))
     assert (adamw["options"]["lamb"], lamb["options"]["lamb"]) == (False, True)

@@ -231,6 +231,11 @@ def test_an_interruption_leaves_nothing(extended, corpus, tmp_path, monkeypatch,
     assert os.listdir(tmp_path) == ["corpus.txt"]
 
 
+def test_a_vocabulary_gets_the_folder_that_it_is_to_be_in(corpus, tmp_path):
+    made = bert_tf.make_vocabulary(corpus, size=60, output=tmp_path / "new" / "folder" / "vocab.txt")
+    assert made.output.read_text(encoding="utf-8") == made.vocabulary.to_text()
+
+
 def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
     found = []
     for _ in range(2):

@@ -5,10 +5,12 @@ import re
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import bert_tf
 from bert_tf.commands import pretraining_data as command
 from bert_tf.corpus import documents, rows
 from bert_tf.corpus.records import Records
@@ -227,6 +229,22 @@ def test_one_document_is_warned_of(source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("a b\nc\nd e\n")
     assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
     assert "all text is one document" in caplog.text
+
+
+@pytest.mark.parametrize(("text", "warned"), [("你好 世界\n世界\n\na b\n", True), ("a b\n" * 20 + "\n世界\n", False)])
+def test_a_vocabulary_of_another_language_is_warned_of(text, warned, source, tmp_path, caplog):
+    (tmp_path / "x.txt").write_text(text, encoding="utf-8")
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert ("% of the pieces are [UNK]" in caplog.text) == warned
+
+
+def test_the_library_writes_what_the_command_writes(source, made, tmp_path, capsys):
+    flags = dict(word[2:].split("=", 1) for word in arguments(source, tmp_path / "x.tfrecord")[1:])
+    numbers = {name: int(flags.pop(name)) for name in ("max_seq_length", "dupe_factor", "num_shards", "workers")}
+    written = bert_tf.make_pretraining_data(**flags, **numbers)
+    assert [Path(path).read_bytes() for path in written.paths] == [made[Path(path).name] for path in written.paths]
+    assert capsys.readouterr().out == ""
+    assert str(written).startswith(f"documents      {written.documents} of ")
 
 
 def test_raw_text_needs_a_package_that_is_named(source, tmp_path, capsys, monkeypatch):

@@ -202,6 +202,11 @@ def test_a_model_without_a_head_is_one_line(capsys, project):
     assert "no cls/predictions/output_bias: it has no head for masked words" in err
 
 
+def test_a_name_of_no_checkpoint_is_said_to_be_one(tmp_path):
+    with pytest.raises(CheckpointError, match="none: no checkpoint of this name"):
+        bert_tf.fill_mask(tmp_path / "none", text="[MASK]")
+
+
 def test_a_head_of_another_size_is_refused(tmp_path):
     folder = pretrained.write(tmp_path / "other", **{"cls/predictions/output_bias": np.zeros(7, np.float32)})
     with pytest.raises(CheckpointError, match=r"cls/predictions/output_bias.*7.*do configuration and checkpoint belong"):

@@ -20,6 +20,7 @@ from bert_tf.commands import (
     memory,
     memory_plan,
     predict,
+    pretraining_data,
     profile,
     report,
     reproduce,
@@ -36,6 +37,7 @@ CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
 PAIRS = {
     "fine-tune": ("fine_tune", CLASSIFIER),
     "pretrain": ("pretrain", [row for rows in pretrain_config.GROUPS.values() for row in rows]),
+    "pretraining-data": ("make_pretraining_data", pretraining_data.FLAGS),
     "evaluate": ("evaluate", evaluate.FLAGS),
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
@@ -66,6 +68,7 @@ WITHOUT_FUNCTION = {
 WITHOUT_ARGUMENT = {
     "fine-tune": {"task_name": "the argument `task`, which may be an object"},
     "pretrain": {"seeds": "call it for each"},
+    "pretraining-data": {"verbosity": "of the log of a command"},
     "evaluate": {"verbosity": "of the log of a command"},
     "predict": {"verbosity": "of the log of a command"},
     "encode": {"verbosity": "of the log of a command"},

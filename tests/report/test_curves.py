@@ -116,7 +116,9 @@ def test_epoch_by_hand(run):
     assert rows(of_measures(curves.LEARNING, run)[0])[0]["steps_an_epoch"] == 10
 
 
-@pytest.mark.parametrize("schedule", [None, {}, {"train_examples": 0}, {"train_examples": "x"}])
+@pytest.mark.parametrize(
+    "schedule", [None, {}, {"train_examples": 0}, {"train_examples": "x"}, {"train_examples": 80, "phase2_steps": 5}]
+)
 def test_epoch_is_unknown_without_examples(tmp_path, schedule):
     folder = example.begun(tmp_path)
     example.write_json(folder / "run_config.json", {**example.record(), "schedule": schedule})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from bert_tf.report import run_files, state
@@ -20,6 +22,14 @@ def test_best_checkpoint_before_the_last_step(tmp_path):
     folder = example.finished(tmp_path)
     example.write_json(folder / "eval_results.json", {**example.results(), "global_step": 10})
     assert sentence(folder) == "Evaluated at step 10, the best checkpoint; trained to step 20 of 20."
+
+
+def test_two_phases_have_the_steps_of_both(tmp_path):
+    folder = example.finished(tmp_path)
+    record = json.loads((folder / "run_config.json").read_text())
+    record["schedule"] = {**record["schedule"], "steps": 15, "phase2_steps": 5}
+    example.write_json(folder / "run_config.json", record)
+    assert sentence(folder) == "Trained and evaluated at step 20 of 20."
 
 
 def test_interrupted(tmp_path):

@@ -89,12 +89,13 @@ class SplitFiles(Unopened):
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
         corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
-        if not corpus.can_be_read_again:
-            raise FlagError(f"--input_file={paths[0]}: text is read by each command that goes on with a run, a pipe is not")
+        _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
             name = f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}"
             tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
+            if self.purpose != DEV:
+                store.warn_of_unknown(tokens, opening.tokenizer.vocabulary)
             used = None if whole else self._documents(tokens.documents, paths)
             of_rows = RowSettings(limit.length, given.short_seq_prob, given.nsp, given.random_seed)
             key = hashlib.sha256(repr(of_rows).encode() + (b"" if used is None else used.tobytes())).hexdigest()
@@ -168,6 +169,15 @@ def _workers(paths: tuple[str, ...]) -> int | None:
     """Returns how many processes make rows: one for text that is done before others have begun, None for all cores."""
     size = sum(os.path.getsize(path) for path in paths if os.path.isfile(path))
     return 1 if size < _SMALL else None
+
+
+def _refuse_pipes(paths: tuple[str, ...]) -> None:
+    """Refuses what cannot be read again by a run that goes on."""
+    for path in paths:
+        if os.path.isdir(path):
+            raise DataError("is a folder; name files, as with a pattern", path)
+        if not Corpus((path,)).can_be_read_again:
+            raise FlagError(f"{path}: text is read by each command that goes on with a run, a pipe is not; write it to a file")
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:

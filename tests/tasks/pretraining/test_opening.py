@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
-from bert_tf.errors import DataError, VocabularyError
+from bert_tf.errors import DataError, FlagError, VocabularyError
 from bert_tf.jobs import pretraining_data, pretraining_data_config
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.on_disk import Opening
@@ -158,3 +160,21 @@ def test_shards_can_be_held_out_as_a_file(shards, text, tokenizer, tmp_path):
 def test_text_among_shards_is_one_line(shards, text, tokenizer, tmp_path):
     with pytest.raises(DataError, match=r"text\.txt: is no TFRecord shard, others are"):
         len(opened(tmp_path, tokenizer, TRAIN, input_file=f"{shards},{text}"))
+
+
+def test_a_folder_in_the_place_of_text_is_one_line(tokenizer, tmp_path):
+    with pytest.raises(DataError, match="is a folder; name files"):
+        len(opened(tmp_path / "run", tokenizer, TRAIN, input_file=str(tmp_path)))
+
+
+def test_the_pipe_among_files_is_named(text, tokenizer, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FlagError, match=r"pipe: text is read by each command that goes on with a run, a pipe is not"):
+        len(opened(tmp_path / "run", tokenizer, TRAIN, input_file=f"{text},{tmp_path / 'pipe'}"))
+
+
+def test_text_of_another_vocabulary_is_warned_of_once(tokenizer, tmp_path, caplog):
+    found = texts.write(tmp_path / "text.txt", [["你好 世界", "世界"], ["你好", "世界 你好"]])
+    for purpose in (TRAIN, DEV):
+        len(opened(tmp_path / "run", tokenizer, purpose, input_file=str(found)))
+    assert caplog.text.count("100.0 % of the pieces are [UNK]") == 1
