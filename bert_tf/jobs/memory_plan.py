@@ -208,17 +208,8 @@ def configured(**values: Any) -> Request:
         **{name: chosen[name] for name in ("recompute", "precision", "padding", "host_embeddings")},
         **_exact(chosen, given),
     )
-<<<<<<< HEAD
-    if chosen["task_name"] is not None:
-        options = _with_head_of(get_task(chosen["task_name"]).family.head, options, config)
-    if chosen["max_predictions_per_seq"]:
-        options = dataclasses.replace(options, places=chosen["max_predictions_per_seq"])
-        options = _with_head_of(HeadSpec(2, PRETRAINING), options, config)
-=======
-    options = options if chosen["optimizer"] == ADAMW else options.without_adamw
     if head is not None:
         options = _with_head_of(head, dataclasses.replace(options, places=places), config)
->>>>>>> rev20a
     return Request(config, tokens, batch_size, chosen["gpu_memory_mb"] * MEBIBYTE, options)
 
 
