@@ -23,7 +23,7 @@ from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import Head, LossOptions, SamplesWords, part_of_mean
-from bert_tf.modeling.selection import Places
+from bert_tf.modeling.selection import Places, Reads, Tokens
 from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER
 
@@ -119,13 +119,18 @@ def compute_outputs(
         segment_ids,
         model.config,
         execution,
-        first_only=not head.reads_tokens,
-        places=Places(features[head.reads_places], features[SLOTS.name]) if head.reads_places else None,
+        reads=_reads(head, features),
         lookup=joint or lookup,
     )
     if joint is not None:
         encoded = encoded._replace(words=joint.words)
     return head.compute(encoded, features, model.config, execution)
+
+
+def _reads(head: Head, features: Features) -> Reads:
+    if head.reads_places:
+        return Places(features[head.reads_places], features[SLOTS.name])
+    return Tokens.ALL if head.reads_tokens else Tokens.FIRST
 
 
 def _drawn(model: Model, head: Head, features: Features) -> tf.Tensor | None:

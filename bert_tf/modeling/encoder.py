@@ -6,7 +6,7 @@ Shapes: B batch, T tokens, S slots, N rows of tokens, D hidden size; M rows that
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import tensorflow as tf
@@ -18,7 +18,7 @@ from bert_tf.modeling.embeddings import Lookup, Words, embeddings
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Layout, Packed, Padded
 from bert_tf.modeling.recompute import recomputed
-from bert_tf.modeling.selection import Places, Selection, all_tokens, first_tokens, first_tokens_and, of_slots
+from bert_tf.modeling.selection import Places, Reads, Selection, Tokens, all_tokens, last_queries, of_slots
 
 tf1 = tf.compat.v1
 
@@ -66,8 +66,7 @@ def bert(
     config: BertConfig,
     execution: Execution,
     *,
-    first_only: bool = False,
-    places: Places | None = None,
+    reads: Reads = Tokens.ALL,
     lookup: Lookup = tf.gather,
 ) -> Encoded:
     """Encodes a batch; owns the variable scope `bert`.
@@ -78,8 +77,7 @@ def bert(
       segment_ids: [B, T] 0 or 1.
       config: sizes and rates.
       execution: how to compute it.
-      first_only: whether the caller reads `pooled` alone; then `sequence` is None.
-      places: what the caller reads beside it, in the place of all tokens; then `sequence` is None as well.
+      reads: what the caller reads beside `pooled`; where it is not all tokens, `sequence` is None.
       lookup: reads rows of the word table, see `embeddings`.
 
     Returns:
@@ -87,40 +85,53 @@ def bert(
     """
     # Where all of a sequence is masked, nothing is: each score loses the same, which softmax does not see.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
-    make_layout: type[Packed | Padded] = Packed if execution.pack_tokens else Padded
-    layout: Layout = make_layout(input_mask)
-    everything = last_queries = all_tokens(layout)
-    if execution.last_layer_cls_only:
-        if places is not None:
-            last_queries = first_tokens_and(places, layout, make_layout)
-        elif first_only:
-            last_queries = first_tokens(layout, input_mask)
+    make_layout = _make_layout(execution)
+    layout = make_layout(input_mask)
+    computed = reads if execution.last_layer_cls_only else Tokens.ALL
+    queries = last_queries(computed, layout, input_mask, make_layout)
     with tf1.variable_scope("bert"):
         tokens = (layout.pack(input_ids), layout.pack(segment_ids), layout.positions())
         rows = embeddings(*tokens, config, execution, lookup=lookup)  # [N, D]
         bias = mask_bias(input_mask)  # [B, 1, 1, T]
-        last = config.num_hidden_layers - 1
-        states = []
         with tf1.variable_scope("encoder"):
-            for number in range(config.num_hidden_layers):
-                queries = last_queries if number == last else everything
-                layer = functools.partial(_layer, bias, layout, queries, config)
-                with tf1.variable_scope(f"layer_{number}"):
-                    # What the last layer computes is still there when the backward pass begins.
-                    again = execution.recompute and number < last
-                    rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
-                states.append(queries.layout.unpack(rows))
-        first = last_queries.layout.first(rows)  # [B, D]
+            rows, states = _layers(rows, bias, layout, queries, config, execution)
+        first = queries.layout.first(rows)  # [B, D]
         with tf1.variable_scope("pooler"):
             pooled = tf.tanh(layers.dense(tf.cast(first, tf.float32), config.hidden_size, config, scope="dense"))  # [B, D]
-        # What no head reads of these is not computed: a graph leaves out what nobody asks for.
-        sequences = tuple(tf.cast(state, tf.float32) for state in states)
-        if places is not None:
-            slots = of_slots(places, last_queries.layout, make_layout, behind_first=last_queries is not everything)
-            return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
-        if first_only:
-            return Encoded(pooled, None, sequences)
-        return Encoded(pooled, sequences[last], sequences, tf.cast(rows, tf.float32), layout)
+        return _encoded(pooled, states, rows, queries.layout, reads, execution)
+
+
+def _make_layout(execution: Execution) -> type[Packed | Padded]:
+    return Packed if execution.pack_tokens else Padded
+
+
+def _layers(
+    rows: tf.Tensor, bias: tf.Tensor, layout: Layout, last: Selection, config: BertConfig, execution: Execution
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    """Computes all layers, of the last one some tokens alone.
+
+    Args:
+      rows: [N, D] embedded tokens.
+      bias: [B, 1, 1, T] of attention.
+      layout: of the rows.
+      last: what the last layer computes.
+      config: sizes and rates.
+      execution: how to compute it.
+
+    Returns:
+      [M, D] of the last layer, and [B, T, D] of each; of the last [B, Q, D].
+    """
+    top = config.num_hidden_layers - 1
+    states = []
+    for number in range(config.num_hidden_layers):
+        queries = last if number == top else all_tokens(layout)
+        layer = functools.partial(_layer, bias, layout, queries, config)
+        with tf1.variable_scope(f"layer_{number}"):
+            # What the last layer computes is still there when the backward pass begins.
+            again = execution.recompute and number < top
+            rows = recomputed(layer, rows, execution) if again else layer(rows, execution)
+        states.append(queries.layout.unpack(rows))
+    return rows, states
 
 
 def _layer(
@@ -134,3 +145,26 @@ def _layer(
         narrow = layers.dense(wide, config.hidden_size, config, scope="dense")
         dropped = execution.dropout(narrow, config.hidden_dropout_prob)
         return layers.layer_norm(dropped + attended, config, execution)
+
+
+def _encoded(
+    pooled: tf.Tensor, states: Sequence[tf.Tensor], rows: tf.Tensor, layout: Layout, reads: Reads, execution: Execution
+) -> Encoded:
+    """Returns what is read of the layers.
+
+    Args:
+      pooled: [B, D].
+      states: [B, T, D] of each layer.
+      rows: [M, D] of the last layer.
+      layout: of these.
+      reads: what the caller reads.
+      execution: how they were computed.
+    """
+    # What no head reads of these is not computed: a graph leaves out what nobody asks for.
+    sequences = tuple(tf.cast(state, tf.float32) for state in states)
+    if reads is Tokens.FIRST:
+        return Encoded(pooled, None, sequences)
+    if isinstance(reads, Places):
+        slots = of_slots(reads, layout, _make_layout(execution), behind_first=execution.last_layer_cls_only)
+        return Encoded(pooled, None, sequences, tf.cast(slots.take(rows), tf.float32), slots.layout)
+    return Encoded(pooled, sequences[-1], sequences, tf.cast(rows, tf.float32), layout)

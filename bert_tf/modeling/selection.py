@@ -6,8 +6,9 @@ slots, D hidden size.
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Union
 
 import tensorflow as tf
 
@@ -24,11 +25,35 @@ class Places(NamedTuple):
     slots: tf.Tensor  # [B] how many slots there are
 
 
+class Tokens(enum.Enum):
+    """Tokens of the last layer that a head reads, where it names no places."""
+
+    ALL = "all tokens"
+    FIRST = "first tokens"
+
+
+Reads = Union[Tokens, Places]  # places are read beside the first token
+
+
 class Selection(NamedTuple):
     """Some tokens of each sequence."""
 
     layout: Layout  # of their rows, [B, Q]
     take: Callable[[tf.Tensor], tf.Tensor]  # [N, D] to [M, D]
+
+
+def last_queries(reads: Reads, layout: Layout, input_mask: tf.Tensor, make_layout: MakeLayout) -> Selection:
+    """Returns the tokens that the last layer has to compute.
+
+    Args:
+      reads: what is read of it.
+      layout: of the rows of all tokens.
+      input_mask: [B, T] of these.
+      make_layout: for the selected rows.
+    """
+    if isinstance(reads, Places):
+        return first_tokens_and(reads, layout, make_layout)
+    return first_tokens(layout, input_mask) if reads is Tokens.FIRST else all_tokens(layout)
 
 
 def all_tokens(layout: Layout) -> Selection:

@@ -16,6 +16,7 @@ from bert_tf.modeling.dropout import Dropout
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads.sentence import ClassificationHead
+from bert_tf.modeling.selection import Tokens
 from tests import reference
 from tests.graphs import Vectors, evaluate
 from tests.modeling.recorder import Recorder
@@ -80,7 +81,7 @@ def learner(execution, config, seed):
     def build(*inputs):
         dropout = execution.dropout if seed is None else Dropout(seed, tf.constant(0))
         way = dataclasses.replace(execution, dropout=dropout)
-        pooled = bert(*inputs, config, way, first_only=True).pooled
+        pooled = bert(*inputs, config, way, reads=Tokens.FIRST).pooled
         upstream = tf.random.stateless_normal(tf.shape(pooled), [9, 0])
         variables = tf1.trainable_variables()
         gradients = tf.gradients(pooled, variables, upstream)
@@ -173,7 +174,7 @@ def test_custom_gradients_are_the_same_in_training(packed):
 
 def test_who_reads_the_pooled_vectors_alone_gets_no_sequence(execution):
     with tf.Graph().as_default():
-        encoded = bert(*map(tf.constant, batch(3, 2, tokens=3)), CONFIG, execution, first_only=True)
+        encoded = bert(*map(tf.constant, batch(3, 2, tokens=3)), CONFIG, execution, reads=Tokens.FIRST)
         assert encoded.sequence is None
         assert encoded.pooled.shape.as_list() == [2, CONFIG.hidden_size]
 
@@ -184,7 +185,7 @@ def test_computes_as_many_rows_as_it_needs(execution):
 
     def build():
         inputs = (tf1.placeholder_with_default(x, [None, None]) for x in batch(5, 2, 1, tokens=6))
-        bert(*inputs, CONFIG, dataclasses.replace(execution, dropout=recorder), first_only=True)
+        bert(*inputs, CONFIG, dataclasses.replace(execution, dropout=recorder), reads=Tokens.FIRST)
         return recorder.shapes
 
     shapes = [tuple(shape) for shape in evaluate(build)]
@@ -253,13 +254,13 @@ def test_a_sequence_does_not_depend_on_its_batch(execution):
     np.testing.assert_allclose(encode(inputs, execution).sequence[1:][real], alone.sequence[real], atol=5e-6)
 
 
-@pytest.mark.parametrize("first_only", [False, True])
-def test_drops_where_the_published_model_does(first_only, execution):
+@pytest.mark.parametrize("reads", Tokens)
+def test_drops_where_the_published_model_does(reads, execution):
     config = dataclasses.replace(CONFIG, hidden_dropout_prob=0.3, attention_probs_dropout_prob=0.2)
     recorder = Recorder()
     with tf.Graph().as_default():
         inputs = map(tf.constant, batch(3, tokens=3))
-        bert(*inputs, config, dataclasses.replace(execution, dropout=recorder), first_only=first_only)
+        bert(*inputs, config, dataclasses.replace(execution, dropout=recorder), reads=reads)
     layer = [0.2, 0.3, 0.3]  # attention weights, attention output, output
     assert recorder.rates == [0.3, *layer, *layer]
 
@@ -308,7 +309,7 @@ def test_words_are_read_by_the_given_lookup(execution):
 @pytest.mark.parametrize("execution", WAYS[::7], ids=in_words)
 def test_owns_the_variables_that_restoring_expects_however_it_computes(execution):
     with tf.Graph().as_default():
-        bert(*map(tf.constant, batch(2, tokens=2)), CONFIG, execution, first_only=True)
+        bert(*map(tf.constant, batch(2, tokens=2)), CONFIG, execution, reads=Tokens.FIRST)
         assert {v.op.name: tuple(v.shape) for v in tf1.global_variables()} == encoder_shapes(CONFIG)
 
 

@@ -14,6 +14,7 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.selection import Tokens
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
@@ -53,7 +54,7 @@ def found(request, activation):
         inputs = [tf.constant(ORACLE[name].astype(np.int32)) for name in ("input_ids", "input_mask", "segment_ids")]
         whole = bert(*inputs, config(activation), request.param)
         with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
-            pooled = bert(*inputs, config(activation), request.param, first_only=True).pooled
+            pooled = bert(*inputs, config(activation), request.param, reads=Tokens.FIRST).pooled
         variables = tf1.trainable_variables()
         gradients = tf.gradients(pooled, variables, tf.constant(ORACLE["upstream"]))
         return whole.sequence, whole.pooled, {v.op.name: tf.convert_to_tensor(g) for v, g in zip(variables, gradients)}

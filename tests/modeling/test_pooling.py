@@ -15,6 +15,7 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
 from bert_tf.modeling.heads.base import LossOptions
 from bert_tf.modeling.pooling import pooled
+from bert_tf.modeling.selection import Tokens
 from tests.graphs import Vectors, evaluate
 from tests.tiny import random_weights
 
@@ -40,13 +41,13 @@ def batch():
     return rng.integers(0, 30, mask.shape).astype(np.int32), mask, np.zeros_like(mask)
 
 
-def outputs(execution, poolings, *, first_only):
+def outputs(execution, poolings, *, reads):
     """Returns what the head computes of two layers, by pooling."""
     features = dict(zip(("input_ids", "input_mask", "segment_ids"), batch()))
 
     def build():
         tensors = {name: tf.constant(value) for name, value in features.items()}
-        encoded = bert(*tensors.values(), CONFIG, execution, first_only=first_only)
+        encoded = bert(*tensors.values(), CONFIG, execution, reads=reads)
         made = {pooling: head(pooling) for pooling in poolings}
         return {str(name): one.compute(encoded, tensors, CONFIG, execution)["vectors"] for name, one in made.items()}
 
@@ -64,9 +65,10 @@ def layers():
 
 @pytest.mark.parametrize("execution", [PADDED, Execution()], ids=["padded", "packed"])
 def test_layers_stand_side_by_side_however_they_are_computed(layers, execution):
+    assert not head("cls").reads_tokens
     found = {
-        **outputs(execution, ("mean", "max", None), first_only=False),
-        **outputs(execution, ("cls",), first_only=not head("cls").reads_tokens),
+        **outputs(execution, ("mean", "max", None), reads=Tokens.ALL),
+        **outputs(execution, ("cls",), reads=Tokens.FIRST),
     }
     real = batch()[1].astype(bool)
     of_texts = [np.concatenate([layers[number][row][real[row]] for number in NUMBERS], axis=1) for row in range(len(real))]

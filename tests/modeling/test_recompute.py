@@ -14,6 +14,7 @@ from bert_tf.config import BertConfig
 from bert_tf.modeling.dropout import Dropout, no_dropout
 from bert_tf.modeling.encoder import bert
 from bert_tf.modeling.execution import Execution
+from bert_tf.modeling.selection import Tokens
 from bert_tf.runtime.devices import session_config
 from tests.graphs import peak_bytes
 from tests.tiny import random_weights
@@ -36,7 +37,7 @@ def encode(config, execution, *lengths, tokens):
     ids = random.integers(0, config.vocab_size, [len(lengths), tokens])
     mask = np.arange(tokens) < np.array(lengths)[:, None]
     inputs = (tf1.placeholder_with_default(values.astype(np.int32), [None, None]) for values in (ids, mask, ids % 2))
-    return bert(*inputs, config, execution, first_only=True).pooled
+    return bert(*inputs, config, execution, reads=Tokens.FIRST).pooled
 
 
 @functools.cache
