@@ -171,6 +171,10 @@ class Optimizer:
         self._variables = [Trained.of(variable) for variable in variables]
         self._rates = [rate if factor == 1.0 else rate * factor for factor in factors or [1.0] * len(variables)]
         self._step = step
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """Makes what all updates of a step need; there may be nothing."""
 
     def apply(self, gradients: Sequence[tf.Tensor]) -> tf.Operation:
         """Updates this replica's copy of the variables.
@@ -210,30 +214,13 @@ class AdamW(Optimizer):
     and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
     """
 
-    def __init__(
-        self,
-        variables: Sequence[tf.Variable],
-        rate: tf.Tensor,
-        step: tf.Tensor,
-        config: AdamWConfig,
-        *,
-        factors: Sequence[float] | None = None,
-    ) -> None:
-        """See `Optimizer`.
-
-        Args:
-          variables: what to update.
-          rate: scalar, the rate of this step.
-          step: scalar integer, steps taken before this one.
-          config: constants.
-          factors: what the rate of each variable is multiplied by; None for 1.
-        """
-        super().__init__(variables, rate, step, config, factors=factors)
+    def _prepare(self) -> None:
+        config = self._config
         # The power of a beta that the fused kernel corrects by; 0 turns its correction off.
         self._beta_1_power = self._beta_2_power = tf.constant(0.0)
         self._epsilon = tf.constant(config.epsilon)
         if config.bias_correction:
-            t = tf.cast(step, tf.float32) + 1.0
+            t = tf.cast(self._step, tf.float32) + 1.0
             self._beta_1_power = tf.pow(config.beta_1, t)
             self._beta_2_power = tf.pow(config.beta_2, t)
             # The kernel adds epsilon to sqrt(v), the definition to sqrt(v / (1 - b2^t)).
