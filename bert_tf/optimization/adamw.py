@@ -65,49 +65,22 @@ def zeros(shape: tf.TensorShape, dtype: tf.DType = tf.float32, **_: object) -> t
     return tf.raw_ops.Empty(shape=tf.TensorShape(shape).as_list(), dtype=dtype, init=True)
 
 
-def plain_update(
-    weights: tf.Tensor,
-    m: tf.Tensor,
-    v: tf.Tensor,
-    gradient: tf.Tensor,
-    rate: tf.Tensor,
-    step: tf.Tensor,
-    config: AdamWConfig,
-    *,
-    decay: float,
+def moved(
+    weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, step: tf.Tensor, config: AdamWConfig, *, decay: float
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """One update, operation by operation, of arrays of one shape.
+    """Computes an update, operation by operation, of arrays of one shape.
 
     Args:
       weights: before the update.
       m: first moment.
       v: second moment.
       gradient: of the loss.
-      rate: scalar, the rate of this step.
       step: scalar integer, steps taken before this one.
       config: constants.
       decay: weight decay of these weights.
 
     Returns:
-      Weights, first and second moment after the update.
-    """
-    update, m, v = moved(weights, m, v, gradient, step, config, decay=decay)
-    return weights - rate * update, m, v
-
-
-def moved(
-    weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, step: tf.Tensor, config: AdamWConfig, *, decay: float
-) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Returns an update before it is multiplied by a rate, and both moments after it; see `plain_update`.
-
-    Args:
-      weights: before the update.
-      m: first moment.
-      v: second moment.
-      gradient: of the loss.
-      step: scalar integer, steps taken before this one.
-      config: constants.
-      decay: weight decay of these weights.
+      What is taken from the weights, before it is multiplied by a rate, and both moments after the update.
     """
     m = config.beta_1 * m + (1.0 - config.beta_1) * gradient
     v = config.beta_2 * v + (1.0 - config.beta_2) * tf.square(gradient)
@@ -140,6 +113,16 @@ class Trained(NamedTuple):
     def name(self) -> str:
         """Name of the variable in checkpoints."""
         return _name(self.weights)
+
+    def assign(self, weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor) -> tf.Operation:
+        """Sets this replica's copies.
+
+        Args:
+          weights: of the variable.
+          m: first moment.
+          v: second moment.
+        """
+        return tf.group([replicas.assign(variable, value) for variable, value in zip(self, (weights, m, v))])
 
 
 def _name(variable: tf.Variable) -> str:
@@ -231,9 +214,9 @@ class AdamW(Optimizer):
         return update(trained, gradient, rate)
 
     def _plain(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
-        weights, m, v = (variable.read_value() for variable in trained[:3])
-        updated = plain_update(weights, m, v, gradient, rate, self._step, self._config, decay=self._decay(trained))
-        return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], updated)])
+        weights, m, v = (variable.read_value() for variable in trained)
+        update, m, v = moved(weights, m, v, gradient, self._step, self._config, decay=self._decay(trained))
+        return trained.assign(weights - rate * update, m, v)
 
     def _fused(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         config, decay = self._config, self._decay(trained)

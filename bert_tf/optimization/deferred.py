@@ -30,7 +30,7 @@ import numpy as np
 import tensorflow as tf
 
 from bert_tf.host import HOST
-from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, plain_update, zeros
+from bert_tf.optimization.adamw import AdamWConfig, is_decayed, moment_names, moved, zeros
 from bert_tf.optimization.averaging import MovingAverage, shadow_name
 
 tf1 = tf.compat.v1
@@ -151,10 +151,8 @@ class DeferredTable:
           gradient: [U, D] with respect to `gradient_source`.
         """
         with tf.device(self.table.device):
-            updated = plain_update(
-                *self._rows, gradient, self._rate_at(self._step), self._step, self._config, decay=self._decay
-            )
-            rows, average = _Rows(*updated), self._averages
+            update, m, v = moved(*self._rows, gradient, self._step, self._config, decay=self._decay)
+            rows, average = _Rows(self._rows.weights - self._rate_at(self._step) * update, m, v), self._averages
             if self._moving is not None and average is not None:
                 average += self._moving.share(self._step + 1.0) * (rows.weights - average)
             return self._write(self._ids, rows, average, self._step + 1)
@@ -258,7 +256,7 @@ class DeferredTable:
             epsilon = epsilon * correction
         following = _at(decays, tf.minimum(step + 1.0, float(self._total)))
         after = _at(decays, self._step) - following  # [U, S]
-        moved = rate * (shrinking**ordinal).astype(np.float32)
+        shrunk_rate = rate * (shrinking**ordinal).astype(np.float32)
         place = tf.math.log(epsilon * (config.beta_2 ** (-0.5 * ordinal)).astype(np.float32))
         place = tf.broadcast_to(place, tf.shape(step))  # [U, S], rising with the step
 
@@ -280,9 +278,9 @@ class DeferredTable:
 
         nodes = tf.exp(middle + half * np.cos(angles).astype(np.float32))
         if self._moving is None:
-            return _Missed(nodes, weights(moved * tf.exp(after)), None)
+            return _Missed(nodes, weights(shrunk_rate * tf.exp(after)), None)
         kept = self._kept(self._moving, step, after, before=_at(decays, tf.minimum(step, float(self._total))) - following)
-        return _Missed(nodes, weights(moved * tf.exp(after)), weights(moved * kept))
+        return _Missed(nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept))
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
         """Returns [U, S] how much of what a step has moved is in the average of now.

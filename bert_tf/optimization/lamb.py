@@ -6,10 +6,7 @@ import dataclasses
 
 import tensorflow as tf
 
-from bert_tf.optimization import replicas
 from bert_tf.optimization.adamw import Optimizer, Trained, is_excluded, moved
-
-tf1 = tf.compat.v1
 
 
 class Lamb(Optimizer):
@@ -26,13 +23,12 @@ class Lamb(Optimizer):
     """
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
-        weights, m, v = (variable.read_value() for variable in trained[:3])
+        weights, m, v = (variable.read_value() for variable in trained)
         config = dataclasses.replace(self._config, bias_correction=True)
         update, m, v = moved(weights, m, v, gradient, self._step, config, decay=self._decay(trained))
         if not is_excluded(trained.weights, config):
             rate *= trust_ratio(weights, update)
-        values = (weights - rate * update, m, v)
-        return tf.group([replicas.assign(variable, value) for variable, value in zip(trained[:3], values)])
+        return trained.assign(weights - rate * update, m, v)
 
 
 def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:

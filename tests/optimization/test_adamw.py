@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed, moment_names, plain_update
+from bert_tf.optimization.adamw import AdamW, AdamWConfig, is_decayed, moment_names, moved
 from bert_tf.optimization.schedules import learning_rate
 from tests import reference
 from tests.graphs import evaluate
@@ -100,7 +100,8 @@ def test_the_plain_update_repeated_is_the_definition(decay, bias_correction):
         state = [tf.constant(START[KERNEL]), tf.zeros([3]), tf.zeros([3])]
         config = AdamWConfig(bias_correction=bias_correction)
         for step, (gradient, rate) in enumerate(zip(GRADIENTS[KERNEL], RATES)):
-            state = plain_update(*state, tf.constant(gradient), rate, tf.constant(step), config, decay=decay)
+            update, *moments = moved(*state, tf.constant(gradient), tf.constant(step), config, decay=decay)
+            state = [state[0] - rate * update, *moments]
         return state[0]
 
     expected = reference.adamw(START[KERNEL], GRADIENTS[KERNEL], RATES, decay=decay, bias_correction=bias_correction)
