@@ -163,8 +163,8 @@ def kept_lines(requested: Mapping[str, int], sizes: Mapping[str, int]) -> Iterat
     shape, config = Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"]), config_of(sizes)
     read = 1 + sizes["predictions_per_sequence"]
     derived, by_hand, last = (
-        layer_blocks(shape, config, custom_gradients=custom, asked=asked)
-        for custom, asked in ((False, None), (True, None), (True, read))
+        layer_blocks(shape, config, custom_gradients=custom, selected=selected)
+        for custom, selected in ((False, None), (True, None), (True, read))
     )
     shown = []
     for part, names, *blocks in zip(("attention", "feed-forward"), (ATTENTION, FEED_FORWARD), derived, by_hand, last):

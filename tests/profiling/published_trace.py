@@ -64,7 +64,7 @@ def lines(path: str) -> Iterator[str]:
     config = config_of(sizes)
     requested = {name: output.requested for name, output in trace.outputs() if output.slot == 0}
     blocks = layer_blocks(
-        Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"]), config, custom_gradients=False, asked=None
+        Shape(sizes["batch"], sizes["sequence_length"], sizes["tokens"]), config, custom_gradients=False, selected=None
     )
     same, other = [], []
     for layer in range(config.num_hidden_layers):

@@ -5,7 +5,7 @@ of it. Two facts decide more than the formulas do. An operation takes over the m
 a chain of element-wise operations has one tensor, not one each. And what of a gradient does not depend on the gradient from
 above is computed as soon as it can be, in the forward pass: of GELU by hand its derivative is kept, not what it is made of.
 
-Letters: B batch, T tokens, N rows of tokens, M rows that are asked for, D hidden size, I intermediate size, H heads.
+Letters: B batch, T tokens, N rows of tokens, M rows that are selected, D hidden size, I intermediate size, H heads.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from bert_tf.config import BertConfig
 
 FLOAT = 4  # bytes of a float32
 
-# Sizes of tensors; those of the last layer differ where only some tokens of each sequence are asked for: Q.
+# Sizes of tensors; those of the last layer differ where only Q tokens of each sequence are selected.
 ROWS = "rows"  # N D: of all tokens
-ASKED = "asked"  # M D: of those that are asked for
+SELECTED = "selected"  # M D: of those that are selected
 PADDED = "padded"  # B T D: keys and values with padding
-QUERIES = "queries"  # those of the rows that ask, with padding: B T D or B Q D
+QUERIES = "queries"  # of the selected tokens, with padding: B T D or B Q D
 WIDE = "wide"  # M I
 SCORES = "scores"  # B H T T, or B H Q T
 ROW = "row"  # M: one number a row
@@ -49,13 +49,13 @@ class Kept(NamedTuple):
 _HIDDEN, _ATTENTION = "hidden_dropout_prob", "attention_probs_dropout_prob"
 
 _END = (  # of both blocks: projection, dropout, residual, LayerNorm
-    Kept("mask", ASKED, dropped=_HIDDEN),
-    Kept("normal", ASKED, wide_number=True),
+    Kept("mask", SELECTED, dropped=_HIDDEN),
+    Kept("normal", SELECTED, wide_number=True),
     Kept("scale", ROW, wide_number=True),
-    Kept("output", ASKED),
+    Kept("output", SELECTED),
 )
 _QKV = (Kept("query", QUERIES), Kept("key", PADDED), Kept("value", PADDED))
-_JOINED = Kept("joined", ASKED, for_weights=True)
+_JOINED = Kept("joined", SELECTED, for_weights=True)
 # Gradients by hand, see `modeling.custom_gradients`.
 _CUSTOM_ATTENTION = (
     *_QKV,
@@ -66,7 +66,7 @@ _CUSTOM_ATTENTION = (
     *_END,
 )
 # Gradients derived op by op: masks are kept beside what they dropped, and LayerNorm its centered rows.
-_CENTERED = Kept("centered", ASKED, wide_number=True)
+_CENTERED = Kept("centered", SELECTED, wide_number=True)
 _PLAIN_ATTENTION = (
     *_QKV,
     Kept("weights", SCORES),
@@ -107,9 +107,9 @@ class Need(NamedTuple):
 
 
 # Random numbers of a mask take 3 bytes beside the mask; softmax and its gradient are computed in place but for two tensors.
-_ATTENTION_NEED = Need({SCORES: 0.75, ASKED: 1}, {SCORES: 2, ASKED: 3})
-_CUSTOM_NEED = Need({WIDE: 3, ASKED: -3}, {WIDE: 1, ASKED: 2})  # LayerNorm's are not there yet while GELU is computed
-_PLAIN_NEED = Need({WIDE: 2, ASKED: -3}, {WIDE: 1.5, ASKED: 2})
+_ATTENTION_NEED = Need({SCORES: 0.75, SELECTED: 1}, {SCORES: 2, SELECTED: 3})
+_CUSTOM_NEED = Need({WIDE: 3, SELECTED: -3}, {WIDE: 1, SELECTED: 2})  # LayerNorm's are not there yet while GELU is computed
+_PLAIN_NEED = Need({WIDE: 2, SELECTED: -3}, {WIDE: 1.5, SELECTED: 2})
 
 
 @dataclasses.dataclass(frozen=True)
@@ -129,25 +129,25 @@ class Shape:
     number: int = FLOAT
 
 
-def elements(shape: Shape, config: BertConfig, *, asked: int | None) -> dict[str, int]:
+def elements(shape: Shape, config: BertConfig, *, selected: int | None) -> dict[str, int]:
     """Returns how many numbers a tensor of each size has.
 
     Args:
       shape: of the batch.
       config: of the model.
-      asked: tokens of each sequence that a layer is asked for; None for all.
+      selected: tokens of each sequence that a layer computes; None for all.
     """
     d, heads, tokens = config.hidden_size, config.num_attention_heads, shape.examples * shape.tokens
-    asked_rows = shape.rows if asked is None else shape.examples * asked
-    query_rows = tokens if asked is None else shape.examples * asked
+    selected_rows = shape.rows if selected is None else shape.examples * selected
+    query_rows = tokens if selected is None else shape.examples * selected
     return {
         ROWS: shape.rows * d,
-        ASKED: asked_rows * d,
+        SELECTED: selected_rows * d,
         PADDED: tokens * d,
         QUERIES: query_rows * d,
-        WIDE: asked_rows * config.intermediate_size,
+        WIDE: selected_rows * config.intermediate_size,
         SCORES: query_rows * heads * shape.tokens,
-        ROW: asked_rows,
+        ROW: selected_rows,
     }
 
 
@@ -171,7 +171,7 @@ class Block(NamedTuple):
 
 
 def layer_blocks(
-    shape: Shape, config: BertConfig, *, custom_gradients: bool, asked: int | None, trained: bool = True
+    shape: Shape, config: BertConfig, *, custom_gradients: bool, selected: int | None, trained: bool = True
 ) -> tuple[Block, Block]:
     """Returns the attention and the feed-forward block of a layer.
 
@@ -179,10 +179,10 @@ def layer_blocks(
       shape: sizes of the pass.
       config: sizes of the model, and rates of dropout.
       custom_gradients: gradients by hand, in the place of those derived op by op.
-      asked: tokens of each sequence that are asked for, in the last layer; None for all.
+      selected: tokens of each sequence that the last layer computes; None for all.
       trained: whether the layer's own weights have gradients.
     """
-    counts = elements(shape, config, asked=asked)
+    counts = elements(shape, config, selected=selected)
     attention = _CUSTOM_ATTENTION if custom_gradients else _PLAIN_ATTENTION
     activations = {**_PLAIN_ACTIVATIONS, **_CUSTOM_ACTIVATIONS} if custom_gradients else _PLAIN_ACTIVATIONS
     feed_forward = (*activations[config.hidden_act], *(() if custom_gradients else (_CENTERED,)), *_END)

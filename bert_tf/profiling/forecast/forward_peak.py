@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bert_tf.config import BertConfig
-from bert_tf.profiling.forecast.activations import ASKED, FLOAT, PADDED, QUERIES, ROWS, SCORES, WIDE, Shape, elements
+from bert_tf.profiling.forecast.activations import FLOAT, PADDED, QUERIES, ROWS, SCORES, SELECTED, WIDE, Shape, elements
 from bert_tf.profiling.forecast.step_peak import forecast
 
 LEAST, MOST = 1 << 11, 1 << 15  # tokens: the first suits a CPU; a large GPU is busy with the second
@@ -40,7 +40,7 @@ def peak(config: BertConfig, *, examples: int, length: int, number: int = FLOAT)
       length: of each, in tokens.
       number: bytes of an activation.
     """
-    sizes = elements(Shape(examples, length, examples * length, number), config, asked=None)
+    sizes = elements(Shape(examples, length, examples * length, number), config, selected=None)
     attention = 2 * sizes[ROWS] + 2 * sizes[PADDED] + 2 * sizes[QUERIES] + 2 * sizes[SCORES]
-    feed_forward = 3 * sizes[ROWS] + sizes[ASKED] + 3 * sizes[WIDE]
+    feed_forward = 3 * sizes[ROWS] + sizes[SELECTED] + 3 * sizes[WIDE]
     return max(attention, feed_forward) * number

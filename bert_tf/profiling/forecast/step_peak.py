@@ -227,10 +227,10 @@ class _Step:
         blocks = functools.lru_cache(layer_blocks)  # most layers are alike
         for number in range(config.num_hidden_layers):
             last = number == config.num_hidden_layers - 1
-            asked = 1 + options.places if last and options.last_layer_cls_only else None
+            selected = 1 + options.places if last and options.last_layer_cls_only else None
             trained = number not in options.frozen
             attention, feed_forward = blocks(
-                shape, config, custom_gradients=options.custom_gradients, asked=asked, trained=trained
+                shape, config, custom_gradients=options.custom_gradients, selected=selected, trained=trained
             )
             name, gradient = f"layer {number}", f * self._gradient_of(number)
             upper = min(gradient, f * 2 * d * config.intermediate_size)  # the feed-forward part's matrices

@@ -14,7 +14,7 @@ ROWS, PADDED, WIDE, SCORES = 7 * 8 * 4, 10 * 8 * 4, 7 * 16 * 4, 2 * 2 * 5 * 5 * 
 
 
 def blocks(config=CONFIG, shape=SHAPE, **options):
-    return layer_blocks(shape, config, **{"custom_gradients": True, "asked": None, **options})
+    return layer_blocks(shape, config, **{"custom_gradients": True, "selected": None, **options})
 
 
 def test_attention_keeps_padded_tensors_and_rows():
@@ -43,10 +43,10 @@ def test_gradients_op_by_op_keep_more():
 
 
 def test_the_last_layer_keeps_keys_and_values_of_all_and_the_rest_of_the_first_token():
-    attention, feed_forward = blocks(asked=1)
-    asked = 2 * 8 * 4
-    assert attention.total == 2 * PADDED + 2 * asked + 2 * (2 * 2 * 5 * 4) + 4 * asked + 2 * 4
-    assert feed_forward.total == 2 * (2 * 16 * 4) + 3 * asked + 2 * 4
+    attention, feed_forward = blocks(selected=1)
+    selected = 2 * 8 * 4
+    assert attention.total == 2 * PADDED + 2 * selected + 2 * (2 * 2 * 5 * 4) + 4 * selected + 2 * 4
+    assert feed_forward.total == 2 * (2 * 16 * 4) + 3 * selected + 2 * 4
 
 
 def test_without_dropout_there_is_no_mask():
