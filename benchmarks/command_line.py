@@ -8,7 +8,7 @@ import signal
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from benchmarks import texts
 from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, select
@@ -18,7 +18,7 @@ from bert_tf import atomic
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, by_name, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.jobs.settings import ModelSettings
 
@@ -73,8 +73,7 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value.
       HelpAsked: instead of settings.
     """
-    values = read(argv, FLAGS)
-    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    given = by_name(read(argv, FLAGS), FLAGS)
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
     given["peer_python"] = _pythons(given["peer_python"])

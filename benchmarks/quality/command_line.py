@@ -13,7 +13,7 @@ from benchmarks import PROJECT
 from bert_tf import atomic
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, by_name, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.jobs.settings import seed_numbers
 
@@ -80,14 +80,27 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value.
       HelpAsked: instead of settings.
     """
-    values = read(argv, FLAGS)
-    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    given = by_name(read(argv, FLAGS), FLAGS)
     if given["task"] not in TRAININGS:
         raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
-    python = given["peer_python"] or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
+    return Settings(
+        **{**given, "peer_python": transformers_python(given["peer_python"]), "seeds": seed_numbers(given["seeds"])}
+    )
+
+
+def transformers_python(given: str | None) -> str:
+    """Returns the interpreter of transformers.
+
+    Args:
+      given: by a flag; None for the one that `make benchmark-env` makes.
+
+    Raises:
+      FlagError: there is none.
+    """
+    python = given or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
     if not os.access(python, os.X_OK):
         raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
-    return Settings(**{**given, "peer_python": python, "seeds": seed_numbers(given["seeds"])})
+    return python
 
 
 def help_text() -> str:

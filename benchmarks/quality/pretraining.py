@@ -22,15 +22,16 @@ from typing import Any
 import numpy as np
 import safetensors.numpy
 
-from benchmarks import PROJECT, machine
+from benchmarks import machine
 from benchmarks.environments import PEER_FOLDER, variables
+from benchmarks.quality.command_line import transformers_python
 from benchmarks.workers import WorkerError
 from bert_tf import atomic, documents
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, by_name, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import DEV, TRAIN
@@ -284,15 +285,11 @@ def parse(argv: Sequence[str]) -> dict[str, Any]:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    values = read(argv, FLAGS)
-    given: dict[str, Any] = {row.name: values[row.name].value for row in FLAGS}
+    given = by_name(read(argv, FLAGS), FLAGS)
     for name in ("input_file", "held_out_file"):
         if given[name] is None:
             raise FlagError(f"--{name} is required")
-    python = given["peer_python"] or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
-    if not os.access(python, os.X_OK):
-        raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
-    return {**given, "peer_python": python}
+    return {**given, "peer_python": transformers_python(given["peer_python"])}
 
 
 def help_text() -> str:

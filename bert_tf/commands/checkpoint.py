@@ -9,7 +9,7 @@ from bert_tf import documents
 from bert_tf.commands.batch_flags import VERBOSITY
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
+from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.checkpoint_settings import SETTINGS
 
@@ -62,7 +62,7 @@ def _run(argv: Sequence[str]) -> int:
         raise FlagError(
             f"checkpoint {name}: {len(checkpoints)} checkpoints given, {wanted} wanted; flags are written --name=value"
         )
-    values = {row.name: parsed[row.name].value for row in action.flags}
+    values = by_name(parsed, action.flags)
     setup_logging(values.get(VERBOSITY.name, 0))
     done = action.run(checkpoints, values)
     print(done.text, end="")

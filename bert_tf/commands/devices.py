@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, by_name, help_line, read
 from bert_tf.errors import DeviceError
 from bert_tf.jobs.devices import as_json, describe, survey
 from bert_tf.runtime.settings import DeviceSettings
@@ -42,7 +42,7 @@ def parse(argv: Sequence[str]) -> Settings:
       HelpAsked: instead of settings.
     """
     values = read(argv, (*DEVICES, *FLAGS))
-    return Settings(DeviceSettings(**{row.name: values[row.name].value for row in DEVICES}), values["json"].value)
+    return Settings(DeviceSettings(**by_name(values, DEVICES)), values["json"].value)
 
 
 def help_text() -> str:

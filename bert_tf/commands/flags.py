@@ -7,6 +7,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Collection, Iterable, Sequence
+from typing import Any
 
 from absl import flags
 
@@ -69,6 +70,16 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     for row in rows:
         check(row, values[row.name].value)
     return values
+
+
+def by_name(values: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
+    """Returns the values of flags, defaults included.
+
+    Args:
+      values: of a command line.
+      rows: the flags.
+    """
+    return {row.name: values[row.name].value for row in rows}
 
 
 def _check_flags_of_absl(argv: Sequence[str]) -> None:

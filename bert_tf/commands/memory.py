@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from bert_tf import documents
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
+from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs import memory_trace
 from bert_tf.jobs.memory_trace import SETTINGS, TOP, Told
@@ -54,7 +54,7 @@ def _run(argv: Sequence[str]) -> int:
     if len(files) != len(action.files):
         wanted = " and ".join(action.files)
         raise FlagError(f"memory {name}: {len(files)} files given, {wanted} wanted; flags are written --name=value")
-    asked = {row.name: values[row.name].value for row in action.flags if row is not JSON}
+    asked = by_name(values, (row for row in action.flags if row is not JSON))
     folder = asked.pop("pictures", None)
     told = action.run(files, **asked)
     print(documents.to_json(told.structure, indent=2) + "\n" if values[JSON.name].value else told.text, end="")

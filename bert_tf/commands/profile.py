@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bert_tf import documents
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read_with_words
+from bert_tf.commands.flags import Flag, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.profile import SETTINGS, TOP, Tables, tables
 from bert_tf.profiling.operations import time_tables, time_text
@@ -47,7 +47,7 @@ def parse(argv: Sequence[str]) -> Settings:
       HelpAsked: instead of settings.
     """
     folders, values = read_with_words(argv, FLAGS)
-    settings = {row.name: values[row.name].value for row in FLAGS}
+    settings = by_name(values, FLAGS)
     if len(folders) != 1:
         raise FlagError(
             f"profile: {len(folders)} folders given, the output folder of one run wanted; flags are written --name=value"

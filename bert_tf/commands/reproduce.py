@@ -11,7 +11,7 @@ from bert_tf import log_form
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import help_line, read
+from bert_tf.commands.flags import by_name, help_line, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
 from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
@@ -45,7 +45,7 @@ def parse(argv: Sequence[str]) -> ReproduceConfig:
     """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
     values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
-    return configured(named[0] if named else None, **{row.name: values[row.name].value for row in FLAGS})
+    return configured(named[0] if named else None, **by_name(values, FLAGS))
 
 
 def help_text() -> str:

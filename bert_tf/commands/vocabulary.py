@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from bert_tf.commands.batch_flags import VERBOSITY
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, help_line, read_with_words
+from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.vocabulary_settings import SETTINGS
 
@@ -59,7 +59,7 @@ def parse(argv: Sequence[str]) -> tuple[Action, list[str], Values]:
     words, parsed = read_with_words(argv[1:], action.flags)
     if len(words) < action.fewest or (action.most is not None and len(words) > action.most):
         raise FlagError(f"vocabulary {name}: {len(words)} names given, {action.words} wanted; flags are written --name=value")
-    return action, words, {row.name: parsed[row.name].value for row in action.flags}
+    return action, words, by_name(parsed, action.flags)
 
 
 def _run(argv: Sequence[str]) -> int:
