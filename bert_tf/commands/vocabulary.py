@@ -11,6 +11,7 @@ from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
+from bert_tf.jobs.counted import counted
 from bert_tf.jobs.vocabulary_settings import SETTINGS
 
 Values = Mapping[str, Any]
@@ -58,7 +59,9 @@ def parse(argv: Sequence[str]) -> tuple[Action, list[str], Values]:
     action = ACTIONS[name]
     words, parsed = read_with_words(argv[1:], action.flags)
     if len(words) < action.fewest or (action.most is not None and len(words) > action.most):
-        raise FlagError(f"vocabulary {name}: {len(words)} names given, {action.words} wanted; flags are written --name=value")
+        raise FlagError(
+            f"vocabulary {name}: {counted(len(words), 'name')} given, {action.words} wanted; flags are written --name=value"
+        )
     return action, words, by_name(parsed, action.flags)
 
 

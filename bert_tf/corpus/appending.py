@@ -144,7 +144,7 @@ def _mapped(path: Path, dtype: np.dtype[Any], size: int) -> Array:
         found = path.stat().st_size
         if found != size * dtype.itemsize:
             raise DataError(
-                f"cut off: it has {found} bytes, not {size * dtype.itemsize}; delete the folder, and it is made anew", path
+                f"cut off: {found} of {size * dtype.itemsize} bytes; delete the folder, and it is built again", path
             )
         return np.asarray(np.memmap(path, dtype, "r")) if size else np.zeros(0, dtype)
     except OSError as error:

@@ -204,7 +204,7 @@ def _readable(path: str) -> Iterator[_At]:
         reason = str(error) if isinstance(error, gzip.BadGzipFile) else files.reason(error)
         raise DataError(f"{problem}: {reason}", path, at.line if at.line > 1 else None) from error
     except (EOFError, zlib.error) as error:
-        raise DataError(f"the gz file is damaged or cut off behind this line: {error}", path, at.line) from error
+        raise DataError(f"the gz file is damaged or cut off after this line: {error}", path, at.line) from error
 
 
 @contextlib.contextmanager
@@ -246,7 +246,7 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
             yield kept[:end]
             kept, size = kept[end:], PIECE
         elif len(kept) > LONGEST_LINE:
-            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; divide it into lines", path, at.line)
+            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; split it into lines", path, at.line)
         else:
             size = len(kept) + PIECE
     if kept:

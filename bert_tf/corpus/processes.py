@@ -117,7 +117,9 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except (EOFError, ConnectionError) as error:
-        raise BertError("a worker process ended; is memory out? Try fewer --workers; the same command goes on") from error
+        raise BertError(
+            "a worker process died; is there too little memory? Try fewer --workers; the same command goes on"
+        ) from error
 
 
 class _Process(SpawnProcess):

@@ -177,7 +177,7 @@ class Records:
         for name in FIELDS:
             values = (features[name].float_list if name == WEIGHTS else features[name].int64_list).value
             if len(values) != sizes[name]:
-                raise self._problem(number, f"{name} has {len(values)} values, those of the first row {sizes[name]}")
+                raise self._problem(number, f"{name}: expected length {sizes[name]}, as in the first row, found {len(values)}")
             row.append(np.array(values))
         self._check(number, dict(zip(FIELDS, row)))
         return tuple(row)
@@ -190,8 +190,8 @@ class Records:
         if not 0 <= smallest <= largest < len(vocabulary) or ids[0] != vocabulary.cls_id:
             path, of_file = self._place(number)
             raise VocabularyError(
-                f"row {of_file + 1} is of another vocabulary: it begins with piece {ids[0]}, [CLS] is {vocabulary.cls_id};"
-                f" the largest is {largest}, there are {len(vocabulary)}",
+                f"row {of_file + 1} was made with another vocabulary: its piece 1 is {ids[0]}, [CLS] is {vocabulary.cls_id};"
+                f" its largest piece is {largest}, the vocabulary has {len(vocabulary)}",
                 path,
             )
         mask, segments, positions = row["input_mask"], row["segment_ids"], row["masked_lm_positions"]
@@ -219,7 +219,7 @@ class Records:
         found = example.features.feature
         missing = [name for name in FIELDS if name not in found]
         if missing:
-            raise self._problem(number, f"has no {missing[0]}; is it data to pre-train on?")
+            raise self._problem(number, f"has no {missing[0]}; is this pre-training data?")
         return found
 
     @functools.cached_property
@@ -268,7 +268,7 @@ def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
         raise DataError(f"cannot be read: {error}; delete it, if the shards are whole", manifest) from error
     fingerprint = str(said.get("vocabulary")) if isinstance(said, dict) else None
     if fingerprint is not None and fingerprint != vocabulary.fingerprint:
-        raise VocabularyError(f"its pieces are of another vocabulary, {fingerprint[:12]}... in {manifest}; name that one", path)
+        raise VocabularyError(f"it was made with another vocabulary, {fingerprint[:12]}... in {manifest}; name that one", path)
 
 
 def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
@@ -321,11 +321,11 @@ def _places(path: str) -> Iterator[tuple[int, int]]:
             head = data[at : at + _LENGTH.size + _SUM.size]
             whole = len(head) == _LENGTH.size + _SUM.size
             if whole and head[_LENGTH.size :] != _sum(head[: _LENGTH.size]):
-                what = "it is packed; unpack it, as with gunzip" if head.startswith(_GZ) else "is it a TFRecord file?"
+                what = "it is compressed; unpack it, as with gunzip" if head.startswith(_GZ) else "is it a TFRecord file?"
                 raise DataError(f"row {number} does not begin at byte {at}; {what}", path)
             length = _LENGTH.unpack(head[: _LENGTH.size])[0] if whole else 0
             if not whole or at + length + _AROUND > len(data):
-                raise DataError(f"cut off in row {number}, which begins at byte {at}; make it anew", path)
+                raise DataError(f"cut off in row {number}, which begins at byte {at}; write it again", path)
             yield at + len(head), length
             at += length + _AROUND
 

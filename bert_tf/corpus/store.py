@@ -86,7 +86,7 @@ class TokenStore:
         """
         found = cls._opened(Path(folder))
         if found.vocabulary != vocabulary.fingerprint:
-            raise VocabularyError("its tokens are of another vocabulary; name that one, or tokenize again", folder)
+            raise VocabularyError("its tokens were made with another vocabulary; name that one, or tokenize again", folder)
         return found
 
     @classmethod
@@ -303,5 +303,5 @@ def warn_of_unknown(tokens: TokenStore, vocabulary: Vocabulary) -> None:
     share = np.mean(tokens.ids[:_SAMPLE] == vocabulary.unk_id)
     if share > _MANY_UNKNOWN:
         log.warning(
-            "%.1f %% of the pieces are [UNK]: is the vocabulary that of this text? vocabulary make makes one", 100 * share
+            "%.1f %% of the pieces are [UNK]: does the vocabulary fit this text? `vocabulary make` makes one", 100 * share
         )

@@ -10,6 +10,7 @@ from typing import Any
 from bert_tf.corpus import documents, processes
 from bert_tf.corpus.documents import Corpus, Piece
 from bert_tf.errors import DataError
+from bert_tf.jobs.counted import counted
 from bert_tf.jobs.vocabulary_settings import HOW
 from bert_tf.log_form import log
 from bert_tf.tokenization import counting
@@ -35,7 +36,7 @@ def count(patterns: Sequence[str], settings: Mapping[str, Any], *, lower_case: b
     found = counting.count(parts, lower_case=lower_case)
     if not found.words:
         raise DataError("no word in the text", ", ".join(corpus.files)[:200])
-    log.info("%d words, %d different ones, in %d sentences", found.total, len(found.words), found.texts)
+    log.info("%s, %d different, in %s", counted(found.total, "word"), len(found.words), counted(found.texts, "sentence"))
     return found
 
 

@@ -25,6 +25,7 @@ from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
 from bert_tf.corpus.tally import Tally
 from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.counted import counted
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
 from bert_tf.log_form import log
 from bert_tf.tokenization import casing
@@ -58,10 +59,11 @@ class Written:
     def lines(self) -> list[str]:
         """Returns what a person wants to know."""
         size = sum(map(os.path.getsize, self.paths))
+        sentences, pieces = counted(self.sentences, "sentence"), counted(self.pieces, "piece")
         files = self.paths[0] + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
         return [
-            f"documents      {self.documents:,} of {self.sentences:,} sentences and {self.pieces:,} pieces",
-            f"rows           {self.tally.rows:,} of {self.tally.tokens:,} tokens",
+            f"documents      {self.documents:,}, with {sentences} and {pieces}",
+            f"rows           {self.tally.rows:,}, with {counted(self.tally.tokens, 'token')}",
             *self.tally.lines(next_sentence=self.next_sentence),
             f"files          {files}: {size / 1e6:,.1f} MB",
         ]
@@ -183,11 +185,14 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
     folder = tokens.folder.parent
     table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
     store.warn_of_unknown(tokens, vocabulary)
-    log.info("%d documents of %d pieces became %d rows", tokens.documents, tokens.tokens, len(table))
+    made_of = counted(tokens.documents, "document"), counted(tokens.tokens, "piece")
+    log.info("%s with %s became %s", *made_of, counted(len(table), "row"))
     if tokens.documents == 1 and masks.nsp:
-        log.warning("all text is one document, so that random pairs are of it too; blank lines divide documents")
+        log.warning("all text is one document, so the random text of a pair is from it too; put blank lines between documents")
     if len(table) < len(output.paths):
-        raise FlagError(f"{len(output.paths)} shards of {len(table)} rows: name fewer with --num_shards")
+        raise FlagError(
+            f"{counted(len(output.paths), 'shard')} for {counted(len(table), 'row')}: lower --num_shards, or name fewer files"
+        )
     done = atomic.make_folder(folder / f"shards-{output.key[:16]}")
     tallies = makers.shards(ShardPlan(table, masks.masking(vocabulary), masks.max_seq_length, output.paths, done))
     counts = tokens.documents, len(tokens.sentence_starts) - 1, tokens.tokens

@@ -1,4 +1,4 @@
-"""A model whose vocabulary is given words, each of which begins as the mean of the pieces that it was cut into."""
+"""A model whose vocabulary is given words, each of which begins as the mean of the pieces that it was split into."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from bert_tf.errors import CheckpointError, DataError, FlagError
 from bert_tf.estimator import preflight, run_folder
 from bert_tf.jobs import checkpoint_output, checkpoint_sources, corpus_words, sources
 from bert_tf.jobs.checkpoint_model import PublishedModel
+from bert_tf.jobs.counted import counted
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown, warn
 from bert_tf.jobs.vocabulary_settings import FROM, TEXT, TOP
@@ -43,7 +44,7 @@ class Extended:
       rows: row of each.
       size: pieces before and after.
       fertility: what the text becomes before and after; empty without a text.
-      cut_otherwise: other words of the text that become other pieces, by how often they occur.
+      cut_otherwise: other words of the text that are split differently, by how often they occur.
     """
 
     output: Path
@@ -97,9 +98,9 @@ def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
     if settings["output"] is None:
         raise FlagError("--output is required: a folder to write")
     if (settings["add"] is None) == (settings[FROM] is None):
-        raise FlagError("give one of --add=FILE, a list of words, and --from=TEXT, whose words save most pieces")
+        raise FlagError("give either --add=FILE, a list of words, or --from=TEXT, whose words save most pieces")
     if settings["add"] is not None and settings["top"] is not None:
-        raise FlagError("--top is of --from: of --add all words are taken")
+        raise FlagError("--top belongs to --from: --add takes all words")
 
 
 def _opened(
@@ -135,13 +136,13 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Mappi
         found = additions.listed(settings["add"], tokenizer)
         warn(found.notes)
         if not found.words:
-            raise DataError("no word is new and whole; nothing was written", settings["add"])
+            raise DataError("none of the words can be added; nothing was written", settings["add"])
         return found.words
     chosen = additions.most_saving(_of_corpus(counts, tokenizer, settings), tokenizer, settings["top"] or TOP)
     if not chosen:
         raise DataError("the vocabulary has every word already; nothing was written", settings[FROM])
     if len(chosen) < (settings["top"] or 0):
-        log.warning("--top=%d: %d words are cut, and no more", settings["top"], len(chosen))
+        log.warning("--top=%d: the text has only %s to add", settings["top"], counted(len(chosen), "word"))
     return chosen
 
 
@@ -185,7 +186,7 @@ def _table(words: tuple[NewWord, ...], rows: tuple[int, ...]) -> str:
 def _lines(done: Extended) -> Iterator[str]:
     before, after = done.size
     in_unused = len(done.words) - (after - before)
-    yield f"{done.output}: {len(done.words):,} words added, {in_unused:,} of them in unused rows"
+    yield f"{done.output}: {counted(len(done.words), 'word')} added, {in_unused:,} in unused rows"
     yield f"pieces: {before:,} before, {after:,} after"
     yield f"words ({ADDED} has all): {shown(new.word for new in done.words)}"
     if done.fertility:
@@ -194,4 +195,4 @@ def _lines(done: Extended) -> Iterator[str]:
     if done.cut_otherwise:
         others = [word for word, _ in done.cut_otherwise.most_common()]
         yield ""
-        yield f"{len(others):,} other words are cut otherwise, since they begin with a new one: {shown(others, 5)}"
+        yield f"other words that are split differently, since they begin with a new one: {len(others):,} ({shown(others, 5)})"

@@ -13,6 +13,7 @@ from bert_tf import atomic, lock
 from bert_tf.corpus import documents
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.jobs import corpus_words
+from bert_tf.jobs.counted import counted
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown
 from bert_tf.log_form import log
 from bert_tf.tokenization import fertility, training
@@ -86,9 +87,9 @@ def _output(settings: Mapping[str, Any]) -> Path:
 
 def _lines(made: Made) -> Iterator[str]:
     left_out = [repr(c) for c, _ in made.trained.left_out.most_common()]
-    yield f"{made.output}: {len(made.vocabulary):,} pieces, {made.trained.characters:,} characters"
+    yield f"{made.output}: {len(made.vocabulary):,} pieces, {counted(made.trained.characters, 'character')}"
     yield f"sha256 of the pieces {made.vocabulary.fingerprint}"
     if left_out:
-        yield f"characters too rare, words with them are [UNK]: {shown(left_out)}"
+        yield f"characters that are too rare, whose words become [UNK]: {shown(left_out)}"
     yield ""
     yield from fertility_lines({"corpus": made.fertility})

@@ -68,7 +68,7 @@ def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2)
     left_out = Counter({c: times for c, times in found.items() if times < min_frequency})
     given = [*_special(unused), *kept, *(_SUFFIX + c for c in kept if _goes_on(c))]
     if not kept:
-        raise FlagError(f"--min_frequency={min_frequency}: no character of the corpus occurs so often; lower it")
+        raise FlagError(f"--min_frequency={min_frequency}: no character of the corpus occurs that often; lower it")
     if len(given) > size:
         raise FlagError(
             f"--size={size}: {len(_special(unused))} special pieces and {len(kept)} characters, at the beginning of words and"

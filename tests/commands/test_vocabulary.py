@@ -97,7 +97,7 @@ def test_a_vocabulary_of_a_corpus_fits_it(corpus, tmp_path, call):
     made = Vocabulary.from_file(output)
     assert made.tokens[:8] == ("[PAD]", "[unused0]", "[unused1]", "[unused2]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
     assert {"the", "storm", "fell"} < set(made.tokens)
-    assert "characters too rare, words with them are [UNK]: " in out
+    assert "characters that are too rare, whose words become [UNK]: " in out
     assert "corpus     20" in out
     _, shown, _ = call("show", output, f"--text={corpus}")
     assert shown.splitlines()[-1].split()[1:] == out.splitlines()[-1].split()[1:]
@@ -187,6 +187,15 @@ def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
     assert [row[:4] for row in rows] == [["before", "20", "43", "2.1500"], ["after", "20", "31", "1.5500"]]
 
 
+def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
+    (tmp_path / "words").write_text("thunder\n")
+    corpus.write_text("The thunders.", encoding="utf-8")
+    status, out, _ = call("extend", model, f"--add={tmp_path / 'words'}", f"--text={corpus}", f"--output={tmp_path / 'out'}")
+    assert status == 0
+    assert "out: 1 word added, 1 in unused rows\n" in out
+    assert "other words that are split differently, since they begin with a new one: 1 (thunders)\n" in out
+
+
 def test_listed_words_need_no_text(model, tmp_path, caplog):
     (tmp_path / "words").write_text("Storm\nwell-known\n")
     done = bert_tf.extend_vocabulary(model, add=tmp_path / "words", output=tmp_path / "out")
@@ -255,20 +264,20 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
         ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
-        ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs so often"),
+        ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
         ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
         ("make {corpus} --output={corpus} --overwrite", "{corpus}: is an input and the output"),
-        ("extend {model} --output={out}", "give one of --add=FILE"),
-        ("extend {model} --add={tmp}/words --from={corpus} --output={out}", "give one of --add=FILE"),
-        ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top is of --from"),
+        ("extend {model} --output={out}", "give either --add=FILE"),
+        ("extend {model} --add={tmp}/words --from={corpus} --output={out}", "give either --add=FILE"),
+        ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top belongs to --from"),
         ("extend {model} --from={corpus}", "--output is required: a folder to write"),
         ("extend {model} --from={corpus} --output={tmp}", "{tmp}: holds something else than an output of this command"),
         ("extend {tmp}/none --from={corpus} --output={out}", "{tmp}/none: no checkpoint of this name"),
         ("extend {model} --add={tmp}/none --output={out}", "{tmp}/none: cannot read the words: No such file"),
         ("extend {model} --add={tmp}/twice --output={out}", "{tmp}/twice:3: 'storm' is already in line 1"),
         ("extend {model} --add={tmp}/blanks --output={out}", "{tmp}/blanks:1: 'the storm' is several words"),
-        ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: no word is new and whole; nothing was written"),
+        ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: none of the words can be added; nothing was written"),
         ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: the vocabulary has every word already"),
         ("extend {model} --from={tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),

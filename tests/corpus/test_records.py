@@ -95,7 +95,7 @@ def changed(**fields):
 @pytest.mark.parametrize(
     ("second", "said"),
     [
-        (changed(segment_ids=[0] * 7), "row 2: segment_ids has 7 values, those of the first row 8"),
+        (changed(segment_ids=[0] * 7), "row 2: segment_ids: expected length 8, as in the first row, found 7"),
         (changed(masked_lm_weights=[0.0, 1.0, 0.0]), "row 2: masked_lm_weights: expected ones, then zeros"),
         (changed(masked_lm_weights=[0.5, 0.0, 0.0]), "row 2: masked_lm_weights: expected ones, then zeros"),
         (changed(input_mask=[1, 1, 1, 0, 1, 1, 0, 0]), "row 2: input_mask: expected ones, then zeros"),
@@ -104,9 +104,9 @@ def changed(**fields):
         (changed(segment_ids=[0, 0, 0, 0, 1, 1, 1, 1]), "row 2: segment_ids: expected zeros, then ones"),
         (changed(next_sentence_labels=[2]), "row 2: next_sentence_labels: expected 0 or 1, found 2"),
         (changed(masked_lm_positions=[6, 0, 0]), "row 2: masked_lm_positions lie in padding"),
-        (changed(masked_lm_ids=[99, 0, 0]), "row 2 is of another vocabulary"),
-        (changed(input_ids=[101, *IDS[0, 1:].tolist()]), "row 2 is of another vocabulary"),
-        (example({"label": [1]}), "row 2: has no input_ids; is it data to pre-train on"),
+        (changed(masked_lm_ids=[99, 0, 0]), "row 2 was made with another vocabulary"),
+        (changed(input_ids=[101, *IDS[0, 1:].tolist()]), "row 2 was made with another vocabulary"),
+        (example({"label": [1]}), "row 2: has no input_ids; is this pre-training data"),
         (b"\xff\xff", "row 2: is not a tf.train.Example"),
     ],
 )
@@ -139,7 +139,7 @@ def test_names_a_row_whose_checksum_is_wrong(shard, opened, tmp_path):
     ("data", "said"),
     [
         (b"one two three four", "row 1 does not begin at byte 0; is it a TFRecord file"),
-        (gzip.compress(bytes(99), mtime=0), "it is packed; unpack it"),
+        (gzip.compress(bytes(99), mtime=0), "it is compressed; unpack it"),
         (b"", "there are no rows"),
     ],
 )
@@ -161,5 +161,5 @@ def test_refuses_shards_of_another_vocabulary(shard, opened, tokenizer):
     assert manifest.name == "x.tfrecord.json"
     manifest.write_text(f'{{"vocabulary": "{tokenizer.vocabulary.fingerprint}"}}')
     assert len(opened(path)) == 2
-    with pytest.raises(VocabularyError, match="its pieces are of another vocabulary"):
+    with pytest.raises(VocabularyError, match="it was made with another vocabulary"):
         opened(path, vocabulary=Vocabulary([*TOKENS, "k"]))

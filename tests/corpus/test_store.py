@@ -87,14 +87,14 @@ def test_a_store_that_is_there_is_used_until_its_text_changes(tmp_path, corpus, 
 
 def test_refuses_another_vocabulary(tmp_path, corpus, tokenizer):
     build(tmp_path / "store", corpus, tokenizer, workers=1)
-    with pytest.raises(VocabularyError, match="of another vocabulary"):
+    with pytest.raises(VocabularyError, match="made with another vocabulary"):
         TokenStore.open(tmp_path / "store", Vocabulary([*TOKENS, "k"]))
 
 
 def test_refuses_a_file_that_is_cut_off(tmp_path, corpus, tokenizer):
     build(tmp_path / "store", corpus, tokenizer, workers=1)
     os.truncate(tmp_path / "store" / "ids.bin", 4)
-    with pytest.raises(DataError, match=r"ids.bin: cut off: it has 4 bytes, not 16"):
+    with pytest.raises(DataError, match=r"ids.bin: cut off: 4 of 16 bytes"):
         TokenStore.open(tmp_path / "store", tokenizer.vocabulary)
 
 

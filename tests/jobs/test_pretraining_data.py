@@ -137,7 +137,7 @@ def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):
 def test_says_what_the_shards_hold(source, tmp_path, capsys):
     assert command.main(arguments(source, tmp_path / "x.tfrecord", num_shards=1)) == 0
     said = capsys.readouterr().out
-    assert "documents      100 of 900 sentences" in said
+    assert "documents      100, with 900 sentences" in said
     assert re.search(r"masked +1[45]\.\d% of tokens: (79|8[01])\.\d% \[MASK\]", said)
     assert "of the pairs follow each other" in said
 
@@ -164,7 +164,7 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
         done = subprocess.run(
             [sys.executable, "-m", "bert_tf", *flags], input=text.encode(), check=True, stdout=subprocess.PIPE
         )
-        assert b"documents      2 of 3 sentences and 4 pieces" in done.stdout
+        assert b"documents      2, with 3 sentences and 4 pieces" in done.stdout
     vocabulary = Vocabulary.from_file(source / "vocab.txt")
     records = Records.open([str(tmp_path / "x")], vocabulary, folder=tmp_path / "index")
     assert set(records.read(np.arange(len(records))).ids[:, 0]) <= set(vocabulary.ids("efgh"))
@@ -181,7 +181,7 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
         ({"output_file": "/dev/null"}, "--output_file=/dev/null: name a file"),
         ({"output_file": "a,a"}, "--output_file=a,a: a name is empty, or appears twice"),
         ({"output_file": "a,b", "num_shards": 3}, "--num_shards=3: --output_file names 2 files"),
-        ({"num_shards": 9999}, "9999 shards of"),
+        ({"num_shards": 9999}, "9,999 shards for"),
         ({"max_seq_length": 4}, "max_seq_length"),
         ({"input_format": "xml"}, "--input_format: unknown value 'xml'"),
         ({"do_lower_case": False}, "--do_lower_case=false"),
@@ -244,7 +244,7 @@ def test_the_library_writes_what_the_command_writes(source, made, tmp_path, caps
     written = bert_tf.make_pretraining_data(**flags, **numbers)
     assert [Path(path).read_bytes() for path in written.paths] == [made[Path(path).name] for path in written.paths]
     assert capsys.readouterr().out == ""
-    assert str(written).startswith(f"documents      {written.documents} of ")
+    assert str(written).startswith(f"documents      {written.documents}, with ")
 
 
 def test_raw_text_needs_a_package_that_is_named(source, tmp_path, capsys, monkeypatch):

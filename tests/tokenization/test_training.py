@@ -94,7 +94,7 @@ def test_words_of_a_large_corpus_keep_their_proportions(monkeypatch):
     ("settings", "message"),
     [
         ({"size": 20}, "--size=20: 5 special pieces and "),
-        ({"size": 100, "min_frequency": 10_000}, "--min_frequency=10000: no character of the corpus occurs so often"),
+        ({"size": 100, "min_frequency": 10_000}, "--min_frequency=10000: no character of the corpus occurs that often"),
     ],
 )
 def test_a_size_or_limit_that_leaves_no_room_is_refused(settings, message):

@@ -118,7 +118,7 @@ def _of_pairs(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]
 def _problem(predictions: MaskedPredictions, vocabulary: Vocabulary) -> str | None:
     best = predictions.best_ids[:, 0]
     if len(best) > 1 and np.all(best == best[0]) and np.any(predictions.true_ids != best[0]):
-        return f"all masked words are taken for {vocabulary.name(int(best[0]))!r}"
+        return f"every masked word is predicted as {vocabulary.name(int(best[0]))!r}"
     return None
 
 

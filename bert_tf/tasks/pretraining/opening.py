@@ -73,7 +73,9 @@ class SplitFiles(Unopened):
         shards = [records.is_shard(path) for path in paths]
         if any(shards):
             if not all(shards):
-                raise DataError("is no TFRecord shard, others are; name text or shards", paths[shards.index(False)])
+                raise DataError(
+                    "is not a TFRecord shard, but other files are; name either text or shards", paths[shards.index(False)]
+                )
             return self._of_shards(paths, opening, limit, apart=of_file or self.purpose != DEV)
         whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
@@ -152,7 +154,7 @@ class SplitFiles(Unopened):
             digest = _noted(folder / f"index-{name}.sha256", key, lambda: " ".join(map(files.digest, paths)))
         made = ShardRows(found, opening.tokenizer.vocabulary, digest=hashlib.sha256(digest.encode()).hexdigest())
         if self.settings.nsp and not made.pairs:
-            raise DataError("its rows are single texts, of which no next sentence can be learned; add --nsp=false", paths[0])
+            raise DataError("its rows are single texts, from which next sentences cannot be learned; add --nsp=false", paths[0])
         return made
 
 
@@ -177,7 +179,9 @@ def _refuse_pipes(paths: tuple[str, ...]) -> None:
         if os.path.isdir(path):
             raise DataError("is a folder; name files, as with a pattern", path)
         if not Corpus((path,)).can_be_read_again:
-            raise FlagError(f"{path}: text is read by each command that goes on with a run, a pipe is not; write it to a file")
+            raise FlagError(
+                f"{path}: a pipe can be read only once, and a run that goes on reads its text again; write it to a file"
+            )
 
 
 def _refuse_both(trained_on: str, held_out: str | None) -> None:

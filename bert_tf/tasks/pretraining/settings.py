@@ -32,9 +32,11 @@ class PretrainingSettings:
     masked_lm_prob: float = setting(0.15, "share of the pieces that is masked", lowest=0.0, highest=1.0)
     do_whole_word_mask: bool = setting(False, "mask all pieces of a word together")
     short_seq_prob: float = setting(0.1, "share of the rows that are made shorter", lowest=0.0, highest=1.0)
-    random_seed: int = setting(12345, "decides rows and masks; --seed all else", lowest=0)
+    random_seed: int = setting(12345, "decides rows and masks; --seed decides all else", lowest=0)
     nsp: bool = setting(True, "learn whether one text follows another; else rows are full sentences of one document")
-    sampled_softmax: int = setting(0, "words drawn for a batch that masked ones are told from; 0 for all", lowest=0)
+    sampled_softmax: int = setting(
+        0, "train the head with so many words drawn for each batch, not the whole vocabulary; 0 for all", lowest=0
+    )
     max_eval_steps: int = setting(100, "batches of --eval_batch_size held-out rows to evaluate, spread over all", lowest=1)
     phase2_num_train_steps: int = setting(0, "steps of a second phase, in the same schedule; 0 for none", lowest=0)
     phase2_input_file: str | None = setting(None, "what it reads; else --input_file")

@@ -82,7 +82,7 @@ def test_intervals_draw_whole_documents(predictions):
 
 def test_a_model_that_says_one_word_has_learned_nothing(predictions):
     predictions.best_ids[:, 0] = VOCABULARY.id("the")
-    assert evaluate(predictions, VOCABULARY).collapsed == "all masked words are taken for 'the'"
+    assert evaluate(predictions, VOCABULARY).collapsed == "every masked word is predicted as 'the'"
 
 
 def test_the_surest_mistakes_come_first_in_their_text(predictions):
@@ -95,7 +95,7 @@ def test_the_surest_mistakes_come_first_in_their_text(predictions):
 
 def test_a_row_that_pads_the_table_of_words_is_named_by_its_number(predictions):
     predictions.best_ids[:, 0] = 12
-    assert evaluate(predictions, VOCABULARY).collapsed == "all masked words are taken for '[12]'"
+    assert evaluate(predictions, VOCABULARY).collapsed == "every masked word is predicted as '[12]'"
     examples = [PretrainingExample("dev", ("[CLS]", "the", "s", "##at", "[SEP]"))] * 2
     assert {mistake["predicted"] for mistake in most_confident_mistakes(predictions, examples, VOCABULARY)} == {"[12]"}
 

@@ -143,7 +143,7 @@ def test_shards_of_single_texts_have_no_next_sentences(text, tokenizer, tmp_path
 
 def test_shards_of_another_vocabulary_are_refused(shards, tmp_path):
     other = WordPieceTokenizer(Vocabulary([*TOKENS, *NUMBERS[::-1]]), lower_case=True)
-    with pytest.raises(VocabularyError, match="its pieces are of another vocabulary"):
+    with pytest.raises(VocabularyError, match="it was made with another vocabulary"):
         len(opened(tmp_path, other, TRAIN, input_file=str(shards)))
 
 
@@ -158,7 +158,7 @@ def test_shards_can_be_held_out_as_a_file(shards, text, tokenizer, tmp_path):
 
 
 def test_text_among_shards_is_one_line(shards, text, tokenizer, tmp_path):
-    with pytest.raises(DataError, match=r"text\.txt: is no TFRecord shard, others are"):
+    with pytest.raises(DataError, match=r"text\.txt: is not a TFRecord shard, but other files are"):
         len(opened(tmp_path, tokenizer, TRAIN, input_file=f"{shards},{text}"))
 
 
@@ -169,7 +169,7 @@ def test_a_folder_in_the_place_of_text_is_one_line(tokenizer, tmp_path):
 
 def test_the_pipe_among_files_is_named(text, tokenizer, tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(FlagError, match=r"pipe: text is read by each command that goes on with a run, a pipe is not"):
+    with pytest.raises(FlagError, match=r"pipe: a pipe can be read only once"):
         len(opened(tmp_path / "run", tokenizer, TRAIN, input_file=f"{text},{tmp_path / 'pipe'}"))
 
 
