@@ -14,7 +14,7 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
-from bert_tf.tasks import families, registry, tables
+from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.registry import canonical_name, get_task
@@ -23,7 +23,7 @@ from bert_tf.tasks.rules import with_rules
 # Examples that are computed together. The last digits of a result depend on which, so it is the same for every way to predict.
 CHUNK = 1024
 
-Stream = Callable[[tables.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
+Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
 _SHOWN = 5
@@ -65,7 +65,7 @@ class Inputs:
         """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
 
         Args:
-          source: a path, or `-` for the standard input; or `tables.Elsewhere`.
+          source: a path, or `-` for the standard input; or `text_lines.Elsewhere`.
           patience_s: seconds after which a chunk is yielded that is not full, since more may come late; None waits.
           report: is called for each row that cannot be used; None to do as `skip_bad_rows` says.
 
@@ -116,7 +116,7 @@ def chunked(
       size: of a chunk; None for `CHUNK`.
     """
     size = size or CHUNK
-    examples = stream(source if isinstance(source, tables.Elsewhere) else tables.Once(source), report)
+    examples = stream(source if isinstance(source, text_lines.Elsewhere) else text_lines.Once(source), report)
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
     yield next(chunks, [])

@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import BinaryIO, NamedTuple
 
-from bert_tf.tasks import tables
+from bert_tf.tasks import text_lines
 
 PIECE = 1 << 20  # bytes; some thousand rows, which take a core minutes
 EXTENT = 64 * PIECE  # bytes that are counted at a time
@@ -42,7 +42,7 @@ class Slice(NamedTuple):
     first_row: int
 
 
-class Whole(tables.Elsewhere):
+class Whole(text_lines.Elsewhere):
     """A file that is read from its start to its end."""
 
     def __new__(cls, path: str, open_file: Open) -> Whole:
@@ -59,7 +59,7 @@ class Whole(tables.Elsewhere):
     _open: Open
 
     def open(self) -> BinaryIO:
-        """See `tables.Elsewhere`."""
+        """See `text_lines.Elsewhere`."""
         return self._open(str(self))
 
     @property
@@ -89,23 +89,23 @@ class Part(Whole):
     _lines: _Lines | None = None
 
     def open(self) -> BinaryIO:
-        """See `tables.Elsewhere`."""
+        """See `text_lines.Elsewhere`."""
         self._lines = _Lines(super().open(), self._slice, self._block)
         return self._lines  # type: ignore[return-value]
 
     def numbers(self) -> Iterator[int]:
-        """See `tables.Elsewhere`."""
+        """See `text_lines.Elsewhere`."""
         assert self._lines is not None  # noqa: S101  (it is open)
         return itertools.chain([1], itertools.count(self._lines.number))
 
     @property
     def is_slice(self) -> bool:
-        """See `tables.Elsewhere`."""
+        """See `text_lines.Elsewhere`."""
         return True
 
     @property
     def goes_on(self) -> bool:
-        """See `tables.Elsewhere`."""
+        """See `text_lines.Elsewhere`."""
         return self._lines is not None and self._lines.has_text_below()
 
 
@@ -118,7 +118,7 @@ class _Lines(io.IOBase):
 
     def __init__(self, file: BinaryIO, of: Slice, block: int) -> None:
         self._file, self._slice, self._block = file, of, block
-        self._first: bytes | None = file.readline(tables.LONGEST_LINE + 1)
+        self._first: bytes | None = file.readline(text_lines.LONGEST_LINE + 1)
         self._at, self._number = self._beginning()
         self._skip()
         self._is_over = self._at >= of.end

@@ -20,7 +20,7 @@ from bert_tf.filling.word_filler import Filled, WordFiller
 from bert_tf.jobs import batch_machine, sources
 from bert_tf.jobs.fill_mask_config import FillMaskConfig
 from bert_tf.log_form import log
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tokenization.vocabulary import MASK
 from bert_tf.vectors.texts import TextInputs
@@ -117,7 +117,7 @@ def _problem(text: SentenceExample) -> str | None:
 class MaskedTextInputs(TextInputs):
     """As `TextInputs`, of single texts that have places to fill."""
 
-    def _stream(self, source: tables.Source, report: tables.Report) -> Iterator[SentenceExample]:
+    def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         for text in super()._stream(source, report):
             problem = _problem(text)
             if problem is None:

@@ -16,7 +16,8 @@ from bert_tf.features.long_text import TRUNCATE
 from bert_tf.fields import Field
 from bert_tf.head_spec import HeadSpec
 from bert_tf.tasks.evaluation import Evaluation
-from bert_tf.tasks.tables import Report, Source, refuse
+from bert_tf.tasks.tables import Report, refuse
+from bert_tf.tasks.text_lines import Source
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 TRAIN, DEV, TEST = "train", "dev", "test"

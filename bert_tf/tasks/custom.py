@@ -14,7 +14,7 @@ from typing import Any
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import CHOICE, CLASSIFICATION, CONTRASTIVE, REGRESSION, SIMILARITY, SPAN, TAGS
 from bert_tf.settings import setting
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.label_column import LabelColumn
 from bert_tf.tasks.sentence.example import KINDS, USUAL_TEXTS, SentenceExample
@@ -86,7 +86,7 @@ class CustomTask:
         if not settings.label_separator:
             raise FlagError("--label_separator is empty")
         for purpose in (TRAIN, DEV):
-            if self._files[purpose] == tables.STANDARD_INPUT:
+            if self._files[purpose] == text_lines.STANDARD_INPUT:
                 raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
 
     @functools.cached_property
@@ -154,7 +154,7 @@ class CustomTask:
             )
         return [example for _, example in numbered]
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """Reads a file with the columns of the settings, see `Task.stream`; ids are those of the file, else split and line."""
         return (example for _, example in self._numbered(source, split, report))
 
@@ -165,7 +165,7 @@ class CustomTask:
     def submission(self, split: str) -> None:
         """No server knows it."""
 
-    def _numbered(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
+    def _numbered(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
         """Yields the line of each example, and the example."""
         table = self._table(source)
         texts = self._texts(table)
@@ -207,7 +207,7 @@ class CustomTask:
     def _may_have_header(self) -> bool:
         return self._settings.has_header is None and not self._has_header
 
-    def _table(self, source: tables.Source) -> tables.Table:
+    def _table(self, source: text_lines.Source) -> tables.Table:
         return tables.open_table(source, form=self._settings.file_format, header=self._has_header)
 
     def _texts(self, table: tables.Table) -> list[list[str]]:

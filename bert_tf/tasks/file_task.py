@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Family
 from bert_tf.tasks.custom import CustomSettings
 
-Read = Callable[[tables.Source, str, tables.Report], Iterator[Any]]  # of a file, the name of its split, and what bad rows meet
+# Reads a file, given the name of its split and what to do about bad rows.
+Read = Callable[[text_lines.Source, str, tables.Report], Iterator[Any]]
 
 
 class FileTask:
@@ -44,7 +45,7 @@ class FileTask:
         self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
         self._family: Family | None = None
         for purpose in (TRAIN, DEV):
-            if self._files[purpose] == tables.STANDARD_INPUT:
+            if self._files[purpose] == text_lines.STANDARD_INPUT:
                 raise FlagError(f"--{purpose}_file=-: this file is read more than once, a pipe is not")
 
     @property
@@ -101,7 +102,7 @@ class FileTask:
             raise DataError("no examples", path)
         return found
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         """Reads a file, see `Task.stream`."""
         return self._read(source, split, report)
 

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Submission
 from bert_tf.tasks.sentence import scores
 from bert_tf.tasks.sentence.example import Label, SentenceExample
@@ -96,7 +96,7 @@ class GlueTask:
             raise DataError("no examples below the header line", path, 1 if split in self.headless else 2)
         return examples
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """Reads a file in the layout of a split, see `Task.stream`.
 
         GLUE's server wants a prediction of each row, so that those of test may have empty texts; they are counted.

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf.errors import DataError, unknown_name
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, PURPOSES, TEST, TRAIN, Family
 from bert_tf.tasks.custom import NAME
 
@@ -71,7 +71,7 @@ class RowsTask:
         """
         return self._examples[self.splits(data_dir, split)[0]]
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         """Reads no file: models of sentences read tables as the task custom.
 
         Raises:

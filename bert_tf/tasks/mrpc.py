@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 
 TRAIN_NAME, TEST_NAME, DEV_IDS_NAME = "msr_paraphrase_train.txt", "msr_paraphrase_test.txt", "dev_ids.tsv"
 
@@ -17,7 +17,7 @@ _COLUMNS = ("1", "2", "3", "4", "5")  # label, two ids, two texts
 _BOM = "\ufeff"
 
 
-def split(train: tables.Source, test: tables.Source, dev_ids: tables.Source) -> Mapping[str, str]:
+def split(train: text_lines.Source, test: text_lines.Source, dev_ids: text_lines.Source) -> Mapping[str, str]:
     """Returns the contents of train.tsv, dev.tsv and test.tsv, by name.
 
     Args:
@@ -43,7 +43,7 @@ def split(train: tables.Source, test: tables.Source, dev_ids: tables.Source) -> 
     }
 
 
-def _pairs(path: tables.Source) -> tuple[Sequence[str], list[list[str]]]:
+def _pairs(path: text_lines.Source) -> tuple[Sequence[str], list[list[str]]]:
     """Returns the header line and the rows of a file."""
     table = tables.open_table(path, form=tables.TSV)
     return table.names, list(table.read(_COLUMNS, lambda _, cells: cells))

@@ -6,39 +6,25 @@ array each. All are UTF-8; a byte order mark, CRLF line ends and blank lines at 
 
 from __future__ import annotations
 
-import contextlib
 import csv
 import dataclasses
-import gzip
-import io
 import itertools
-import os
-import stat
-import sys
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeVar, Union, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
-from bert_tf import files
 from bert_tf.documents import DocumentError, NotJsonError, json_value
-from bert_tf.errors import DataError, EmptyFileError
+from bert_tf.errors import DataError
+from bert_tf.tasks import text_lines
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
 FORMATS = (TSV, CSV, JSONL)
 LINES = "text"  # no table: a text a line
-STANDARD_INPUT = "-"
 
-Source = Union[str, "os.PathLike[str]"]
 Report = Callable[[DataError], None]
 T = TypeVar("T")
 
-_BOM = b"\xef\xbb\xbf"
-_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
-_COMPRESSED = b"\x1f\x8b"  # how files of gzip begin
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
-LONGEST_LINE = 1 << 26  # bytes
-_MOST_BLANK = 1_000_000
 _DIGITS = 10  # of the number of a column
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 _BY_LINE = (TSV, JSONL, LINES)  # of which each line is a row
@@ -56,38 +42,6 @@ _CSV_REMEDIES = {
 }
 
 
-class Once(str):
-    """The path of a file that is read only once, so that it may be a pipe."""
-
-
-class Elsewhere(str):
-    """The path of a file that is opened in another way than by Python's `open`; its name says the format, as of any other.
-
-    Attributes:
-      first_row: line of the first row, known once the file is opened, where each of its lines is a row; else None.
-    """
-
-    first_row: int | None = None
-
-    def open(self) -> BinaryIO:
-        """Returns its bytes."""
-        raise NotImplementedError
-
-    def numbers(self) -> Iterator[int]:
-        """Yields the numbers of its lines."""
-        return itertools.count(1)
-
-    @property
-    def is_slice(self) -> bool:
-        """Whether it is the first line, which says what columns there are, and then lines out of the middle."""
-        return False
-
-    @property
-    def goes_on(self) -> bool:
-        """Of a slice that was read: whether there is text below, so that blank lines at its end are rows."""
-        return False
-
-
 class RowError(Exception):
     """What a row says cannot be used; the message says why, the reader adds where."""
 
@@ -95,13 +49,6 @@ class RowError(Exception):
 def refuse(problem: DataError) -> None:
     """The usual thing to do about a row that cannot be used."""
     raise problem
-
-
-class Line(NamedTuple):
-    """A line of a file."""
-
-    number: int  # counted from 1
-    text: str
 
 
 class _Row(NamedTuple):
@@ -202,7 +149,7 @@ class Table:
         return [cells[place] for place in where]
 
 
-def open_table(source: Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
+def open_table(source: text_lines.Source, *, form: str | None = None, header: bool | Sequence[str] = True) -> Table:
     """Opens a table and reads its first row.
 
     Args:
@@ -213,23 +160,23 @@ def open_table(source: Source, *, form: str | None = None, header: bool | Sequen
     Raises:
       DataError: there is no such file, it is empty, or its first line cannot be read.
     """
-    path = path_of(source)
+    path = text_lines.path_of(source)
     form = form or form_of(path)
     if form is None:
         raise DataError(f"the name does not say which format this is; add --file_format={'|'.join(FORMATS)}", path)
-    rows = _READERS[form](_lines(source, path), path)
+    rows = _READERS[form](text_lines.of_table(source), path)
     first = next(rows)
     if isinstance(first, DataError):
         raise first
     keyed = isinstance(first.cells, dict)
     is_row = keyed or header is not True
-    if isinstance(source, Elsewhere) and form in _BY_LINE:
+    if isinstance(source, text_lines.Elsewhere) and form in _BY_LINE:
         source.first_row = 1 if is_row else 2
     if keyed or not isinstance(header, bool):
         names = tuple(first.cells) if keyed else tuple(cast("Sequence[str]", header))
     else:
         names = tuple(map(str, first.cells)) if header else ()
-    if is_row and not _is_slice(source):
+    if is_row and not text_lines.is_slice(source):
         rows = itertools.chain([first], rows)
     return Table(path, names, len(names or first.cells), form, first.line, keyed, rows)
 
@@ -239,149 +186,17 @@ def form_of(name: str) -> str | None:
     return _SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
 
 
-@contextlib.contextmanager
-def opened(source: Source) -> Iterator[BinaryIO]:
-    """Opens a file, unpacked and after its byte order mark, or the standard input.
-
-    Args:
-      source: a path, or `-`.
-
-    Raises:
-      DataError: it cannot be opened, is empty or compressed under another name, or cannot be read within the block.
-    """
-    try:
-        with _opened(source) as file:
-            begin = cast(io.BufferedReader, file).peek(len(_BOM))
-            if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
-                raise EmptyFileError("the file is empty", source)
-            if begin.startswith(_COMPRESSED):
-                raise DataError("the file is compressed; add .gz to its name", source)
-            if begin.startswith(_BOM):
-                file.read(len(_BOM))
-            yield file
-    except (OSError, EOFError, zlib.error) as error:
-        reason = files.reason(error) if isinstance(error, OSError) else error
-        raise DataError(f"cannot read the file: {reason}", source) from error
-
-
-def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
-    if isinstance(source, Elsewhere):
-        return _unpacked(source)
-    if os.fspath(source) == STANDARD_INPUT:
-        return contextlib.nullcontext(_standard_input())
-    if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
-        files.check_plain(source)
-    if os.fspath(source).endswith(".gz"):
-        return cast(BinaryIO, gzip.open(source, "rb"))
-    return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
-
-
-def _unpacked(source: Elsewhere) -> BinaryIO:
-    file = source.open()
-    return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
-
-
-def _is_slice(source: Source) -> bool:
-    return isinstance(source, Elsewhere) and source.is_slice
-
-
-def _standard_input() -> BinaryIO:
-    """Returns the standard input with a buffer of its own.
-
-    Python takes the lock of its own buffer as it ends, and crashes where a thread that waits for a line has it.
-    """
-    buffer = sys.stdin.buffer
-    return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
-
-
-def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, bytes]]:
-    """Yields the lines of a file; refuses a line, or blank ones, without end before they fill the memory."""
-    blank = 0
-    for number in source.numbers() if isinstance(source, Elsewhere) else itertools.count(1):
-        line = file.readline(LONGEST_LINE + 1)
-        if len(line) > LONGEST_LINE:
-            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; is it a table?", path, number)
-        blank = 0 if line.strip() else blank + 1
-        if blank > _MOST_BLANK:
-            raise DataError(f"more than {_MOST_BLANK} blank lines in a row; delete them", path, number)
-        if not line:
-            return
-        yield number, line
-
-
-def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
-    """Yields the lines of a file, blank ones too; one that is not UTF-8 as an error.
-
-    Args:
-      source: a path, or `-` for the standard input.
-      alone: whether each line is a row.
-
-    Raises:
-      DataError: there is no such file, or it is empty.
-    """
-    if alone and isinstance(source, Elsewhere):
-        source.first_row = 1
-    found = _lines(source, path_of(source), keeps_blank=True)
-    return itertools.islice(found, 1, None) if _is_slice(source) else found
-
-
-def path_of(source: Source) -> str:
-    """Returns what messages call a source."""
-    return "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
-
-
-def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[Line | DataError]:
-    """Yields the lines of a file; one that is not UTF-8 as an error. Blank ones at its end are left out unless they are kept.
-
-    Only a line feed ends a line: str.splitlines would also cut at U+2028 and others that sentences contain.
-    """
-    blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
-    found = False
-    try:
-        with _opened(source) as file:
-            for number, line in _numbered(file, source, path):
-                data = line.removesuffix(b"\n").removesuffix(b"\r")
-                if number == 1:
-                    data = data.removeprefix(_BOM)
-                found = found or bool(data.strip())
-                blank.append((number, data))
-                if keeps_blank or (found and data):
-                    for held in blank:
-                        yield _decoded(path, *held)
-                    blank.clear()
-            if isinstance(source, Elsewhere) and source.goes_on:
-                for held in blank:
-                    yield _decoded(path, *held)
-    except (OSError, EOFError, zlib.error) as error:
-        reason = files.reason(error) if isinstance(error, OSError) else error
-        raise DataError(f"cannot read the file: {reason}", path) from error
-    if not found and not _is_slice(source):
-        raise EmptyFileError("the file is empty", path)
-
-
-def _decoded(path: str, number: int, data: bytes) -> Line | DataError:
-    try:
-        return Line(number, data.decode())
-    except UnicodeDecodeError as error:
-        found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
-        if number == 1 and data.startswith(_UTF16_BOMS):
-            found = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
-        if number == 1 and data.startswith(_COMPRESSED):
-            found = "the file is compressed; add .gz to its name"
-        return DataError(f"not UTF-8: {found}", path, number)
-
-
-def _tsv(lines: Iterator[Line | DataError], _: str) -> Iterator[_Row | DataError]:
+def _tsv(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, line.text.split("\t"))
 
 
-def _texts(lines: Iterator[Line | DataError], _: str) -> Iterator[_Row | DataError]:
+def _texts(lines: Iterator[text_lines.Line | DataError], _: str) -> Iterator[_Row | DataError]:
     for line in lines:
         yield line if isinstance(line, DataError) else _Row(line.number, [line.text])
 
 
-def _csv(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | DataError]:
+def _csv(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
     csv.field_size_limit(max(csv.field_size_limit(), _LARGEST_CELL))
     reader = csv.reader(map(_csv_text, lines), strict=True)
     while True:
@@ -397,13 +212,13 @@ def _csv(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | DataEr
         yield _Row(line, cells)
 
 
-def _csv_text(line: Line | DataError) -> str:
+def _csv_text(line: text_lines.Line | DataError) -> str:
     if isinstance(line, DataError):
         raise line
     return line.text + "\n"
 
 
-def _jsonl(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | DataError]:
+def _jsonl(lines: Iterator[text_lines.Line | DataError], path: str) -> Iterator[_Row | DataError]:
     for line in lines:
         if isinstance(line, DataError):
             yield line
@@ -420,7 +235,7 @@ def _jsonl(lines: Iterator[Line | DataError], path: str) -> Iterator[_Row | Data
             yield DataError("neither a JSON object nor an array", path, line.number)
 
 
-_READERS: dict[str, Callable[[Iterator[Line | DataError], str], Iterator[_Row | DataError]]] = {
+_READERS: dict[str, Callable[[Iterator[text_lines.Line | DataError], str], Iterator[_Row | DataError]]] = {
     TSV: _tsv,
     CSV: _csv,
     JSONL: _jsonl,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
 from bert_tf.tasks.glue import NLI_LABELS
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -95,7 +95,7 @@ class XnliTask:
             raise DataError(f"no examples{there}", path)
         return examples
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """Reads a file in the layout of a split, see `Task.stream`; rows of other languages are passed over."""
         purpose, language = self._parts(split)
         columns = _TRAIN_COLUMNS if purpose == TRAIN else _COLUMNS

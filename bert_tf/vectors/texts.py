@@ -10,7 +10,7 @@ from typing import Any
 from bert_tf.batch.inputs import CHUNK, chunked, left_out_or_refused
 from bert_tf.batch.job import Columns
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.custom import CustomSettings, CustomTask
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -55,7 +55,7 @@ class TextInputs:
         report = report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows)
         return chunked(self._stream, source, report=report, patience_s=patience_s, size=self.chunk)
 
-    def _stream(self, source: tables.Source, report: tables.Report) -> Iterator[SentenceExample]:
+    def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         if self._has_lines(str(source)):
             table = tables.open_table(source, form=tables.LINES, header=(_TEXT,))
             return table.read([_TEXT], _of_line, report)

@@ -15,7 +15,7 @@ from bert_tf.metrics import METRICS
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.glue import TASKS, submission_lines
 from bert_tf.tasks.sentence.example import SentenceExample
-from bert_tf.tasks.tables import STANDARD_INPUT
+from bert_tf.tasks.text_lines import STANDARD_INPUT
 
 _PAIR = "index\tsentence1\tsentence2"
 _MNLI = "index\tpromptID\tpairID\tgenre\tsentence1_parse\tsentence1\tsentence2"

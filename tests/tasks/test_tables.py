@@ -14,7 +14,7 @@ import tracemalloc
 import pytest
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import tables
+from bert_tf.tasks import text_lines
 from bert_tf.tasks.tables import RowError, open_table
 
 BOM = b"\xef\xbb\xbf"
@@ -395,7 +395,7 @@ def test_memory_does_not_grow_with_the_file(write, name, row):
 
 
 def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(text_lines, "LONGEST_LINE", 1 << 20)
     (tmp_path / "a.tsv").write_bytes(b"text\n" + b"x" * ((1 << 20) + 1))
     table = open_table(tmp_path / "a.tsv")
     with pytest.raises(DataError, match=r"a\.tsv:2: a line of more than 1 MB; is it a table\?"):
@@ -403,7 +403,7 @@ def test_a_line_without_end_is_refused_before_it_fills_the_memory(tmp_path, monk
 
 
 def test_blank_lines_without_end_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "_MOST_BLANK", 3)
+    monkeypatch.setattr(text_lines, "_MOST_BLANK", 3)
     (tmp_path / "a.tsv").write_bytes(b"\n" * 9)
     with pytest.raises(DataError, match=r"a\.tsv:4: more than 3 blank lines in a row"):
         open_table(tmp_path / "a.tsv")
@@ -421,7 +421,7 @@ def test_a_pipe_is_read_where_it_is_read_once_alone(tmp_path):
     with pytest.raises(DataError, match="it is a pipe, which can be read only once"):
         open_table(path)
     writer.start()
-    assert list(open_table(tables.Once(path)).read(["text"], lambda _, row: row[0])) == ["one", "two"]
+    assert list(open_table(text_lines.Once(path)).read(["text"], lambda _, row: row[0])) == ["one", "two"]
     writer.join()
 
 
@@ -431,15 +431,3 @@ def test_a_column_that_is_no_usable_number_is_missing(tmp_path, column):
     table = open_table(tmp_path / "a.tsv", header=False)
     with pytest.raises(DataError, match="no column"):
         list(table.read([column], lambda _, row: row))
-
-
-def test_lines_are_all_lines_blank_ones_too(write):
-    path = write(BOM + b"\r\na\tb\r\n\n\xff\n \n\n")
-    found = list(tables.lines(path))
-    assert [line.text for line in found if isinstance(line, tables.Line)] == ["", "a\tb", "", " ", ""]
-    assert isinstance(found[3], DataError)
-
-
-def test_a_file_of_blank_lines_is_empty(write):
-    with pytest.raises(DataError, match="the file is empty"):
-        list(tables.lines(write(b"\n\n")))

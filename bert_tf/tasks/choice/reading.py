@@ -10,7 +10,7 @@ from typing import Any
 
 from bert_tf import documents, files
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
 from bert_tf.tasks.choice import questions
 from bert_tf.tasks.choice.example import ChoiceExample
@@ -21,7 +21,7 @@ _EXPECTED = "a passage is one JSON object, a table is called .csv, .tsv or .json
 _DOCUMENTS = (".txt", ".json")  # files of a folder, of passages
 
 
-def read(settings: CustomSettings, source: tables.Source, split: str, report: tables.Report) -> Iterator[ChoiceExample]:
+def read(settings: CustomSettings, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[ChoiceExample]:
     """Reads a file of questions, or a folder of passages; what has no label yet is read without.
 
     Args:
@@ -35,7 +35,7 @@ def read(settings: CustomSettings, source: tables.Source, split: str, report: ta
     """
     path = Path(source)
     label = None if split == TEST else settings.label_column
-    if isinstance(source, tables.Elsewhere):
+    if isinstance(source, text_lines.Elsewhere):
         return _table(settings, source, split, label, report)
     if path.is_dir():
         named = ((str(one.relative_to(path).with_suffix("")), one) for one in _files(path))
@@ -46,7 +46,7 @@ def read(settings: CustomSettings, source: tables.Source, split: str, report: ta
 
 
 def _table(
-    settings: CustomSettings, source: tables.Source, split: str, label: str | None, report: tables.Report
+    settings: CustomSettings, source: text_lines.Source, split: str, label: str | None, report: tables.Report
 ) -> Iterator[ChoiceExample]:
     table = tables.open_table(source, form=settings.file_format)
     form = questions.form_of(table.has, label)

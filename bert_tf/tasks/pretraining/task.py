@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TRAIN
 from bert_tf.tasks.pretraining.family import PretrainingFamily
 from bert_tf.tasks.pretraining.opening import SplitFiles
@@ -73,7 +73,7 @@ class PretrainingTask:
         trained, held_out = (os.path.join(data_dir, name) for name in _IN_FOLDER)
         return dataclasses.replace(self._settings, input_file=trained, held_out_file=held_out)
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[Any]:
         """Reads no tables.
 
         Raises:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from bert_tf.errors import DataError
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks import glue, tables
+from bert_tf.tasks import glue, tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, Submission
 from bert_tf.tasks.custom import CustomTask
 from bert_tf.tasks.glue import SIMILARITIES, GlueTask
@@ -88,7 +88,7 @@ class ContrastiveTask(PairsTask):
     def _is_labelled(self, table: tables.Table, split: str) -> bool:
         return split == DEV and table.has(self._settings.label_column)
 
-    def _numbered(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
+    def _numbered(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[tuple[int, SentenceExample]]:
         for line, example in super()._numbered(source, split, report):
             is_scored = split == TEST or example.label is not None
             yield line, example if is_scored else dataclasses.replace(example, label=BELONG)

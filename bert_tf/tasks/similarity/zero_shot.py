@@ -9,7 +9,7 @@ from pathlib import Path
 
 from bert_tf.errors import FlagError
 from bert_tf.head_spec import REGRESSION
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import Submission, Task
 from bert_tf.tasks.glue import GlueTask
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -57,7 +57,7 @@ class ZeroShotTask:
         """See `Task`."""
         return self.of.examples(data_dir, split)
 
-    def stream(self, source: tables.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
+    def stream(self, source: text_lines.Source, split: str, report: tables.Report = tables.refuse) -> Iterator[SentenceExample]:
         """See `Task`."""
         return self.of.stream(source, split, report)
 

@@ -12,11 +12,12 @@ from typing import Any
 import ijson
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST, TRAIN
 from bert_tf.tasks.span import rows
 from bert_tf.tasks.span.example import SpanExample
-from bert_tf.tasks.tables import Report, RowError, Source
+from bert_tf.tasks.tables import Report, RowError
+from bert_tf.tasks.text_lines import Source
 
 _SHOWN = 5  # ids in a message
 
@@ -117,7 +118,7 @@ class _Where:
 def _articles(source: Source) -> Iterator[Any]:
     """Yields the articles of a file, of which one is in memory at a time."""
     number = 0
-    with tables.opened(source) as file:
+    with text_lines.opened(source) as file:
         try:
             for number, article in enumerate(ijson.items(file, "data.item", use_float=True), start=1):  # noqa: B007
                 yield article

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import tables
-from bert_tf.tasks.tables import Line
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.text_lines import Line
 
 DOCUMENT = "-DOCSTART-"  # begins the line that begins a document
 _BLANKS = re.compile(" +")
@@ -59,7 +59,7 @@ class ColumnFile:
     word_column: int
     tag_column: int | None
 
-    def sentences(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+    def sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         """Yields the sentences of a file, each as soon as its end is read.
 
         Args:
@@ -70,8 +70,8 @@ class ColumnFile:
         Raises:
           DataError: the file cannot be read; whatever `report` raises.
         """
-        path, width, now = tables.path_of(source), 0, _Open()
-        for line in tables.lines(source):
+        path, width, now = text_lines.path_of(source), 0, _Open()
+        for line in text_lines.lines(source):
             if isinstance(line, Line) and _divides(line.text):
                 blank = not line.text.strip()
                 ends = bool(now.lines) or now.problem is not None

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bert_tf.errors import DataError
-from bert_tf.tasks import cells, tables
+from bert_tf.tasks import cells, tables, text_lines
 from bert_tf.tasks.base import TEST
-from bert_tf.tasks.tables import JSONL, Line, RowError
+from bert_tf.tasks.tables import JSONL, RowError
 from bert_tf.tasks.tags import schemes, words
 from bert_tf.tasks.tags.columns import ColumnFile, Sentence
 from bert_tf.tasks.tags.example import TagExample
+from bert_tf.tasks.text_lines import Line
 
 WORDS, TAGS, TEXT = ("tokens", "words"), ("tags", "ner_tags", "labels"), "text"  # keys of objects
 _ID = "id"
@@ -39,7 +40,7 @@ class TagReader:
     form: str | None = None
 
     def read(
-        self, source: tables.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
+        self, source: text_lines.Source, split: str, report: tables.Report, labels: Callable[[], Sequence[str]]
     ) -> Iterator[TagExample]:
         """Yields the sentences of a file; those of test have no tags.
 
@@ -55,9 +56,9 @@ class TagReader:
         if split == TEST:
             yield from self._unlabelled(source, split, report)
             return
-        yield from _labelled(self._sentences(source, split, report), labels(), tables.path_of(source), report)
+        yield from _labelled(self._sentences(source, split, report), labels(), text_lines.path_of(source), report)
 
-    def tags(self, source: tables.Source, report: tables.Report = lambda _: None) -> Iterator[tuple[str, ...]]:
+    def tags(self, source: text_lines.Source, report: tables.Report = lambda _: None) -> Iterator[tuple[str, ...]]:
         """Yields the tags of the sentences of a file as they are there.
 
         Args:
@@ -66,20 +67,20 @@ class TagReader:
         """
         return (sentence.tags for sentence in self._sentences(source, "", report))
 
-    def _sentences(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+    def _sentences(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
         if self._form(source) == JSONL:
             return _objects(source, split, report)
         return ColumnFile(self.word_column, self.tag_column).sentences(source, split, report)
 
-    def _unlabelled(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+    def _unlabelled(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         if self.raw_text:
             return _texts(source, split, report)
         if self._form(source) == JSONL:
             return _unlabelled_objects(source, split, report)
         return (sentence.example for sentence in ColumnFile(self.word_column, None).sentences(source, split, report))
 
-    def _form(self, source: tables.Source) -> str | None:
-        return self.form or tables.form_of(tables.path_of(source))
+    def _form(self, source: text_lines.Source) -> str | None:
+        return self.form or tables.form_of(text_lines.path_of(source))
 
 
 def of_text(guid: str, text: str) -> TagExample:
@@ -151,7 +152,7 @@ def _line_of_problem(sentence: Sentence, labels: Sequence[str]) -> int:
     return sentence.line
 
 
-def _objects(source: tables.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
+def _objects(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[Sentence]:
     table = tables.open_table(source, form=JSONL)
     keys, ids = [_key(table, WORDS), _key(table, TAGS)], [_ID] if table.has(_ID) else []
 
@@ -166,7 +167,7 @@ def _objects(source: tables.Source, split: str, report: tables.Report) -> Iterat
     return table.read([*keys, *ids], sentence, report)
 
 
-def _unlabelled_objects(source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+def _unlabelled_objects(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
     table = tables.open_table(source, form=JSONL)
     key, ids = _key(table, (*WORDS, TEXT)), [_ID] if table.has(_ID) else []
 
@@ -198,8 +199,8 @@ def _list(cell: Any, key: str) -> tuple[str, ...]:
     return tuple(word(one, key) for one in _listed(cell, key))
 
 
-def _texts(source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
-    for line in tables.lines(source, alone=True):
+def _texts(source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+    for line in text_lines.lines(source, alone=True):
         if isinstance(line, Line):
             yield of_text(f"{split}-{line.number}", line.text)
         else:

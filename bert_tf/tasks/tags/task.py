@@ -8,7 +8,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 
 from bert_tf.errors import DataError, FlagError
-from bert_tf.tasks import tables
+from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TEST, TRAIN
 from bert_tf.tasks.custom import NAME as OWN
 from bert_tf.tasks.custom import CustomSettings, listed_labels
@@ -88,7 +88,7 @@ class _Files:
         settings = self.settings
         return TagReader(settings.word_column, settings.tag_column, settings.raw_text, self.custom.file_format)
 
-    def read(self, source: tables.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
+    def read(self, source: text_lines.Source, split: str, report: tables.Report) -> Iterator[TagExample]:
         return self.reader.read(source, split, report, lambda: self.labels)
 
     @property

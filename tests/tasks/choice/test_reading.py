@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bert_tf.errors import BertError
-from bert_tf.tasks import tables
+from bert_tf.tasks import text_lines
 from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import of_values
@@ -117,5 +117,5 @@ def test_what_cannot_be_read_is_one_line_with_file_and_row(tmp_path, name, conte
 def test_bad_rows_can_be_left_out(tmp_path):
     path = written(tmp_path, "a.csv", SWAG + "x,A.,It,runs.,sleeps.,,7\ny,A.,It,runs.,sleeps.,,1\n")
     task, problems = get_task("custom", of_values({"problem": "choice", "train_file": str(path)})), []
-    assert [example.label for example in task.stream(tables.Once(path), "train", problems.append)] == [1]
+    assert [example.label for example in task.stream(text_lines.Once(path), "train", problems.append)] == [1]
     assert len(problems) == 1

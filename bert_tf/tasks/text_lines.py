@@ -1,0 +1,214 @@
+"""Lines of a text file as a stream, in constant memory: from a file, the standard input, or wherever else they are opened.
+
+Files are UTF-8; a byte order mark and CRLF line ends are taken off; `.gz` is unpacked.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import itertools
+import os
+import stat
+import sys
+import zlib
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple, Union, cast
+
+from bert_tf import files
+from bert_tf.errors import DataError, EmptyFileError
+
+STANDARD_INPUT = "-"
+
+Source = Union[str, "os.PathLike[str]"]
+
+_BOM = b"\xef\xbb\xbf"
+_UTF16_BOMS = (b"\xff\xfe", b"\xfe\xff")
+_COMPRESSED = b"\x1f\x8b"  # how files of gzip begin
+LONGEST_LINE = 1 << 26  # bytes
+_MOST_BLANK = 1_000_000
+
+
+class Once(str):
+    """The path of a file that is read only once, so that it may be a pipe."""
+
+
+class Elsewhere(str):
+    """The path of a file that is opened in another way than by Python's `open`; its name says the format, as of any other.
+
+    Attributes:
+      first_row: line of the first row, known once the file is opened, where each of its lines is a row; else None.
+    """
+
+    first_row: int | None = None
+
+    def open(self) -> BinaryIO:
+        """Returns its bytes."""
+        raise NotImplementedError
+
+    def numbers(self) -> Iterator[int]:
+        """Yields the numbers of its lines."""
+        return itertools.count(1)
+
+    @property
+    def is_slice(self) -> bool:
+        """Whether it is the first line, which says what columns there are, and then lines out of the middle."""
+        return False
+
+    @property
+    def goes_on(self) -> bool:
+        """Of a slice that was read: whether there is text below, so that blank lines at its end are rows."""
+        return False
+
+
+class Line(NamedTuple):
+    """A line of a file."""
+
+    number: int  # counted from 1
+    text: str
+
+
+@contextlib.contextmanager
+def opened(source: Source) -> Iterator[BinaryIO]:
+    """Opens a file, unpacked and after its byte order mark, or the standard input.
+
+    Args:
+      source: a path, or `-`.
+
+    Raises:
+      DataError: it cannot be opened, is empty or compressed under another name, or cannot be read within the block.
+    """
+    try:
+        with _opened(source) as file:
+            begin = cast(io.BufferedReader, file).peek(len(_BOM))
+            if not begin.strip() and len(begin) < io.DEFAULT_BUFFER_SIZE:
+                raise EmptyFileError("the file is empty", source)
+            if begin.startswith(_COMPRESSED):
+                raise DataError("the file is compressed; add .gz to its name", source)
+            if begin.startswith(_BOM):
+                file.read(len(_BOM))
+            yield file
+    except (OSError, EOFError, zlib.error) as error:
+        reason = files.reason(error) if isinstance(error, OSError) else error
+        raise DataError(f"cannot read the file: {reason}", source) from error
+
+
+def _opened(source: Source) -> contextlib.AbstractContextManager[BinaryIO]:
+    if isinstance(source, Elsewhere):
+        return _unpacked(source)
+    if os.fspath(source) == STANDARD_INPUT:
+        return contextlib.nullcontext(_standard_input())
+    if not (isinstance(source, Once) and stat.S_ISFIFO(os.stat(source).st_mode)):
+        files.check_plain(source)
+    if os.fspath(source).endswith(".gz"):
+        return cast(BinaryIO, gzip.open(source, "rb"))
+    return open(source, "rb")  # noqa: SIM115  (who calls this closes it)
+
+
+def _unpacked(source: Elsewhere) -> BinaryIO:
+    file = source.open()
+    return cast(BinaryIO, gzip.open(file, "rb") if source.endswith(".gz") else file)
+
+
+def is_slice(source: Source) -> bool:
+    """Whether it is a slice, see `Elsewhere`."""
+    return isinstance(source, Elsewhere) and source.is_slice
+
+
+def _standard_input() -> BinaryIO:
+    """Returns the standard input with a buffer of its own.
+
+    Python takes the lock of its own buffer as it ends, and crashes where a thread that waits for a line has it.
+    """
+    buffer = sys.stdin.buffer
+    return io.BufferedReader(buffer.raw) if isinstance(buffer, io.BufferedReader) else buffer
+
+
+def _numbered(file: BinaryIO, source: Source, path: str) -> Iterator[tuple[int, bytes]]:
+    """Yields the lines of a file; refuses a line, or blank ones, without end before they fill the memory."""
+    blank = 0
+    for number in source.numbers() if isinstance(source, Elsewhere) else itertools.count(1):
+        line = file.readline(LONGEST_LINE + 1)
+        if len(line) > LONGEST_LINE:
+            raise DataError(f"a line of more than {LONGEST_LINE >> 20} MB; is it a table?", path, number)
+        blank = 0 if line.strip() else blank + 1
+        if blank > _MOST_BLANK:
+            raise DataError(f"more than {_MOST_BLANK} blank lines in a row; delete them", path, number)
+        if not line:
+            return
+        yield number, line
+
+
+def lines(source: Source, *, alone: bool = False) -> Iterator[Line | DataError]:
+    """Yields the lines of a file, blank ones too; one that is not UTF-8 as an error.
+
+    Args:
+      source: a path, or `-` for the standard input.
+      alone: whether each line is a row.
+
+    Raises:
+      DataError: there is no such file, or it is empty.
+    """
+    if alone and isinstance(source, Elsewhere):
+        source.first_row = 1
+    found = _lines(source, path_of(source), keeps_blank=True)
+    return itertools.islice(found, 1, None) if is_slice(source) else found
+
+
+def of_table(source: Source) -> Iterator[Line | DataError]:
+    """Yields the lines of a table, as `lines` does, but for blank ones at its end; of a slice the first line too.
+
+    Args:
+      source: a path, or `-` for the standard input.
+
+    Raises:
+      DataError: there is no such file, or it is empty.
+    """
+    return _lines(source, path_of(source))
+
+
+def path_of(source: Source) -> str:
+    """Returns what messages call a source."""
+    return "standard input" if os.fspath(source) == STANDARD_INPUT else os.fspath(source)
+
+
+def _lines(source: Source, path: str, *, keeps_blank: bool = False) -> Iterator[Line | DataError]:
+    """Yields the lines of a file; one that is not UTF-8 as an error. Blank ones at its end are left out unless they are kept.
+
+    Only a line feed ends a line: str.splitlines would also cut at U+2028 and others that sentences contain.
+    """
+    blank: list[tuple[int, bytes]] = []  # they are lines only if something follows
+    found = False
+    try:
+        with _opened(source) as file:
+            for number, line in _numbered(file, source, path):
+                data = line.removesuffix(b"\n").removesuffix(b"\r")
+                if number == 1:
+                    data = data.removeprefix(_BOM)
+                found = found or bool(data.strip())
+                blank.append((number, data))
+                if keeps_blank or (found and data):
+                    for held in blank:
+                        yield _decoded(path, *held)
+                    blank.clear()
+            if isinstance(source, Elsewhere) and source.goes_on:
+                for held in blank:
+                    yield _decoded(path, *held)
+    except (OSError, EOFError, zlib.error) as error:
+        reason = files.reason(error) if isinstance(error, OSError) else error
+        raise DataError(f"cannot read the file: {reason}", path) from error
+    if not found and not is_slice(source):
+        raise EmptyFileError("the file is empty", path)
+
+
+def _decoded(path: str, number: int, data: bytes) -> Line | DataError:
+    try:
+        return Line(number, data.decode())
+    except UnicodeDecodeError as error:
+        found = f"byte {error.start + 1} of the line is {data[error.start]:#04x}; iconv -f LATIN1 -t UTF-8 converts Latin-1"
+        if number == 1 and data.startswith(_UTF16_BOMS):
+            found = "the file is UTF-16; iconv -f UTF-16 -t UTF-8 converts it"
+        if number == 1 and data.startswith(_COMPRESSED):
+            found = "the file is compressed; add .gz to its name"
+        return DataError(f"not UTF-8: {found}", path, number)
