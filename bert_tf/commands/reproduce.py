@@ -9,7 +9,7 @@ from absl import logging
 
 from bert_tf import log_form
 from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
+from bert_tf.commands.ending import STOPPED, run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import help_line, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
@@ -17,7 +17,7 @@ from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
 
 FLAGS = SETTINGS
-OUTSIDE, STOPPED = 1, 130
+OUTSIDE = 1
 
 
 def main(argv: Sequence[str]) -> int:
