@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
-from bert_tf.corpus.documents import Corpus
+from bert_tf.corpus.documents import Corpus, find
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
@@ -84,7 +84,7 @@ def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
     Raises:
       BertError: something that the user can fix.
     """
-    corpus, tokenizer = config.text.corpus(), _tokenizer(config)
+    corpus, tokenizer = config.text.corpus(find(str(config.text.input_file))), _tokenizer(config)
     names = shards.names(str(config.shards.output_file), config.shards.num_shards)
     if beam is not None:
         corpus, names = _shared(corpus, names)

@@ -88,7 +88,7 @@ class SplitFiles(Unopened):
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
-        corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
+        corpus, workers = given.corpus(paths), _workers(paths)
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
