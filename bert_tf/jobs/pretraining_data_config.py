@@ -9,7 +9,7 @@ from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.rows import RowSettings
 from bert_tf.corpus.settings import CorpusSettings, MaskedRowSettings
 from bert_tf.errors import FlagError
-from bert_tf.settings import named, setting, settings_of
+from bert_tf.settings import fields_of, named, setting, settings_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 SHORTEST = 5  # [CLS], [SEP], [SEP] and a piece of either sentence
@@ -48,8 +48,7 @@ class ShardSettings:
     workers: int | None = setting(None, "processes; else one on each core; they do not change the shards", lowest=1)
 
 
-_GROUPS = TextSettings, ShardSettings, MaskSettings
-SETTINGS = tuple(settings_of(*_GROUPS))
+SETTINGS = tuple(settings_of(TextSettings, ShardSettings, MaskSettings))
 _REQUIRED = "input_file", "output_file", "vocab_file"
 
 
@@ -75,6 +74,6 @@ def configured(**values: Any) -> PretrainingDataConfig:
     for name in _REQUIRED:
         if name not in given:
             raise FlagError(f"--{name} is required")
-    names = [[row.name for row in settings_of(group)] for group in _GROUPS]
-    text, shards, masks = ({name: given[name] for name in of if name in given} for of in names)
-    return PretrainingDataConfig(TextSettings(**text), ShardSettings(**shards), MaskSettings(**masks))
+    return PretrainingDataConfig(
+        fields_of(TextSettings, given), fields_of(ShardSettings, given), fields_of(MaskSettings, given)
+    )
