@@ -70,11 +70,8 @@ class SplitFiles(Unopened):
         _refuse_both(trained_on, given.held_out_file)
         paths = find(named)
         limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
-        shards = [records.is_shard(path) for path in paths]
-        if any(shards):
-            if not all(shards):
-                raise DataError("is no TFRecord shard, others are; name text or shards", paths[shards.index(False)])
-            return self._of_shards(paths, opening, limit, apart=of_file or self.purpose != DEV)
+        if shards := records.shards_of(paths):
+            return self._of_shards(shards, opening, limit, apart=of_file or self.purpose != DEV)
         whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
 
