@@ -32,8 +32,6 @@ _OF_LABELS = {
     "submission_zip",
 }
 _HELP = {
-    "input_file": "text, or TFRecord shards of `pretraining-data`: files and patterns with commas; else the bundled sample",
-    "nsp": "learn whether one text follows another; else rows are full sentences of one document",
     "data_dir": "folder of train.txt and held_out.txt, where no --input_file is named",
     "max_seq_length": "most word pieces of a row",
     "do_eval": "evaluate on held-out documents",

@@ -12,12 +12,18 @@ from bert_tf.settings import setting
 class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     """Which text is learned from, how its words are masked, and the second phase."""
 
-    held_out_file: str | None = setting(None, "the same to evaluate on; nothing of it is trained on")
+    # Declared anew where they mean something else than in `pretraining-data`.
+    input_file: str | None = setting(
+        None, "text, or TFRecord shards of `pretraining-data`: files and patterns with commas; else the bundled sample"
+    )
+    nsp: bool = setting(True, "learn whether one text follows another; else rows are full sentences of one document")
+    random_seed: int = setting(12345, "decides rows and masks; --seed all else", lowest=0)
+
+    held_out_file: str | None = setting(None, "as --input_file, to evaluate on; nothing of it is trained on")
     held_out_documents: int | None = setting(
         None, "documents of --input_file that are evaluated on instead; else a twentieth of them, 200 at most", lowest=0
     )
     corpus_dir: str | None = setting(None, "folder of the tokenized text, for several runs; else OUTPUT_DIR/corpus")
-    random_seed: int = setting(12345, "decides rows and masks; --seed all else", lowest=0)
     sampled_softmax: int = setting(0, "words drawn for a batch that masked ones are told from; 0 for all", lowest=0)
     max_eval_steps: int = setting(100, "batches of --eval_batch_size held-out rows to evaluate, spread over all", lowest=1)
     phase2_num_train_steps: int = setting(0, "steps of a second phase, in the same schedule; 0 for none", lowest=0)
