@@ -9,10 +9,12 @@ import dataclasses
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError, unknown_name
+
+T = TypeVar("T")
 
 _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
 _DECLARED = "setting"  # key of a field's metadata
@@ -136,6 +138,17 @@ def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
             raise FlagError(unknown_name("setting", name, known))
     read = {name: checked(known[name], value) for name, value in values.items()}
     return {name: value for name, value in read.items() if value is not None}
+
+
+def fields_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
+    """Returns a dataclass of those values that are its fields.
+
+    Args:
+      kind: the class.
+      values: by name.
+    """
+    names = (field.name for field in dataclasses.fields(cast(Any, kind)))
+    return kind(**{name: values[name] for name in names if name in values})
 
 
 def _bool(value: Any) -> bool:

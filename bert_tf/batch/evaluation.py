@@ -196,7 +196,7 @@ class _Features:
 
 
 def _row(due: _Due, computes: Engine, features: _Features) -> Row:
-    checkpoint, model, dataset, task = due.checkpoint, due.model, due.dataset, due.dataset.task
+    checkpoint, model, dataset = due.checkpoint, due.model, due.dataset
     family = dataset.family(model)
     try:
         model.refuse(family)
@@ -208,19 +208,8 @@ def _row(due: _Due, computes: Engine, features: _Features) -> Row:
     except BertError as error:
         return _failed(checkpoint, dataset, error)
     measured = family.evaluation(family.predictions(outputs, read, dataset.examples), dataset.examples)
-    return Row(
-        checkpoint=checkpoint.prefix,
-        step=step,
-        task=task.name,
-        split=dataset.split,
-        metrics=dict(measured.metrics),
-        intervals_95={name: list(ends) for name, ends in measured.intervals.items()},
-        loss=measured.loss,
-        examples=measured.examples,
-        examples_per_second=measured.examples / seconds,
-        collapsed=measured.collapsed,
-        settings=due.settings,
-    )
+    row = Row(checkpoint.prefix, step, dataset.task.name, dataset.split, settings=due.settings)
+    return row.measured(measured, seconds)
 
 
 def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:

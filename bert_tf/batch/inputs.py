@@ -14,9 +14,11 @@ from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.rules import with_rules
 
@@ -154,7 +156,7 @@ def inputs(
       rules: given.
 
     Raises:
-      CheckpointError: nothing says what the labels are, or there are more or fewer of them.
+      CheckpointError: nothing says what the labels are, there are more or fewer of them, or none.
       FlagError: the task is unknown, or another one than the record's; or a rule is of another family.
     """
     trained_on = trained.record.get("task_name")
@@ -163,6 +165,8 @@ def inputs(
     record = {**_of_task(task_name), **trained.record}
     if "kind" not in record:
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
+    if record["kind"] == PRETRAINING:
+        raise CheckpointError(f"{trained.prefix}: {NO_LABELS}")
     family = with_rules(families.of_record(record), rules.given() if rules else {})
     trained.refuse(family)
     name = record["task_name"]

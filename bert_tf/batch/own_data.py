@@ -7,9 +7,11 @@ from typing import Any
 
 from bert_tf.batch.job import Columns
 from bert_tf.errors import FlagError
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.tasks import registry
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.custom import NAME
+from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.settings import KEPT, of_values
 
 _OF_FILES = ("file_format",)  # the name of each file says it
@@ -33,6 +35,8 @@ def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
     """
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")
+    if record["kind"] == PRETRAINING:
+        raise FlagError(f"task {NAME}: {NO_LABELS}")
     if not can_be(record):
         raise FlagError(
             f"task {NAME} has no files of {record['kind']}, which the model has learned; name the task of its training"

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bert_tf.metrics import ranking
+from bert_tf.tasks.evaluation import Evaluation
 
 Key = tuple[str, str, str]
 
@@ -42,6 +43,23 @@ class Row:
     collapsed: str | None = None
     error: str | None = None
     settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    def measured(self, found: Evaluation, seconds: float) -> Row:
+        """Returns the row with numbers.
+
+        Args:
+          found: what the checkpoint reaches.
+          seconds: that computing took.
+        """
+        return dataclasses.replace(
+            self,
+            metrics=dict(found.metrics),
+            intervals_95={name: list(ends) for name, ends in found.intervals.items()},
+            loss=found.loss,
+            examples=found.examples,
+            examples_per_second=found.examples / seconds,
+            collapsed=found.collapsed,
+        )
 
     @property
     def key(self) -> Key:

@@ -2,36 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from bert_tf.commands import classifier_flags
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.failure import reports_go_to
-from bert_tf.log_form import log
-
-STOPPED = 130
+from bert_tf.commands.training import run_training
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`; 130 too where a signal ended training."""
-    stopped = "stopped at once; the same command continues from the last checkpoint"
-    return run_command(lambda: _run(argv), help_text=classifier_flags.help_text, stopped=stopped)
-
-
-def _run(argv: Sequence[str]) -> int:
-    config, idle = classifier_flags.read_command(argv)
-    setup_logging(config.output.verbosity, config.output.log_form)
-    reports_go_to(config.output.folder)
-    if idle:
-        log.warning("there is no TPU here, so these change nothing: %s", ", ".join(idle))
-    from bert_tf.jobs import fine_tune, seeds, seeds_table  # TensorFlow waits until it is needed: --help is quick
-
-    if not config.train.seed_numbers:
-        return STOPPED if fine_tune.fine_tune(config, environment=os.environ).stopped_by else 0
-    series = seeds.fine_tune_seeds(config, environment=os.environ)
-    if series.stopped_by:
-        return STOPPED
-    print("\n".join(seeds_table.table(series.results)))
-    return 0
+    """Runs a command line; returns the exit status, see `training.run_training`."""
+    return run_training(lambda: classifier_flags.read_command(argv), help_text=classifier_flags.help_text)

@@ -11,7 +11,7 @@ from absl import logging
 
 from bert_tf.commands.classifier_flags import DEVICES
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_line, read
+from bert_tf.commands.flags import Flag, by_name, help_of, read
 from bert_tf.errors import DeviceError
 from bert_tf.jobs.devices import as_json, describe, survey
 from bert_tf.runtime.settings import DeviceSettings
@@ -47,12 +47,10 @@ def parse(argv: Sequence[str]) -> Settings:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = [
+    return help_of(
         "Shows what there is to compute on, and what a run with the same flags would use: python -m bert_tf devices",
-        "",
-        *map(help_line, (*FLAGS, *DEVICES)),
-    ]
-    return "\n".join(lines) + "\n"
+        rows=(*FLAGS, *DEVICES),
+    )
 
 
 def _run(settings: Settings) -> int:

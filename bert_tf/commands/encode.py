@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, Settings, parse_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line
+from bert_tf.commands.flags import help_of
 from bert_tf.jobs.encode_config import SETTINGS, EncodeConfig, configured
 
 FLAGS = (*SETTINGS, BEAM, VERBOSITY)
-
-
-class Settings(NamedTuple):
-    """The flags.
-
-    Attributes:
-      config: what to encode, and how.
-      verbosity: see `begin`.
-      beam: arguments of Apache Beam; None without it.
-    """
-
-    config: EncodeConfig
-    verbosity: int
-    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> Settings[EncodeConfig]:
     """Reads a command line.
 
     Args:
@@ -48,20 +33,18 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    parsed, beam = read_with_beam(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
+    return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     example = "python -m bert_tf encode --input=texts.txt --output=vectors.npz"
-    lines = [f"Turns texts into vectors (docs/vectors.md): {example}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Turns texts into vectors (docs/vectors.md): {example}", rows=FLAGS)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings[EncodeConfig]) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.jobs.encode import encode  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    encode(settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
+    encode(settings.config, environment=os.environ, beam=settings.runner())
     return 0

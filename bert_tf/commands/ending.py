@@ -13,7 +13,7 @@ from bert_tf.commands.flags import HelpAsked
 from bert_tf.runtime.closing import leave
 
 _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE
-_STOPPED = 130
+STOPPED = 130
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
@@ -34,7 +34,7 @@ def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stoppe
         status = status or max(of_threads, default=0)
         sys.stdout.flush()
     except KeyboardInterrupt:
-        status = _said(Failure(_STOPPED, (stopped,)))
+        status = _said(Failure(STOPPED, (stopped,)))
     except BrokenPipeError:  # as head does when it has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python writes at its end
         status = _BROKEN_PIPE

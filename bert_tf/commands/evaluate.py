@@ -4,33 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import BEAM, VERBOSITY, beam_of, given, read_with_beam
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, Settings, parse_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import help_line
+from bert_tf.commands.flags import help_of
 from bert_tf.jobs.evaluate_config import SETTINGS, EvaluateConfig, configured
 from bert_tf.log_form import log
 
 FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 INCOMPLETE = 3
-
-
-class Settings(NamedTuple):
-    """The flags.
-
-    Attributes:
-      config: what to evaluate, and on what.
-      verbosity: see `begin`.
-      beam: arguments of Apache Beam; None without it.
-    """
-
-    config: EvaluateConfig
-    verbosity: int
-    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -44,7 +29,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> Settings[EvaluateConfig]:
     """Reads a command line.
 
     Args:
@@ -54,24 +39,22 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
       HelpAsked: instead of settings.
     """
-    parsed, beam = read_with_beam(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
+    return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     example = "python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval"
-    lines = [f"Evaluates many checkpoints in one process (docs/batch_jobs.md): {example}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Evaluates many checkpoints in one process (docs/batch_jobs.md): {example}", rows=FLAGS)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings[EvaluateConfig]) -> int:
     setup_logging(settings.verbosity)
     reports_go_to(settings.config.job.output_dir)
     from bert_tf.batch import glue, rows_text
     from bert_tf.jobs.evaluate import evaluate  # TensorFlow, and what imports it, waits until it is needed: --help is quick
 
-    done = evaluate(*settings.config, environment=os.environ, beam=beam_of(settings.beam, settings.verbosity))
+    done = evaluate(*settings.config, environment=os.environ, beam=settings.runner())
     print(rows_text.for_screen([*done.rows, *(row for row in done.failed if row not in done.rows)]), end="")
     score = glue.of(done.rows)
     if score is not None:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from bert_tf.commands.batch_flags import VERBOSITY, given
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read_with_words
+from bert_tf.commands.flags import Flag, help_of, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.export_config import FORMAT, SETTINGS, ExportConfig, configured
 from bert_tf.text_table import table
@@ -65,8 +65,7 @@ def parse(argv: Sequence[str]) -> Settings:
 def help_text() -> str:
     """Returns what --help prints."""
     example = "python -m bert_tf export RUN --format=saved_model --output=DIR"
-    lines = [f"Writes a trained model as what other software runs (docs/export.md): {example}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Writes a trained model as what other software runs (docs/export.md): {example}", rows=FLAGS)
 
 
 def _run(settings: Settings) -> int:

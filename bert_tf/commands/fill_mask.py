@@ -5,26 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import VERBOSITY, Settings, parse_with_name
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read_with_words
-from bert_tf.errors import FlagError
+from bert_tf.commands.flags import help_of
 from bert_tf.jobs.fill_mask_config import SETTINGS, FillMaskConfig, configured
 
 if TYPE_CHECKING:
     from bert_tf.filling.word_filler import Filled
 
 FLAGS = (*SETTINGS, VERBOSITY)
-
-
-class Settings(NamedTuple):
-    """The flags."""
-
-    config: FillMaskConfig
-    verbosity: int
 
 
 def main(argv: Sequence[str]) -> int:
@@ -36,7 +28,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> Settings[FillMaskConfig]:
     """Reads a command line.
 
     Args:
@@ -46,20 +38,16 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown, missing or has an unusable value, or no checkpoint is named, or several are.
       HelpAsked: instead of settings.
     """
-    words, parsed = read_with_words(argv, FLAGS)
-    if len(words) != 1:
-        raise FlagError(f"fill-mask takes a run, a checkpoint or a Hugging Face folder: {len(words)} are named")
-    return Settings(configured(words[0], **given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    return parse_with_name(argv, FLAGS, configured, kinds="a run, a checkpoint or a Hugging Face folder")
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     example = 'python -m bert_tf fill-mask out/pretrained --text="Paris is the [MASK] of France."'
-    lines = [f"Fills in masked words (docs/fill_mask.md): {example}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Fills in masked words (docs/fill_mask.md): {example}", rows=FLAGS)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings[FillMaskConfig]) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.jobs.fill_mask import fill_mask  # TensorFlow waits until it is needed: --help is quick
 

@@ -44,6 +44,16 @@ def help_line(row: Flag) -> str:
     )
 
 
+def help_of(*lines: str, rows: Iterable[Flag]) -> str:
+    """Returns what --help prints of a command.
+
+    Args:
+      *lines: what it does.
+      rows: the flags.
+    """
+    return "\n".join([*lines, "", *map(help_line, rows)]) + "\n"
+
+
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     """Reads a command line by a table of flags.
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from bert_tf.commands.batch_flags import given
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_of, read
 from bert_tf.jobs.memory_plan import SETTINGS, as_json, configured, describe, make_plan
 
 FITS, DOES_NOT_FIT = 0, 1
@@ -24,7 +24,7 @@ def help_text() -> str:
     """Returns what --help prints."""
     usage = "Says before anything is built whether training fits: python -m bert_tf memory plan"
     status = "Exit status: 0 it fits, 1 it does not, 2 a flag or file is unusable."
-    return "\n".join([usage, status, "", *map(help_line, FLAGS)]) + "\n"
+    return help_of(usage, status, rows=FLAGS)
 
 
 def _run(argv: Sequence[str]) -> int:

@@ -3,30 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import BEAM, VERBOSITY, given, read_with_beam
+from bert_tf.commands.batch_flags import BEAM, VERBOSITY, Settings, parse_with_beam
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line
+from bert_tf.commands.flags import help_of
 from bert_tf.jobs import pretraining_data
 from bert_tf.jobs.pretraining_data_config import SETTINGS, PretrainingDataConfig, configured
 
 FLAGS = (*SETTINGS, BEAM, VERBOSITY)
-
-
-class Settings(NamedTuple):
-    """The flags.
-
-    Attributes:
-      config: what data to make.
-      verbosity: see `setup_logging`.
-      beam: arguments of Apache Beam; None without it.
-    """
-
-    config: PretrainingDataConfig
-    verbosity: int
-    beam: tuple[str, ...] | None
 
 
 def main(argv: Sequence[str]) -> int:
@@ -38,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> Settings[PretrainingDataConfig]:
     """Reads a command line.
 
     Args:
@@ -48,22 +33,20 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown, missing or has an unusable value.
       HelpAsked: instead of settings.
     """
-    parsed, beam = read_with_beam(argv, FLAGS)
-    return Settings(configured(**given(parsed, SETTINGS)), parsed[VERBOSITY.name].value, beam)
+    return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
     """Returns what --help prints."""
     example = "python -m bert_tf pretraining-data --input_file=text.txt --output_file=rows.tfrecord --vocab_file=vocab.txt"
-    lines = [
+    return help_of(
         "Makes masked rows to pre-train on (docs/pretraining.md), by the flags of create_pretraining_data.py:",
         example,
-        "",
-    ]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+        rows=FLAGS,
+    )
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings[PretrainingDataConfig]) -> int:
     setup_logging(settings.verbosity)
-    print(pretraining_data.make(settings.config, beam=settings.beam), end="")
+    print(pretraining_data.make(settings.config, beam=settings.runner()), end="")
     return 0

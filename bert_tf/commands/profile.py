@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bert_tf import documents
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_line, read_with_words
+from bert_tf.commands.flags import Flag, by_name, help_of, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.profile import SETTINGS, TOP, Tables, tables
 from bert_tf.profiling.operations import time_tables, time_text
@@ -59,13 +59,11 @@ def parse(argv: Sequence[str]) -> Settings:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = [
+    return help_of(
         "Tells where the time of recorded steps went: python -m bert_tf profile DIR",
         "DIR is the --output_dir of a training that ran with --profile_steps.",
-        "",
-        *map(help_line, FLAGS),
-    ]
-    return "\n".join(lines) + "\n"
+        rows=FLAGS,
+    )
 
 
 def _run(settings: Settings) -> int:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from bert_tf import atomic
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read_with_words
+from bert_tf.commands.flags import Flag, help_of, read_with_words
 from bert_tf.jobs import report
 
 FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
@@ -40,14 +40,12 @@ def parse(argv: Sequence[str]) -> Settings:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = [
+    return help_of(
         "Makes the page of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]",
         "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.",
         "While it trains, add --output=FILE.",
-        "",
-        *map(help_line, FLAGS),
-    ]
-    return "\n".join(lines) + "\n"
+        rows=FLAGS,
+    )
 
 
 def _run(settings: Settings) -> int:

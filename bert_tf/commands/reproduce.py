@@ -9,15 +9,15 @@ from absl import logging
 
 from bert_tf import log_form
 from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
+from bert_tf.commands.ending import STOPPED, run_command
 from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import by_name, help_line, read
+from bert_tf.commands.flags import by_name, help_of, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
 from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
 
 FLAGS = SETTINGS
-OUTSIDE, STOPPED = 1, 130
+OUTSIDE = 1
 
 
 def main(argv: Sequence[str]) -> int:
@@ -50,8 +50,7 @@ def parse(argv: Sequence[str]) -> ReproduceConfig:
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = [f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}", rows=FLAGS)
 
 
 def _run(config: ReproduceConfig) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bert_tf.commands.batch_flags import VERBOSITY, given
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.commands.flags import Flag, help_of, read
 from bert_tf.jobs.search_config import SETTINGS, SearchConfig, configured
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ def parse(argv: Sequence[str]) -> Settings:
 def help_text() -> str:
     """Returns what --help prints."""
     example = "python -m bert_tf search --index=vectors.npz --query='Who has won?'"
-    lines = [f"Finds the nearest texts by cosine (docs/vectors.md): {example}", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of(f"Finds the nearest texts by cosine (docs/vectors.md): {example}", rows=FLAGS)
 
 
 def _run(settings: Settings) -> int:

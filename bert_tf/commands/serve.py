@@ -3,23 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from bert_tf.commands.batch_flags import VERBOSITY, given
+from bert_tf.commands.batch_flags import VERBOSITY, Settings, parse_with_name
 from bert_tf.commands.beginning import setup_logging
 from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_line, read_with_words
-from bert_tf.errors import FlagError
+from bert_tf.commands.flags import help_of
 from bert_tf.service.settings import SETTINGS, ServeConfig, configured
 
 FLAGS = (*SETTINGS, VERBOSITY)
-
-
-class Settings(NamedTuple):
-    """The flags."""
-
-    config: ServeConfig
-    verbosity: int
 
 
 def main(argv: Sequence[str]) -> int:
@@ -29,7 +20,7 @@ def main(argv: Sequence[str]) -> int:
     )
 
 
-def parse(argv: Sequence[str]) -> Settings:
+def parse(argv: Sequence[str]) -> Settings[ServeConfig]:
     """Reads a command line.
 
     Args:
@@ -39,19 +30,15 @@ def parse(argv: Sequence[str]) -> Settings:
       FlagError: a flag is unknown or has an unusable value, or no run is named, or several are.
       HelpAsked: instead of settings.
     """
-    words, parsed = read_with_words(argv, FLAGS)
-    if len(words) != 1:
-        raise FlagError(f"serve takes the folder of one run, or a checkpoint: serve out/mrpc; {len(words)} are named")
-    return Settings(configured(words[0], **given(parsed, SETTINGS)), parsed[VERBOSITY.name].value)
+    return parse_with_name(argv, FLAGS, configured, kinds="the folder of one run, or a checkpoint: serve out/mrpc")
 
 
 def help_text() -> str:
     """Returns what --help prints."""
-    lines = ["Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500", ""]
-    return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
+    return help_of("Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500", rows=FLAGS)
 
 
-def _run(settings: Settings) -> int:
+def _run(settings: Settings[ServeConfig]) -> int:
     setup_logging(settings.verbosity)
     from bert_tf.service.running import run_service  # what imports HTTP waits until it is needed: --help is quick
 

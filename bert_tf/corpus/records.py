@@ -252,6 +252,20 @@ def is_shard(path: str) -> bool:
     return len(head) == _LENGTH.size + _SUM.size and head[_LENGTH.size :] == _sum(head[: _LENGTH.size])
 
 
+def shards_of(paths: Sequence[str]) -> tuple[str, ...]:
+    """Returns the shards among files, which a pattern finds with what `pretraining-data` writes beside them; () of text.
+
+    Raises:
+      DataError: text is among them.
+    """
+    shards = tuple(filter(is_shard, paths))
+    beside = set(map(manifest_of, shards))
+    others = [path for path in paths if path not in shards and Path(path) not in beside]
+    if shards and others:
+        raise DataError("is not a TFRecord shard, but other files are; name either text or shards", others[0])
+    return shards
+
+
 def manifest_of(path: str) -> Path:
     """Returns the file beside shards that says what they hold: out/x.tfrecord.json of out/x-00000-of-00004.tfrecord too."""
     return Path(f"{_NUMBERED.sub('', path)}.json")

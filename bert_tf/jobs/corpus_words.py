@@ -9,9 +9,9 @@ from typing import Any
 
 from bert_tf.corpus import documents, processes
 from bert_tf.corpus.documents import Corpus, Piece
+from bert_tf.corpus.settings import FORM, CorpusSettings
 from bert_tf.errors import DataError
 from bert_tf.jobs.counted import counted
-from bert_tf.jobs.vocabulary_settings import HOW
 from bert_tf.log_form import log
 from bert_tf.tokenization import counting
 from bert_tf.tokenization.counting import Chunks, Counts
@@ -24,14 +24,14 @@ def count(patterns: Sequence[str], settings: Mapping[str, Any], *, lower_case: b
 
     Args:
       patterns: files, patterns of `glob`, or `-` for the standard input; several of them also in one text, with commas.
-      settings: how text is written in them, by the names of `vocabulary_settings.HOW`.
+      settings: how text is written in them, by the names of `FORM`.
       lower_case: whether letters are lowered.
 
     Raises:
       DataError: a file cannot be read, or there is no word in any.
       FlagError: a pattern matches nothing.
     """
-    corpus = Corpus(documents.find(",".join(patterns)), *(settings[name] for name in HOW))
+    corpus = CorpusSettings(**{name: settings[name] for name in FORM}).corpus(documents.find(",".join(patterns)))
     parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))
     found = counting.count(parts, lower_case=lower_case)
     if not found.words:

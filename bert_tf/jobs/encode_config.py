@@ -9,7 +9,7 @@ from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.errors import FlagError
 from bert_tf.jobs.batch_settings import COLUMNS, MACHINE, MODEL, divided
 from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.settings import Setting, named
+from bert_tf.settings import Setting, fields_of, named
 from bert_tf.tasks import tables
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.vectors import options as vector_options
@@ -116,13 +116,3 @@ def options(keys: Any) -> VectorOptions:
     """Returns what a vector is, of settings by name."""
     given = {row.name: keys.get(row.name, row.default) for row in vector_options.SETTINGS}
     return VectorOptions(**{**given, "layers": layer_numbers(given["layers"])})
-
-
-def fields_of(kind: Any, keys: dict[str, Any]) -> Any:
-    """Returns a dataclass of those settings that are its fields.
-
-    Args:
-      kind: the class.
-      keys: settings by name.
-    """
-    return kind(**{field.name: keys[field.name] for field in dataclasses.fields(kind) if field.name in keys})

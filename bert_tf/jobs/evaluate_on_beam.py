@@ -141,19 +141,9 @@ def _row(measured: _Measured, output_dir: str, machine: MachineSettings, by: Bea
         raise DataError("no examples below the header line", measured.file)
     seconds = time.perf_counter() - start
     reader = CheckpointReader(model.prefix)
-    return Row(
-        checkpoint=measured.checkpoint,
-        step=int(reader["global_step"]) if "global_step" in reader.shapes else None,
-        task=measured.task.name,
-        split=measured.file,
-        metrics=dict(found.metrics),
-        intervals_95={name: list(ends) for name, ends in found.intervals.items()},
-        loss=found.loss,
-        examples=found.examples,
-        examples_per_second=found.examples / seconds,
-        collapsed=found.collapsed,
-        settings={**model.settings, "eval_batch_size": measured.batch_size, **_computing(machine)},
-    )
+    step = int(reader["global_step"]) if "global_step" in reader.shapes else None
+    settings = {**model.settings, "eval_batch_size": measured.batch_size, **_computing(machine)}
+    return Row(measured.checkpoint, step, measured.task.name, measured.file, settings=settings).measured(found, seconds)
 
 
 def _computing(machine: MachineSettings) -> dict[str, Any]:

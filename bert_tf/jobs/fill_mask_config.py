@@ -10,9 +10,9 @@ from bert_tf.errors import FlagError
 from bert_tf.head_spec import BEST_WORDS
 from bert_tf.jobs import encode_config
 from bert_tf.jobs.batch_settings import MACHINE, MODEL, divided
-from bert_tf.jobs.encode_config import BATCH_SIZE, fields_of
+from bert_tf.jobs.encode_config import BATCH_SIZE
 from bert_tf.jobs.machine_settings import ENGINE, MachineSettings
-from bert_tf.settings import Setting, named
+from bert_tf.settings import Setting, fields_of, named
 from bert_tf.tasks import tables
 
 TEXT, INPUT, OUTPUT = "text", "input", "output"

@@ -25,7 +25,7 @@ from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import named, settings_of
 from bert_tf.tasks import settings as tasks
 from bert_tf.tasks.base import Task
-from bert_tf.tasks.pretraining.task import PRETRAINING as TEXTS
+from bert_tf.tasks.pretraining.family import TASK as TEXTS
 from bert_tf.tasks.registry import canonical_name, known_names, refuse_foreign
 from bert_tf.tasks.settings import TaskSettings
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from bert_tf import extras
 from bert_tf.batch import checkpoints, inputs, trained
+from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import Columns, Given, Rules
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, DataError, FlagError
@@ -73,9 +74,7 @@ def predict(frame: DataFrame, checkpoint: str, job: FrameJob) -> DataFrame:
     refuse_missing()
     from bert_tf.cluster import spark, values
 
-    model = _trained(checkpoint, job.model)
-    family = _family(model, job.rules)
-    place, job = _sent(model, frame.sparkSession, job)
+    family, place, job = _prepared(checkpoint, frame.sparkSession, job)
     column = _column(frame, job, values.type_of(family.kind), functools.partial(_predictions, place, job))
     return spark.with_column(frame, column)
 
@@ -94,9 +93,7 @@ def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
     refuse_missing()
     from bert_tf.cluster import gathering, spark, values
 
-    model = _trained(checkpoint, job.model)
-    family = _family(model, job.rules)
-    place, job = _sent(model, frame.sparkSession, job)
+    family, place, job = _prepared(checkpoint, frame.sparkSession, job)
     column = _column(frame, job, values.Parts.type, functools.partial(_parts, place, job), unread=("id",))
     made = spark.collected(spark.with_column(frame, column).select(job.output).dropna())
     parts = (part for row in made for part in gathering.parts_of(io.BytesIO(row[0])))
@@ -181,6 +178,12 @@ def _family(model: Trained, rules: Rules) -> Family:
     return inputs.inputs(model, Columns(), task_name=None, skip_bad_rows=False, rules=rules).family
 
 
+def _prepared(checkpoint: str, session: SparkSession, job: FrameJob) -> tuple[Family, str, FrameJob]:
+    """Returns what a model has learned; and the model as executors have it, see `_sent`."""
+    model = _trained(checkpoint, job.model)
+    return (_family(model, job.rules), *_sent(model, session, job))
+
+
 def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, FrameJob]:
     """Sends a model to the executors.
 
@@ -196,36 +199,38 @@ def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, Fr
     return place, dataclasses.replace(job, model=read, machine=with_threads(job.machine, spark.threads(session)))
 
 
-def _predictions(place: str, job: FrameJob) -> Predictions:
-    """Returns what predicts in a process of an executor."""
+def _opened(
+    place: str, job: FrameJob, load: Callable[[str, Given], Trained] = trained.load
+) -> tuple[Trained, InferenceOptions]:
+    """Returns the sent model in a process of an executor, and how it computes."""
     from bert_tf.cluster import shipped, spark
-    from bert_tf.cluster.values import Predictions
 
     environment = job.begin()
-    model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
-    inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
+    model = load(shipped.unpacked(spark.sent(place)), job.model)
+    return model, batch_machine.inference(job.machine, job.batch_size, environment=environment)
+
+
+def _predictions(place: str, job: FrameJob) -> Predictions:
+    """Returns what predicts in a process of an executor."""
+    from bert_tf.cluster.values import Predictions
+
+    model, inference = _opened(place, job)
     return Predictions(model, _family(model, job.rules), inference, skip_bad_rows=job.skip_bad_rows)
 
 
 def _parts(place: str, job: FrameJob) -> Parts:
     """Returns what predicts labelled rows in a process of an executor."""
-    from bert_tf.cluster import shipped, spark
     from bert_tf.cluster.gathering import Gatherer
     from bert_tf.cluster.values import Parts
 
-    environment = job.begin()
-    model = trained.load(shipped.unpacked(spark.sent(place)), job.model)
+    model, inference = _opened(place, job)
     family = _family(model, job.rules)
-    inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
     return Parts(Gatherer(model, family, inference), family)
 
 
 def _vectors(place: str, job: FrameJob, options: VectorOptions) -> TextVectors:
     """Returns what encodes in a process of an executor."""
-    from bert_tf.cluster import shipped, spark
     from bert_tf.cluster.values import TextVectors
 
-    environment = job.begin()
-    model = trained.load_encoder(shipped.unpacked(spark.sent(place)), job.model)
-    inference = batch_machine.inference(job.machine, job.batch_size, environment=environment)
+    model, inference = _opened(place, job, trained.load_encoder)
     return TextVectors(TextEncoder(model, inference, options), skip_bad_rows=job.skip_bad_rows)

@@ -18,8 +18,8 @@ from bert_tf.jobs.settings import (
 )
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, named, settings_of
+from bert_tf.tasks.pretraining.family import TASK
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
-from bert_tf.tasks.pretraining.task import PRETRAINING
 
 # What is of labels, or of what is predicted.
 _OF_LABELS = {
@@ -76,7 +76,7 @@ def configured(**values: Any) -> FineTuneConfig:
     given = named(SETTINGS, values)
     by_epochs = "num_train_epochs" in given
     defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}
-    config = made(given, PRETRAINING, PRETRAIN, {"task_name": PRETRAINING, **defaults})
+    config = made(given, TASK, PRETRAIN, {"task_name": TASK, **defaults})
     _check(config)
     return config
 

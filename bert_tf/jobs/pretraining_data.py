@@ -14,12 +14,12 @@ import os
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
-from bert_tf.corpus.documents import Corpus
+from bert_tf.corpus.documents import Corpus, find
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
@@ -31,6 +31,9 @@ from bert_tf.log_form import log
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+if TYPE_CHECKING:
+    from bert_tf.jobs.beam_job import Beam
 
 FORMAT = 1  # of what is in shards
 _COUNTS = "documents", "sentences", "pieces"
@@ -73,17 +76,17 @@ class Written:
         return "\n".join(self.lines()) + "\n"
 
 
-def make(config: PretrainingDataConfig, *, beam: Sequence[str] | None = None) -> Written:
+def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
     """Writes the shards of a configuration; those that the same command wrote before are kept.
 
     Args:
       config: what to make.
-      beam: arguments of Apache Beam, whose workers then tokenize files and write shards; None for processes of this machine.
+      beam: has the workers of Apache Beam tokenize files and write shards; None for processes of this machine.
 
     Raises:
       BertError: something that the user can fix.
     """
-    corpus, tokenizer = config.text.corpus(), _tokenizer(config)
+    corpus, tokenizer = config.text.corpus(find(str(config.text.input_file))), _tokenizer(config)
     names = shards.names(str(config.shards.output_file), config.shards.num_shards)
     if beam is not None:
         corpus, names = _shared(corpus, names)
@@ -112,11 +115,11 @@ class _Makers(NamedTuple):
 
     Attributes:
       workers: processes of this machine.
-      beam: arguments of Apache Beam; None without it.
+      beam: those of Apache Beam instead.
     """
 
     workers: int
-    beam: Sequence[str] | None
+    beam: Beam | None
 
     def tokens(self, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
         """Returns the store of a corpus."""
@@ -139,13 +142,13 @@ class _Makers(NamedTuple):
             raise
 
 
-def _run_each(work: Callable[[int], object], numbers: Sequence[int], arguments: Sequence[str]) -> None:
+def _run_each(work: Callable[[int], object], numbers: Sequence[int], by: Beam) -> None:
     from bert_tf.jobs import beam_job  # what it imports is not needed without Beam
 
     beam_job.refuse_missing()
     from bert_tf.cluster import beam
 
-    beam.run_each(work, numbers, arguments)
+    beam.run_each(work, numbers, by.arguments)
 
 
 def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bert_tf.jobs.pretraining_data_config import TextSettings
+from bert_tf.corpus.settings import FORM, CorpusSettings
 from bert_tf.settings import Setting, settings_of
 
 FROM, TEXT = "from", "text"
 TOP = 1000
-HOW = ("input_format", "text_key", "language")  # texts are written in files
 
 _OVERWRITE = Setting("overwrite", bool, False, "replace what this command has written")
-_HOW = tuple(row for row in settings_of(TextSettings) if row.name in HOW)
+_FORM = tuple(row for row in settings_of(CorpusSettings) if row.name in FORM)
 _TEXT = Setting(TEXT, str, None, "text to measure the vocabulary on: a file, a pattern, or - for a pipe")
 SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "make": (
@@ -21,7 +20,7 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
         Setting("do_lower_case", bool, True, "lower letters and strip accents, as uncased models want it"),
         Setting("unused", int, 0, "rows for words that come later: [unused0] and so on", 0),
         Setting("min_frequency", int, 2, "how often a character, or a pair of pieces, has to occur to become a piece", 1),
-        *_HOW,
+        *_FORM,
         _OVERWRITE._replace(help="replace a file that is there"),
     ),
     "extend": (
@@ -33,12 +32,12 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
         Setting("do_lower_case", bool, None, "whether the model lowers letters; else as its folder says"),
         Setting("bert_config_file", str, None, "sizes of the model; else beside the weights"),
         Setting("vocab_file", str, None, "word pieces of the model; else beside the weights"),
-        *_HOW,
+        *_FORM,
         _OVERWRITE,
     ),
     "show": (
         _TEXT,
         Setting("do_lower_case", bool, None, "whether --text is lowered; else as the folder and the pieces say"),
-        *_HOW,
+        *_FORM,
     ),
 }

@@ -1,9 +1,56 @@
-"""The error of a model that was closed."""
+"""Models that a program holds until it closes them, and the error of one that was closed."""
 
 from __future__ import annotations
 
+import abc
+import threading
+from types import TracebackType
+from typing import TypeVar
+
+from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
+
+T = TypeVar("T", bound="Closable")
 
 
 class ClosedError(BertError):
     """The model was closed."""
+
+
+class Closable(abc.ABC):
+    """A model whose weights are read when it is first asked; `close`, or the end of a `with` block, frees them."""
+
+    def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
+        """Reads nothing yet.
+
+        Args:
+          trained: weights, and what belongs to them.
+          inference: where and how to compute.
+        """
+        self._trained, self._inference = trained, inference
+        self._turn = threading.Lock()  # threads take turns
+        self._closed = False
+
+    @property
+    def checkpoint(self) -> str:
+        """The checkpoint, by the name that TensorFlow knows it by."""
+        return self._trained.prefix
+
+    def close(self) -> None:
+        """Frees weights and session; the model cannot be used afterwards."""
+        with self._turn:
+            self._closed = True
+            self._forget()
+
+    def __enter__(self: T) -> T:
+        """Returns the model, to be closed at the end of the block."""
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        """Closes it."""
+        self.close()
+
+    @abc.abstractmethod
+    def _forget(self) -> None:
+        """Frees what was read, if anything was."""

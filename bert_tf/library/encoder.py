@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -23,7 +21,7 @@ from bert_tf.jobs.batch_settings import MODEL
 from bert_tf.jobs.encode import find_encoder
 from bert_tf.jobs.encode_config import BATCH_SIZE, SETTINGS, configured
 from bert_tf.library.beam_runner import Arguments, Written, runner, written
-from bert_tf.library.closed import ClosedError
+from bert_tf.library.closed import Closable, ClosedError
 from bert_tf.library.keywords import takes
 from bert_tf.settings import named
 from bert_tf.tasks.sentence.rows import read_rows
@@ -36,7 +34,7 @@ _TEXTS = "texts"
 _OF_MODEL = frozenset(row.name for row in MODEL)
 
 
-class Encoder:
+class Encoder(Closable):
     """A model that makes vectors of texts. Weights are read when it is first asked; `close` frees them.
 
     Threads may call `encode` of one encoder; they take turns.
@@ -52,15 +50,8 @@ class Encoder:
           trained: weights, and what belongs to them.
           inference: where and how to compute.
         """
-        self._trained, self._inference = trained, inference
-        self._turn = threading.Lock()
+        super().__init__(trained, inference)
         self._made: tuple[VectorOptions, TextEncoder] | None = None
-        self._closed = False
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint, by the name that TensorFlow knows it by."""
-        return self._trained.prefix
 
     def encode(
         self,
@@ -98,20 +89,6 @@ class Encoder:
         if found.lengths is None:
             return found.values
         return np.split(found.values, np.cumsum(found.lengths)[:-1]) if examples else []
-
-    def close(self) -> None:
-        """Frees weights and session; the encoder cannot be used afterwards."""
-        with self._turn:
-            self._closed = True
-            self._forget()
-
-    def __enter__(self) -> Encoder:
-        """Returns the encoder, to be closed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
 
     def __repr__(self) -> str:
         """Says where it is."""

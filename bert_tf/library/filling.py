@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from bert_tf.batch.computer import InferenceOptions
@@ -18,7 +16,7 @@ from bert_tf.jobs import batch_machine, machine_settings
 from bert_tf.jobs import fill_mask as job
 from bert_tf.jobs.encode_config import BATCH_SIZE
 from bert_tf.jobs.fill_mask_config import OF_MACHINE, OF_MODEL, SETTINGS, TOP, configured
-from bert_tf.library.closed import ClosedError
+from bert_tf.library.closed import Closable, ClosedError
 from bert_tf.library.keywords import takes
 from bert_tf.settings import checked, named
 from bert_tf.tasks.sentence.rows import read_rows
@@ -28,7 +26,7 @@ _OF_MODEL = frozenset(row.name for row in OF_MODEL)
 _KEYWORDS = (BATCH_SIZE, *OF_MODEL, *OF_MACHINE)
 
 
-class WordFiller:
+class WordFiller(Closable):
     """A model that fills in masked words. Weights are read when it is first asked; `close` frees them.
 
     Threads may call `fill_mask` of one filler; they take turns.
@@ -44,15 +42,8 @@ class WordFiller:
           trained: weights, and what belongs to them.
           inference: where and how to compute.
         """
-        self._trained, self._inference = trained, inference
-        self._turn = threading.Lock()
+        super().__init__(trained, inference)
         self._made: LoadedFiller | None = None
-        self._closed = False
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint, by the name that TensorFlow knows it by."""
-        return self._trained.prefix
 
     def fill_mask(self, texts: Iterable[Any], top: int = TOP.default) -> list[tuple[Filled, ...]]:
         """Returns the words that fit the places of texts.
@@ -78,22 +69,6 @@ class WordFiller:
             filler = self._loaded()
             return filler.filled(filler.read(examples), examples, words) if examples else []
 
-    def close(self) -> None:
-        """Frees weights and session; the filler cannot be used afterwards."""
-        with self._turn:
-            self._closed = True
-            if self._made is not None:
-                self._made.close()
-                self._made = None
-
-    def __enter__(self) -> WordFiller:
-        """Returns the filler, to be closed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
-
     def __repr__(self) -> str:
         """Says where it is."""
         return f"<bert_tf.WordFiller {self.checkpoint}>"
@@ -104,6 +79,11 @@ class WordFiller:
         if self._made is None:
             self._made = LoadedFiller(self._trained, self._inference, TOP.default)
         return self._made
+
+    def _forget(self) -> None:
+        if self._made is not None:
+            self._made.close()
+            self._made = None
 
 
 @takes(_KEYWORDS)

@@ -6,10 +6,8 @@ import contextlib
 import functools
 import html
 import os
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from bert_tf.batch.computer import Engine, InferenceOptions
@@ -18,7 +16,7 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.filling.word_filler import Filled
 from bert_tf.jobs.export_config import OPTIONS, target
 from bert_tf.jobs.learned import Learned
-from bert_tf.library.closed import ClosedError
+from bert_tf.library.closed import Closable, ClosedError
 from bert_tf.library.encoder import Encoder, Floats
 from bert_tf.library.filling import WordFiller
 from bert_tf.library.keywords import takes
@@ -29,7 +27,7 @@ from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 _ROWS = "rows"
 
 
-class Model:
+class Model(Closable):
     """A trained model. Weights are read when it is first asked; `close`, or the end of a `with` block, frees them.
 
     Several may live in one process. Threads may call `predict` and `evaluate` of one model; they take turns.
@@ -56,17 +54,11 @@ class Model:
           find_data: returns the folder of the task's files, when a split is asked for.
           family: what was learned, with the rules to use; None for that of the task.
         """
-        self._trained, self._task, self._inference, self._find_data = trained, task, inference, find_data
+        super().__init__(trained, inference)
+        self._task, self._find_data = task, find_data
         self._family = family or task.family
-        self._turn = threading.Lock()
         self._computer: Engine | None = None
         self._encoder, self._filler = Encoder(trained, inference), WordFiller(trained, inference)
-        self._closed = False
-
-    @property
-    def checkpoint(self) -> str:
-        """The checkpoint, by the name that TensorFlow knows it by."""
-        return self._trained.prefix
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -180,19 +172,7 @@ class Model:
         """Frees weights and session; the model cannot be used afterwards."""
         self._encoder.close()
         self._filler.close()
-        with self._turn:
-            self._closed = True
-            if self._computer is not None:
-                self._computer.close()
-                self._computer = None
-
-    def __enter__(self) -> Model:
-        """Returns the model, to be closed at the end of the block."""
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Closes it."""
-        self.close()
+        super().close()
 
     def __repr__(self) -> str:
         """Says what it has learned, and where it is."""

@@ -27,5 +27,4 @@ def make_pretraining_data(*, beam: Arguments = False, **settings: Any) -> Writte
     Raises:
       BertError: something that the caller can fix.
     """
-    by = runner(beam)
-    return job.make(configured(**settings), beam=None if by is None else by.arguments)
+    return job.make(configured(**settings), beam=runner(beam))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from bert_tf.jobs import machine_settings
 from bert_tf.jobs.batch_settings import MODEL
-from bert_tf.settings import Setting, named, setting, settings_of
+from bert_tf.settings import Setting, fields_of, named, setting, settings_of
 from bert_tf.vectors import options
 
 _LONGEST_S = 86_400  # seconds of a day
@@ -121,12 +121,8 @@ def configured(run: str, **values: Any) -> ServeConfig:
       FlagError: a setting is unknown or has an unusable value.
     """
     given = named(SETTINGS, values)
-    groups: dict[str, Any] = {name: _made(group, given) for name, group in _GROUPS.items()}
+    groups: dict[str, Any] = {name: fields_of(group, given) for name, group in _GROUPS.items()}
     vectors = {row.name: given.get(row.name, row.default) for row in VECTORS}
     options.layer_numbers(vectors["layers"])
     loading = {row.name: given[row.name] for row in LOADING if row.name in given}
     return ServeConfig(run, task_name=given.get(TASK.name), vectors=vectors, loading=loading, **groups)
-
-
-def _made(group: type, given: Mapping[str, Any]) -> Any:
-    return group(**{row.name: given[row.name] for row in settings_of(group) if row.name in given})

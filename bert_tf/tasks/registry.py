@@ -66,7 +66,7 @@ _NAMED: Mapping[str, _OfSettings] = {
     tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
     choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
     similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
-    pretraining.PRETRAINING: _OfSettings(lambda settings, _: pretraining.pretraining(settings), _names("pretraining")),
+    pretraining.PretrainingTask.name: _OfSettings(lambda settings, _: pretraining.pretraining(settings), _names("pretraining")),
 }
 _OWN: Mapping[str, _OfSettings] = {
     **dict.fromkeys(KINDS, _OfSettings(lambda settings, labels: CustomTask(settings.custom, labels), _names("custom"))),

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from bert_tf.settings import settings_of
+from bert_tf.settings import fields_of, settings_of
 from bert_tf.tasks.custom import FILES, CustomSettings
 from bert_tf.tasks.pretraining import settings as pretraining
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
@@ -45,5 +45,4 @@ def of_record(record: Mapping[str, Any]) -> TaskSettings:
 
 def of_values(values: Mapping[str, Any]) -> TaskSettings:
     """Returns settings by name in their groups; other names may be among them."""
-    names = {group: [row.name for row in settings_of(kind) if row.name in values] for group, kind in GROUPS.items()}
-    return TaskSettings(**{group: GROUPS[group](**{name: values[name] for name in names[group]}) for group in GROUPS})
+    return TaskSettings(**{group: fields_of(kind, values) for group, kind in GROUPS.items()})

@@ -37,3 +37,8 @@ def test_what_is_given_goes_before_the_training(tmp_path):
 def test_columns_of_another_problem_are_refused(record, columns, name):
     with pytest.raises(FlagError, match=f"--{name} belongs to"):
         own_data.task(record, columns, test_file="-")
+
+
+def test_a_model_of_pretraining_has_no_files_of_labels():
+    with pytest.raises(FlagError, match="^task custom: masked words were learned, no labels; .*fill-mask"):
+        own_data.task({"kind": "pretraining", "labels": []}, Columns(), dev_file="-")

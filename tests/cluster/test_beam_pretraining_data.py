@@ -9,11 +9,12 @@ from tests.corpus.conftest import TOKENS
 
 @pytest.fixture
 def flags(tmp_path):
-    """Flags of a command whose text is in three files, but for the output."""
+    """Flags of a command whose text is in three files, with an empty one beside them, but for the output."""
     draw = np.random.default_rng(4)
     for name in ("a", "b", "c"):
         lines = (" ".join(draw.choice(list("abcdefghij"), draw.integers(1, 9))) for _ in range(200))
         (tmp_path / f"{name}.txt").write_text("".join(f"{line}\n" + "\n" * (draw.random() < 0.2) for line in lines))
+    (tmp_path / "d.txt").touch()
     (tmp_path / "vocab.txt").write_text("\n".join(TOKENS) + "\n")
     values = {"input_file": tmp_path / "?.txt", "vocab_file": tmp_path / "vocab.txt", "num_shards": 2, "max_seq_length": 32}
     return ["pretraining-data", *(f"--{name}={value}" for name, value in values.items())]

@@ -9,8 +9,9 @@ from bert_tf.errors import FlagError
 
 
 def test_a_run_and_flags_in_any_order():
-    config, verbosity = serve.parse(["serve", "--port=0", "out/mrpc", "--admin", "--verbosity=1"])
-    assert (config.run, config.address.port, config.address.admin, verbosity) == ("out/mrpc", 0, True, 1)
+    settings = serve.parse(["serve", "--port=0", "out/mrpc", "--admin", "--verbosity=1"])
+    config = settings.config
+    assert (config.run, config.address.port, config.address.admin, settings.verbosity) == ("out/mrpc", 0, True, 1)
 
 
 @pytest.mark.parametrize("words", [[], ["a", "b"]])

@@ -99,6 +99,27 @@ def test_what_cannot_be_filled_in(filler, texts, top, error, message):
         filler.fill_mask(texts, top=top)
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda run: run.predict(["a"]),
+        lambda run: run.evaluate([("a", "0")]),
+        lambda run: run.evaluate(),
+        lambda run: run.evaluate("test"),
+    ],
+)
+def test_a_model_of_pretraining_says_what_predicts_and_evaluates(tmp_path, ask):
+    with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run, pytest.raises(DataError) as refused:
+        ask(run)
+    assert re.match("Pretraining: .*fill-mask predicts them, .* pretrain --do_eval measures them", str(refused.value))
+
+
+def test_files_are_not_predicted_by_a_model_of_pretraining(tmp_path):
+    files = {"input": tmp_path / "rows.tsv", "output": tmp_path / "predictions.tsv"}
+    with pytest.raises(CheckpointError, match=r"run/bert_model.ckpt: masked words were learned, no labels; .*fill-mask"):
+        bert_tf.predict_files(checkpoint=pretrained.write_run(tmp_path / "run"), **files)
+
+
 def test_a_model_of_pretraining_fills_in_words(tmp_path, filler):
     with bert_tf.load(pretrained.write_run(tmp_path / "run")) as run:
         found = run.fill_mask(TEXTS, top=2)

@@ -25,7 +25,11 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 _HELD_OUT = "held_out_documents"
-_NO_ROWS = "pre-training reads text files or shards (python -m bert_tf pretrain --input_file=...), no rows in memory"
+TASK = "Pretraining"
+NO_LABELS = (
+    "masked words were learned, no labels; python -m bert_tf fill-mask predicts them,"
+    " python -m bert_tf pretrain --do_eval measures them on held-out text"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -96,8 +100,8 @@ class PretrainingFamily:
         Raises:
           DataError: always.
         """
-        del rows, labelled
-        raise DataError(_NO_ROWS, split)
+        del rows, split, labelled
+        raise DataError(NO_LABELS, TASK)
 
     def features(self, examples: Sequence[Any], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
         """Returns the rows as they are evaluated.
@@ -107,7 +111,7 @@ class PretrainingFamily:
         """
         del tokenizer, limits
         if not isinstance(examples, OnDisk):
-            raise DataError(_NO_ROWS, "examples")
+            raise DataError(NO_LABELS, TASK)
         return examples.features()
 
     def class_weights(self, features: Features) -> tuple[float, ...]:
@@ -146,7 +150,8 @@ class PretrainingFamily:
         Raises:
           DataError: always.
         """
-        raise DataError("masked words are predicted by `python -m bert_tf fill-mask`", form)
+        del form
+        raise DataError(NO_LABELS, TASK)
 
     def record(self) -> dict[str, Any]:
         """Returns what decides on head, rows and masks."""
@@ -161,5 +166,5 @@ class PretrainingFamily:
 
 def _vocabulary(examples: Sequence[Any]) -> Vocabulary:
     if not isinstance(examples, TextRows):
-        raise DataError(_NO_ROWS, "examples")
+        raise DataError(NO_LABELS, TASK)
     return examples.vocabulary

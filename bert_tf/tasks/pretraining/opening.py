@@ -70,13 +70,8 @@ class SplitFiles(Unopened):
         _refuse_both(trained_on, given.held_out_file)
         paths = find(named)
         limit = _Limit(length, self._max_predictions(opening.max_seq_length, length), "phase2_" * self.second)
-        shards = [records.is_shard(path) for path in paths]
-        if any(shards):
-            if not all(shards):
-                raise DataError(
-                    "is not a TFRecord shard, but other files are; name either text or shards", paths[shards.index(False)]
-                )
-            return self._of_shards(paths, opening, limit, apart=of_file or self.purpose != DEV)
+        if shards := records.shards_of(paths):
+            return self._of_shards(shards, opening, limit, apart=of_file or self.purpose != DEV)
         whole = of_file or (self.purpose != DEV and given.held_out_file is not None)
         return self._of_text(paths, opening, limit, whole=whole)
 
@@ -90,7 +85,7 @@ class SplitFiles(Unopened):
         """Returns rows of all documents, or of those that are trained on, or of those that are held out."""
         given = self.settings
         folder = Path(given.corpus_dir or opening.output_dir / run_layout.CORPUS)
-        corpus, workers = Corpus(paths, given.input_format, given.text_key, given.language), _workers(paths)
+        corpus, workers = given.corpus(paths), _workers(paths)
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):

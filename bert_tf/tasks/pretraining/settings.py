@@ -4,36 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.corpus import documents
+from bert_tf.corpus.settings import FORM, CorpusSettings, MaskedRowSettings
 from bert_tf.settings import setting
 
 
 @dataclasses.dataclass(frozen=True)
-class PretrainingSettings:
+class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     """Which text is learned from, how its words are masked, and the second phase."""
 
+    # Declared anew where they mean something else than in `pretraining-data`.
     input_file: str | None = setting(
         None, "text, or TFRecord shards of `pretraining-data`: files and patterns with commas; else the bundled sample"
     )
-    held_out_file: str | None = setting(None, "the same to evaluate on; nothing of it is trained on")
+    nsp: bool = setting(True, "learn whether one text follows another; else rows are full sentences of one document")
+    random_seed: int = setting(12345, "decides rows and masks; --seed decides all else", lowest=0)
+
+    held_out_file: str | None = setting(None, "as --input_file, to evaluate on; nothing of it is trained on")
     held_out_documents: int | None = setting(
         None, "documents of --input_file that are evaluated on instead; else a twentieth of them, 200 at most", lowest=0
     )
-    input_format: str | None = setting(
-        None,
-        "how documents are written in text: sentences (one a line, a blank line between documents), paragraphs, book (a file),"
-        " jsonl; else jsonl or sentences, as the name says",
-        choices=tuple(documents.FORMS),
-    )
-    text_key: str = setting("text", "of an object of JSON lines, what holds the text, or a list of sentences")
-    language: str = setting("en", "of raw text, by which it is cut into sentences: a code of ISO 639")
     corpus_dir: str | None = setting(None, "folder of the tokenized text, for several runs; else OUTPUT_DIR/corpus")
-    max_predictions_per_seq: int = setting(20, "most masked words of a row", lowest=1)
-    masked_lm_prob: float = setting(0.15, "share of the pieces that is masked", lowest=0.0, highest=1.0)
-    do_whole_word_mask: bool = setting(False, "mask all pieces of a word together")
-    short_seq_prob: float = setting(0.1, "share of the rows that are made shorter", lowest=0.0, highest=1.0)
-    random_seed: int = setting(12345, "decides rows and masks; --seed decides all else", lowest=0)
-    nsp: bool = setting(True, "learn whether one text follows another; else rows are full sentences of one document")
     sampled_softmax: int = setting(
         0, "train the head with so many words drawn for each batch, not the whole vocabulary; 0 for all", lowest=0
     )
@@ -49,10 +39,9 @@ class PretrainingSettings:
 
 LISTS = ("input_file", "held_out_file", "phase2_input_file")  # of files, with commas
 PATHS = (*LISTS, "corpus_dir")
-_OF_FILES = ("input_format", "text_key", "language")  # what they decide on the text itself says
-# What decides on rows and masks, and so on what is learned.
+# What decides on rows and masks, and so on what is learned; what the form of files decides on the text itself says.
 OF_ROWS = tuple(
     field.name
     for field in dataclasses.fields(PretrainingSettings)
-    if field.name not in (*PATHS, *_OF_FILES, "max_eval_steps", "nsp", "sampled_softmax")
+    if field.name not in (*PATHS, *FORM, "max_eval_steps", "nsp", "sampled_softmax")
 )

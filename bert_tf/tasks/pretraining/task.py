@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 from bert_tf.errors import DataError
 from bert_tf.tasks import tables, text_lines
 from bert_tf.tasks.base import DEV, TRAIN
-from bert_tf.tasks.pretraining.family import PretrainingFamily
+from bert_tf.tasks.pretraining.family import NO_LABELS, TASK, PretrainingFamily
 from bert_tf.tasks.pretraining.opening import SplitFiles
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
 
 if TYPE_CHECKING:
     from bert_tf.tasks.settings import TaskSettings
-
-PRETRAINING = "Pretraining"
 
 _IN_FOLDER = ("train.txt", "held_out.txt")
 _SECOND = "phase2"
@@ -27,7 +25,7 @@ _SECOND = "phase2"
 class PretrainingTask:
     """Text to learn from; with a second phase there are two splits to train on, and two to evaluate."""
 
-    name = PRETRAINING
+    name = TASK
     named_by = "--input_file"  # its files, where no folder holds them
 
     def __init__(self, settings: PretrainingSettings) -> None:
@@ -52,7 +50,7 @@ class PretrainingTask:
         """
         del data_dir
         if purpose not in (TRAIN, DEV):
-            raise DataError("pre-training has nothing to predict; masked words are predicted by fill-mask", purpose)
+            raise DataError(f"no split {purpose}: {NO_LABELS}", TASK)
         return (purpose, f"{purpose}_{_SECOND}") if self._settings.phase2_num_train_steps else (purpose,)
 
     def file(self, data_dir: str | os.PathLike[str], split: str) -> Path:

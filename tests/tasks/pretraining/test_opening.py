@@ -157,6 +157,16 @@ def test_shards_can_be_held_out_as_a_file(shards, text, tokenizer, tmp_path):
     assert words(rows) >= set(NUMBERS)
 
 
+def test_a_pattern_finds_shards_and_not_what_is_written_beside_them(text, tokenizer, tmp_path, monkeypatch):
+    whole = opened(tmp_path, tokenizer, TRAIN, input_file=str(make_shards(text, tokenizer, tmp_path)))
+    (tmp_path / "s").mkdir()
+    make_shards(text, tokenizer, tmp_path / "s", num_shards=2)
+    (tmp_path / "s" / "vocab.txt").unlink()
+    monkeypatch.chdir(tmp_path)
+    assert sorted(path.suffix for path in (tmp_path / "s").iterdir()) == [".json", ".tfrecord", ".tfrecord"]
+    assert len(opened(tmp_path, tokenizer, TRAIN, input_file="./s/*")) == len(whole)
+
+
 def test_text_among_shards_is_one_line(shards, text, tokenizer, tmp_path):
     with pytest.raises(DataError, match=r"text\.txt: is not a TFRecord shard, but other files are"):
         len(opened(tmp_path, tokenizer, TRAIN, input_file=f"{shards},{text}"))
