@@ -11,6 +11,7 @@ from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs.settings import SpeedSettings
 from bert_tf.log_form import log
 from bert_tf.modeling.execution import Execution
+from bert_tf.native import ops as native_ops
 from bert_tf.profiling.forecast import forward_peak
 from bert_tf.profiling.forecast.compute_options import BYTES
 from bert_tf.runtime import devices, precision
@@ -79,11 +80,14 @@ def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
       speed: the settings.
       recompute: whether layers are computed again for their gradients.
     """
+    import os
+    if os.environ.get("NAT"): native_ops.load(os.environ["NAT"])
     return Execution(
         pack_tokens=speed.pack_tokens,
         last_layer_cls_only=speed.last_layer_cls_only,
         custom_gradients=speed.custom_gradients,
         recompute=recompute,
+        native=native_ops.is_loaded(),
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )
 

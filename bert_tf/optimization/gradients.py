@@ -6,6 +6,10 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+from bert_tf.native import ops as native
+
+_CLIPPING = "clip_by_global_norm"  # by which a memory trace tells it from the update
+
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back.
@@ -43,7 +47,19 @@ def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[l
     Returns:
       The scaled gradients, and the norm before scaling (scalar).
     """
-    with tf.name_scope("clip_by_global_norm"):  # by which a memory trace tells it from the update
+    with tf.name_scope(_CLIPPING):
         norm = tf.linalg.global_norm(gradients)
         scale = limit / tf.maximum(norm, limit)
         return on_own_devices(lambda gradient: gradient * scale, gradients), norm
+
+
+def native_clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what gradients are to be multiplied by, and their common norm, by a native kernel; see `clip_by_global_norm`.
+
+    Args:
+      gradients: of the whole batch.
+      limit: largest norm.
+    """
+    with tf.name_scope(_CLIPPING):
+        norm = tf.sqrt(native.sum_of_squares(gradients))
+        return limit / tf.maximum(norm, limit), norm

@@ -1,0 +1,75 @@
+// What all operations share: threads of TensorFlow's own pool, pointers to what tensors hold, sums over rows.
+
+#ifndef BERT_TF_OPS_H_
+#define BERT_TF_OPS_H_
+
+#include <algorithm>
+#include <functional>
+#include <vector>
+
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "vectors.h"
+
+namespace bert_tf {
+
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+template <typename T>
+struct Stored {
+  using Type = float;
+};
+template <>
+struct Stored<Eigen::bfloat16> {
+  using Type = BFloat16;
+};
+
+template <typename T>
+const typename Stored<T>::Type* read(const Tensor& tensor) {
+  return reinterpret_cast<const typename Stored<T>::Type*>(tensor.flat<T>().data());
+}
+
+template <typename T>
+typename Stored<T>::Type* write(Tensor* tensor) {
+  return reinterpret_cast<typename Stored<T>::Type*>(tensor->flat<T>().data());
+}
+
+inline const float* floats(OpKernelContext* context, int input) { return context->input(input).flat<float>().data(); }
+
+// Null where an optional input is empty.
+inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? tensor.flat<tensorflow::uint8>().data() : nullptr; }
+
+// Calls work(first, last) for parts of [0, units) on the threads of the session. `cost`: cycles of a unit, about.
+inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
+  context->device()->tensorflow_cpu_worker_threads()->workers->ParallelFor(units, std::max<int64_t>(cost, 1), work);
+}
+
+// Rows in blocks whose number depends on the number of rows alone, so that sums over rows do not depend on the threads.
+struct Blocks {
+  int64_t rows, size, count;
+  explicit Blocks(int64_t rows) : rows(rows), size(std::max<int64_t>(16, (rows + 31) / 32)), count((rows + size - 1) / size) {}
+  int64_t first(int64_t block) const { return block * size; }
+  int64_t last(int64_t block) const { return std::min(rows, (block + 1) * size); }
+};
+
+// sums[j] = partial[j] + partial[stride + j] + ..., each [width].
+inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t width, float* sums) {
+  std::fill(sums, sums + width, 0.0f);
+  for (int64_t part = 0; part < parts; ++part)
+    EACH(j, width) sums[j] += partial[part * stride + j];
+}
+
+}  // namespace bert_tf
+
+#define ALLOCATE(context, number, shape, tensor) \
+  Tensor* tensor = nullptr;                      \
+  OP_REQUIRES_OK(context, context->allocate_output(number, shape, &tensor))
+
+#define REGISTER_BERT_TF(name, kernel)                                                                                          \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), kernel<float>);                 \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<Eigen::bfloat16>)
+
+#endif  // BERT_TF_OPS_H_
