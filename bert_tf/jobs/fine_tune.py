@@ -73,6 +73,7 @@ def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: T
         machine = set_up(config.devices, environment=environment, xla=config.speed.xla)
         describe_machine(machine, config.devices, environment)
         speed.warn(config.speed)
+        config = dataclasses.replace(config, speed=speed.resolved(config.speed, machine, environment))
         if config.actions.do_train:
             config = _deferring(config, machine)
     with run_folder.writing(config.output.folder) if machine.is_chief else contextlib.nullcontext():
