@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import tensorflow as tf
 
@@ -14,7 +13,6 @@ from bert_tf.log_form import log
 from bert_tf.native import build, compiler, ops
 from bert_tf.native.key import key
 
-_FOLDER = "native"
 _GAIN = "with them a CPU trains and predicts faster"
 _NO_COMPILER = "no C++ compiler: install g++ or clang++, or name one with CXX"
 
@@ -45,19 +43,10 @@ def state(environment: Mapping[str, str]) -> str:
     chosen = compiler.find(environment)
     if chosen is None:
         return f"none: {_NO_COMPILER}"
-    found = build.find(folder(environment) / key(chosen))
+    found = build.find(home.compiled(environment) / key(chosen))
     if found is None:
         return f"not yet built; the first run on the CPU builds them by {chosen.version}"
     return f"none: {_failure(found)}" if found.failure else f"built by {found.compiler}, in {found.folder}"
-
-
-def folder(environment: Mapping[str, str]) -> Path:
-    """Returns the folder of all builds.
-
-    Args:
-      environment: names it.
-    """
-    return home.outside_clones(environment) / _FOLDER
 
 
 def _load(environment: Mapping[str, str]) -> str:
@@ -67,7 +56,7 @@ def _load(environment: Mapping[str, str]) -> str:
     chosen = compiler.find(environment)
     if chosen is None:
         return _NO_COMPILER
-    place = folder(environment) / key(chosen)
+    place = home.compiled(environment) / key(chosen)
     found = build.find(place)
     if found is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
