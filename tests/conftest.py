@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,15 @@ def _kernels_of_the_user():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(home, "compiled", lambda _: place)
         yield
+
+
+@pytest.fixture(scope="session")
+def kernels():
+    """The native operations, loaded; there has to be a C++ compiler."""
+    from bert_tf.native import loading, ops
+
+    assert loading.use(os.environ), loading.state(os.environ)
+    return ops
 
 
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.

@@ -280,10 +280,15 @@ def _note_other_kernels(folder: Path, record: Mapping[str, Any]) -> None:
     earlier = load_record(folder)
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
         return
-    before, now = (bool(found.get(MACHINE, {}).get(NATIVE)) for found in (earlier, record))
+    before, now = (_is_native(found.get(MACHINE)) for found in (earlier, record))
     if before != now:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
         log.info("%s: begun with %s, goes on with %s: the last bits of its numbers differ", folder, kinds[before], kinds[now])
+
+
+def _is_native(machine: object) -> bool:
+    """Reads a part of a record; earlier versions have no native kernels."""
+    return isinstance(machine, Mapping) and bool(machine.get(NATIVE))
 
 
 def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:
