@@ -8,8 +8,7 @@
 #include "ops.h"
 #include "products.h"
 
-namespace bert_tf {
-namespace {
+namespace bert_tf::attention {
 
 constexpr int kQueries = 64;  // of a sequence that are computed at a time
 
@@ -39,6 +38,7 @@ template <typename S>
 void load(const S* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
   const int64_t stride = padded(head);
   for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < head; k += 16) __builtin_prefetch(rows + (i + 8) * width + k);  // no stride that a core foresees
     EACH(k, head) to[i * stride + k] = (widened(rows[i * width + k]) + (bias ? bias[k] : 0.0f)) * scale;
     std::fill(to + i * stride + head, to + (i + 1) * stride, 0.0f);
   }
@@ -68,11 +68,7 @@ void unload(const float* rows, int64_t count, int64_t width, int64_t head, float
 class Scratch {
  public:
   explicit Scratch(int64_t size) : next_(grown(size)) {}
-  float* take(int64_t size) {
-    float* taken = next_;
-    next_ += size;
-    return taken;
-  }
+  float* take(int64_t size) { return std::exchange(next_, next_ + size); }
 
  private:
   static float* grown(int64_t size) {
@@ -81,6 +77,16 @@ class Scratch {
     return held.data();
   }
   float* next_;
+};
+
+// What both operations are told.
+class Scaled : public OpKernel {
+ public:
+  explicit Scaled(Construction* c) : OpKernel(c), heads_(attribute<int>(c, "heads")), scale_(attribute<float>(c, "scale")) {}
+
+ protected:
+  int heads_;
+  float scale_;  // of weights that dropout keeps
 };
 
 // One head of one sequence.
@@ -102,13 +108,9 @@ struct Head {
 };
 
 template <typename T>
-class Attention : public tensorflow::OpKernel {
+class Attention : public Scaled {
  public:
-  explicit Attention(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("heads", &heads_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
-
+  using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
     const Inputs<T> all(context, heads_);
     ALLOCATE(context, 0, context->input(0).shape(), output);
@@ -156,19 +158,12 @@ class Attention : public tensorflow::OpKernel {
     if (kept) EACH(j, keys) row[j] *= static_cast<float>(kept[j]);
     return most + std::log(sum);
   }
-
-  int heads_;
-  float scale_;
 };
 
 template <typename T>
-class AttentionGradient : public tensorflow::OpKernel {
+class AttentionGradient : public Scaled {
  public:
-  explicit AttentionGradient(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("heads", &heads_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
-
+  using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
     using S = typename Stored<T>::Type;
     const Inputs<T> all(context, heads_);
@@ -237,50 +232,18 @@ class AttentionGradient : public tensorflow::OpKernel {
     unload(of_key, at.keys, all.width, all.head, 1.0f, gradients[1] + at.key_at(), sums + all.width);
     unload(of_value, at.keys, all.width, all.head, 1.0f, gradients[2] + at.key_at(), sums + 2 * all.width);
   }
-
-  int heads_;
-  float scale_;
 };
 
-#define INPUTS            \
-  Input("query: T")       \
-      .Input("key: T")    \
-      .Input("value: T")  \
-      .Input("of_query: float")    \
-      .Input("of_key: float")      \
-      .Input("of_value: float")    \
-      .Input("hidden: float")      \
-      .Input("query_starts: int32") \
-      .Input("key_starts: int32")  \
-      .Input("kept: uint8")        \
-      .Attr("heads: int")          \
-      .Attr("scale: float")        \
-      .Attr("T: {float, bfloat16}")
+#define INPUTS                                                                                                       \
+  Input("query: T").Input("key: T").Input("value: T").Input("of_query: float").Input("of_key: float")                 \
+      .Input("of_value: float").Input("hidden: float").Input("query_starts: int32").Input("key_starts: int32")        \
+      .Input("kept: uint8").Attr("heads: int").Attr("scale: float").Attr("T: {float, bfloat16}")
 
-REGISTER_OP("BertTfAttention")
-    .INPUTS.Output("context: T")
-    .Output("normalizers: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(0));
-      c->set_output(1, c->Matrix(c->Dim(c->input(0), 0), c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
-REGISTER_OP("BertTfAttentionGrad")
-    .INPUTS.Input("upstream: T")
-    .Input("context: T")
-    .Input("normalizers: float")
-    .Output("by_query: T")
-    .Output("by_key: T")
-    .Output("by_value: T")
-    .Output("by_query_bias: float")
-    .Output("by_key_bias: float")
-    .Output("by_value_bias: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      for (int part = 0; part < 6; ++part) c->set_output(part, c->input(part));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfAttention").INPUTS.Output("context: T").Output("normalizers: float").SetShapeFn(shaped_as({0, -1}));
+REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("context: T").Input("normalizers: float")
+    .Output("by_query: T").Output("by_key: T").Output("by_value: T").Output("by_query_bias: float")
+    .Output("by_key_bias: float").Output("by_value_bias: float").SetShapeFn(shaped_as({0, 1, 2, 3, 4, 5}));
 REGISTER_BERT_TF("BertTfAttention", Attention);
 REGISTER_BERT_TF("BertTfAttentionGrad", AttentionGradient);
 
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::attention

@@ -2,8 +2,7 @@
 
 #include "ops.h"
 
-namespace bert_tf {
-namespace {
+namespace bert_tf::dropout {
 
 constexpr int kCounters = 16;  // that are computed side by side; each gives 8 numbers of 16 bits
 
@@ -33,11 +32,9 @@ inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, ui
   }
 }
 
-class KeptElements : public tensorflow::OpKernel {
+class KeptElements : public OpKernel {
  public:
-  explicit KeptElements(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("dropped", &dropped_));
-  }
+  explicit KeptElements(Construction* c) : OpKernel(c), dropped_(attribute<int>(c, "dropped")) {}
 
   void Compute(OpKernelContext* context) override {
     const int64_t size = context->input(2).scalar<int64_t>()();
@@ -63,17 +60,8 @@ class KeptElements : public tensorflow::OpKernel {
   int dropped_;
 };
 
-REGISTER_OP("BertTfKept")
-    .Input("key: uint64")
-    .Input("counter: uint64")
-    .Input("size: int64")
-    .Attr("dropped: int")
-    .Output("kept: uint8")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->Vector(c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfKept").Input("key: uint64").Input("counter: uint64").Input("size: int64").Attr("dropped: int")
+    .Output("kept: uint8").SetShapeFn(shaped_as({-1}));
 REGISTER_KERNEL_BUILDER(Name("BertTfKept").Device(tensorflow::DEVICE_CPU), KeptElements);
 
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::dropout

@@ -4,16 +4,12 @@
 
 #include "ops.h"
 
-namespace bert_tf {
-namespace {
+namespace bert_tf::norm {
 
 template <typename T>
-class Norm : public tensorflow::OpKernel {
+class Norm : public OpKernel {
  public:
-  explicit Norm(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("epsilon", &epsilon_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
+  explicit Norm(Construction* c) : OpKernel(c), epsilon_(attribute<float>(c, "epsilon")), scale_(attribute<float>(c, "scale")) {}
 
   void Compute(OpKernelContext* context) override {
     using S = typename Stored<T>::Type;
@@ -45,7 +41,7 @@ class Norm : public tensorflow::OpKernel {
         inverse[row] = scale;
         EACH(j, width) {
           store(sum[j] * scale, normalized + at + j);
-          store(__builtin_fmaf(sum[j] * scale, gamma[j], beta[j]), y + at + j);
+          store(fma(sum[j] * scale, gamma[j], beta[j]), y + at + j);
         }
       }
     });
@@ -56,11 +52,9 @@ class Norm : public tensorflow::OpKernel {
 };
 
 template <typename T>
-class NormGradient : public tensorflow::OpKernel {
+class NormGradient : public OpKernel {
  public:
-  explicit NormGradient(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
+  explicit NormGradient(Construction* c) : OpKernel(c), scale_(attribute<float>(c, "scale")) {}
 
   void Compute(OpKernelContext* context) override {
     using S = typename Stored<T>::Type;
@@ -113,46 +107,13 @@ class NormGradient : public tensorflow::OpKernel {
   float scale_;
 };
 
-REGISTER_OP("BertTfNorm")
-    .Input("x: T")
-    .Input("bias: float")
-    .Input("kept: uint8")
-    .Input("residual: T")
-    .Input("gamma: float")
-    .Input("beta: float")
-    .Attr("epsilon: float")
-    .Attr("scale: float")
-    .Attr("T: {float, bfloat16}")
-    .Output("y: T")
-    .Output("normal: T")
-    .Output("inverse: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(0));
-      c->set_output(1, c->input(0));
-      c->set_output(2, c->Vector(c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
-REGISTER_OP("BertTfNormGrad")
-    .Input("upstream: T")
-    .Input("normal: T")
-    .Input("inverse: float")
-    .Input("gamma: float")
-    .Input("kept: uint8")
-    .Attr("scale: float")
-    .Attr("T: {float, bfloat16}")
-    .Output("of_x: T")
-    .Output("of_residual: T")
-    .Output("of_gamma: float")
-    .Output("of_beta: float")
-    .Output("of_bias: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(1));
-      c->set_output(1, c->input(1));
-      for (int sums = 0; sums < 3; ++sums) c->set_output(2 + sums, c->input(3));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfNorm").Input("x: T").Input("bias: float").Input("kept: uint8").Input("residual: T").Input("gamma: float")
+    .Input("beta: float").Attr("epsilon: float").Attr("scale: float").Attr("T: {float, bfloat16}").Output("y: T")
+    .Output("normal: T").Output("inverse: float").SetShapeFn(shaped_as({0, 0, -1}));
+REGISTER_OP("BertTfNormGrad").Input("upstream: T").Input("normal: T").Input("inverse: float").Input("gamma: float")
+    .Input("kept: uint8").Attr("scale: float").Attr("T: {float, bfloat16}").Output("of_x: T").Output("of_residual: T")
+    .Output("of_gamma: float").Output("of_beta: float").Output("of_bias: float").SetShapeFn(shaped_as({1, 1, 3, 3, 3}));
 REGISTER_BERT_TF("BertTfNorm", Norm);
 REGISTER_BERT_TF("BertTfNormGrad", NormGradient);
 
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::norm

@@ -1,10 +1,10 @@
 // What all operations share: threads of TensorFlow's own pool, pointers to what tensors hold, sums over rows.
 
-#ifndef BERT_TF_OPS_H_
-#define BERT_TF_OPS_H_
+#pragma once
 
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/framework/op.h"
@@ -14,6 +14,8 @@
 
 namespace bert_tf {
 
+using Construction = tensorflow::OpKernelConstruction;
+using tensorflow::OpKernel;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
@@ -62,6 +64,21 @@ inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t 
     EACH(j, width) sums[j] += partial[part * stride + j];
 }
 
+template <typename V>
+V attribute(Construction* context, const char* name) {
+  V value{};
+  context->SetStatus(context->GetAttr(name, &value));
+  return value;
+}
+
+// Shapes of outputs: those of some inputs, by number, or unknown where it is negative.
+inline auto shaped_as(std::vector<int> inputs) {
+  return [inputs](tensorflow::shape_inference::InferenceContext* c) {
+    for (size_t i = 0; i < inputs.size(); ++i) c->set_output(i, inputs[i] < 0 ? c->UnknownShape() : c->input(inputs[i]));
+    return tensorflow::OkStatus();
+  };
+}
+
 }  // namespace bert_tf
 
 #define ALLOCATE(context, number, shape, tensor) \
@@ -71,5 +88,3 @@ inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t 
 #define REGISTER_BERT_TF(name, kernel)                                                                                          \
   REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), kernel<float>);                 \
   REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<Eigen::bfloat16>)
-
-#endif  // BERT_TF_OPS_H_
