@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from bert_tf import log_form
+from bert_tf import home, log_form
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -24,6 +24,15 @@ def _log_of_a_fresh_process():
     root.setLevel(logging.WARNING)
     for handler in [found for found in root.handlers if type(found).__module__ == log_form.__name__]:
         root.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kernels_of_the_user():
+    """Native kernels are built once for all tests and sessions, whichever folder a test calls its home."""
+    place = home.compiled({})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, "compiled", lambda _: place)
+        yield
 
 
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.

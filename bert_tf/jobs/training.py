@@ -27,7 +27,6 @@ from bert_tf.jobs.settings import TrainSettings
 from bert_tf.jobs.split_features import features, training_rows
 from bert_tf.log_form import log
 from bert_tf.modeling.heads.base import LossOptions
-from bert_tf.native import ops as native_ops
 from bert_tf.optimization import parts
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
@@ -167,7 +166,9 @@ def _optimization(job: Job, steps: int) -> Optimization:
         defer_embeddings=computing.defer_embeddings,
         loss_scaling=PRECISIONS[computing.precision].loss_scaling,
         optimizer=train.optimizer,
-        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=native_ops.is_loaded()),
+        adamw=AdamWConfig(
+            bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=computing.native_kernels
+        ),
         average=None if train.ema is None else MovingAverage(train.ema),
     )
 

@@ -1,3 +1,4 @@
+# mypy: disable-error-code="no-any-return"
 """The operations as functions with gradients, once a library is loaded.
 
 Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
@@ -6,7 +7,6 @@ tokens of the longest sequence.
 
 from __future__ import annotations
 
-import functools
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -55,7 +55,7 @@ def kept(seed: tf.Tensor, size: tf.Tensor, dropped: int) -> tf.Tensor:
     return _library().bert_tf_kept(key=state.key, counter=state.counter, size=size, dropped=dropped)
 
 
-def gelu(x: tf.Tensor, bias: tf.Tensor, *, exact: bool) -> tf.Tensor:
+def gelu(x: tf.Tensor, bias: tf.Tensor | tf.Variable, *, exact: bool) -> tf.Tensor:
     """GELU of [N, E] rows and a bias [E].
 
     Args:
@@ -68,11 +68,11 @@ def gelu(x: tf.Tensor, bias: tf.Tensor, *, exact: bool) -> tf.Tensor:
 
 def norm(
     x: tf.Tensor,
-    gamma: tf.Tensor,
-    beta: tf.Tensor,
+    gamma: tf.Tensor | tf.Variable,
+    beta: tf.Tensor | tf.Variable,
     epsilon: float,
     *,
-    bias: tf.Tensor | None = None,
+    bias: tf.Tensor | tf.Variable | None = None,
     mask: tf.Tensor | None = None,
     scale: float = 1.0,
     residual: tf.Tensor | None = None,
@@ -99,7 +99,7 @@ def norm(
 
 def attention(
     rows: Sequence[tf.Tensor],
-    biases: Sequence[tf.Tensor],
+    biases: Sequence[tf.Tensor | tf.Variable],
     hidden: tf.Tensor,
     starts: Sequence[tf.Tensor],
     mask: tf.Tensor | None,
@@ -156,7 +156,8 @@ def _register_gradients() -> None:
 
     @tf.RegisterGradient("BertTfGelu")
     def _gelu(op: tf.Operation, upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        return tuple(library.bert_tf_gelu_grad(upstream=upstream, x=op.inputs[0], bias=op.inputs[1], exact=op.get_attr("exact")))
+        x, bias = op.inputs
+        return tuple(library.bert_tf_gelu_grad(upstream=upstream, x=x, bias=bias, exact=op.get_attr("exact")))
 
     @tf.RegisterGradient("BertTfNorm")
     def _norm(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
@@ -181,7 +182,6 @@ def _register_gradients() -> None:
         return (*found, None, None, None, None)
 
 
-@functools.lru_cache(maxsize=None)
 def covers(dtype: tf.DType) -> bool:
     """Whether there are kernels for activations of a type."""
     return dtype in DTYPES

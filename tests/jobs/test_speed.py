@@ -22,14 +22,15 @@ def settings(*arguments: str) -> SpeedSettings:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), Execution()),
-        (("--nopack_tokens",), Execution(pack_tokens=False)),
-        (("--nolast_layer_cls_only",), Execution(last_layer_cls_only=False)),
-        (("--nocustom_gradients",), Execution(custom_gradients=False)),
+        ((), Execution(native=True)),
+        (("--nopack_tokens",), Execution(native=True, pack_tokens=False)),
+        (("--nolast_layer_cls_only",), Execution(native=True, last_layer_cls_only=False)),
+        (("--nocustom_gradients",), Execution(native=True, custom_gradients=False)),
         (("--published_layout",), Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)),
-        (("--precision=tf32",), Execution()),
-        (("--precision=bfloat16",), Execution(dtype=tf.bfloat16)),
-        (("--precision=float16", "--xla"), Execution(pack_tokens=False, dtype=tf.float16)),
+        (("--nonative_kernels",), Execution()),
+        (("--precision=tf32",), Execution(native=True)),
+        (("--precision=bfloat16",), Execution(native=True, dtype=tf.bfloat16)),
+        (("--precision=float16", "--xla"), Execution(native=True, pack_tokens=False, dtype=tf.float16)),
     ],
 )
 def test_the_encoder_is_computed_as_the_flags_say(arguments, expected):
