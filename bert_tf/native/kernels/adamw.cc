@@ -5,7 +5,6 @@
 #include "tensorflow/core/framework/resource_var.h"
 
 namespace bert_tf::adamw {
-
 constexpr int64_t kPart = 1 << 14;  // elements of a variable that are updated at a time
 
 struct Part {
@@ -26,7 +25,7 @@ class Written {
       TF_RETURN_IF_ERROR(context->allocate_temp(held->dtype(), held->shape(), held));
     }
     from = (before_.NumElements() ? before_ : *held).flat<float>().data();
-    to = held->flat<float>().data();
+    to = write<float>(held);
     size = held->NumElements();
     return tensorflow::OkStatus();
   }
@@ -87,5 +86,4 @@ REGISTER_OP("BertTfAdamW").Input("weights: N * resource").Input("first: N * reso
     .Input("epsilon: float").Attr("N: int >= 1").Attr("beta_1: float").Attr("beta_2: float").Attr("factors: list(float)")
     .Attr("decays: list(float)").SetIsStateful();
 REGISTER_KERNEL_BUILDER(Name("BertTfAdamW").Device(tensorflow::DEVICE_CPU), AdamW);
-
 }  // namespace bert_tf::adamw

@@ -3,7 +3,6 @@
 #include "ops.h"
 
 namespace bert_tf::dropout {
-
 constexpr int kCounters = 16;  // that are computed side by side; each gives 8 numbers of 16 bits
 
 // One unit: 16 counters from `counter` on, 128 elements.
@@ -42,7 +41,7 @@ class KeptElements : public OpKernel {
     const auto key = context->input(0).flat<tensorflow::uint64>()(0);
     const auto counter = context->input(1).flat<tensorflow::uint64>();
     const uint64_t low = counter(0), high = counter(1);
-    uint8_t* kept = output->flat<tensorflow::uint8>().data();
+    uint8_t* kept = write<uint8_t>(output);
     const auto work = [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) {
         const uint64_t at = low + unit * kCounters;
@@ -63,5 +62,4 @@ class KeptElements : public OpKernel {
 REGISTER_OP("BertTfKept").Input("key: uint64").Input("counter: uint64").Input("size: int64").Attr("dropped: int")
     .Output("kept: uint8").SetShapeFn(shaped_as({-1}));
 REGISTER_KERNEL_BUILDER(Name("BertTfKept").Device(tensorflow::DEVICE_CPU), KeptElements);
-
 }  // namespace bert_tf::dropout

@@ -3,7 +3,6 @@
 #include "ops.h"
 
 namespace bert_tf::gelu {
-
 struct Erf {
   static float value(float x) { return x * normal(x).distribution; }
   static float slope(float x) {
@@ -81,7 +80,7 @@ class GeluGradient : public Activation {
           }
       }
     });
-    add_up(partial.data(), blocks.count, width, width, sums->flat<float>().data());
+    add_up(partial.data(), blocks.count, width, width, write<float>(sums));
   }
 };
 
@@ -91,5 +90,4 @@ REGISTER_OP("BertTfGeluGrad").Input("upstream: T").Input("x: T").Input("bias: fl
     .Attr("T: {float, bfloat16}").Output("of_x: T").Output("of_bias: float").SetShapeFn(shaped_as({1, 2}));
 REGISTER_BERT_TF("BertTfGelu", Gelu);
 REGISTER_BERT_TF("BertTfGeluGrad", GeluGradient);
-
 }  // namespace bert_tf::gelu

@@ -1,7 +1,6 @@
 // What all operations share: threads of TensorFlow's own pool, pointers to what tensors hold, sums over rows.
 
 #pragma once
-
 #include <algorithm>
 #include <functional>
 #include <utility>
@@ -13,7 +12,6 @@
 #include "vectors.h"
 
 namespace bert_tf {
-
 using Construction = tensorflow::OpKernelConstruction;
 using tensorflow::OpKernel;
 using tensorflow::OpKernelContext;
@@ -21,28 +19,15 @@ using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
 template <typename T>
-struct Stored {
-  using Type = float;
-};
-template <>
-struct Stored<Eigen::bfloat16> {
-  using Type = BFloat16;
-};
+const T* read(const Tensor& tensor) { return static_cast<const T*>(tensor.data()); }
 
 template <typename T>
-const typename Stored<T>::Type* read(const Tensor& tensor) {
-  return reinterpret_cast<const typename Stored<T>::Type*>(tensor.flat<T>().data());
-}
+T* write(Tensor* tensor) { return static_cast<T*>(tensor->data()); }
 
-template <typename T>
-typename Stored<T>::Type* write(Tensor* tensor) {
-  return reinterpret_cast<typename Stored<T>::Type*>(tensor->flat<T>().data());
-}
-
-inline const float* floats(OpKernelContext* context, int input) { return context->input(input).flat<float>().data(); }
+inline const float* floats(OpKernelContext* context, int input) { return read<float>(context->input(input)); }
 
 // Null where an optional input is empty.
-inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? tensor.flat<tensorflow::uint8>().data() : nullptr; }
+inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? read<uint8_t>(tensor) : nullptr; }
 
 // Calls work(first, last) for parts of [0, units) on the threads of the session. `cost`: cycles of a unit, about.
 inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
@@ -78,7 +63,6 @@ inline auto shaped_as(std::vector<int> inputs) {
     return tensorflow::OkStatus();
   };
 }
-
 }  // namespace bert_tf
 
 #define ALLOCATE(context, number, shape, tensor) \
@@ -87,4 +71,4 @@ inline auto shaped_as(std::vector<int> inputs) {
 
 #define REGISTER_BERT_TF(name, kernel)                                                                                          \
   REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), kernel<float>);                 \
-  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<Eigen::bfloat16>)
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<BFloat16>)

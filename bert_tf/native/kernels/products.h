@@ -1,11 +1,9 @@
 // Products of small matrices, of which one is held in registers.
 
 #pragma once
-
 #include <cstddef>
 
 namespace bert_tf {
-
 #ifdef __AVX512F__
 constexpr int kLanes = 16, kRows = 8;
 #else
@@ -47,5 +45,4 @@ void product(Matrix a, const float* b, ptrdiff_t b_row, int rows, int inner, int
   }
   if constexpr (R > 1) product<R / 2>(a, b, b_row, rows, inner, width, c, c_row, adds);
 }
-
 }  // namespace bert_tf

@@ -1,9 +1,6 @@
 // Numbers as the kernels read, compute and write them: float32 inside, float32 or bfloat16 in memory.
-//
-// Loops over `Element` arrays are written so that the compiler turns them into vector instructions of the machine at hand.
 
 #pragma once
-
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -12,24 +9,23 @@
 #define EACH(i, count) _Pragma("GCC ivdep") for (int64_t i = 0; i < (count); ++i)
 
 namespace bert_tf {
-
 struct BFloat16 {
   uint16_t bits;
 };
 
-inline float widened(float x) { return x; }
-inline float widened(BFloat16 x) {
-  const uint32_t bits = static_cast<uint32_t>(x.bits) << 16;
-  float value;
-  std::memcpy(&value, &bits, sizeof value);
-  return value;
+template <typename To, typename From>
+To bits_as(From x) {
+  To same;
+  std::memcpy(&same, &x, sizeof same);
+  return same;
 }
+
+inline float widened(float x) { return x; }
+inline float widened(BFloat16 x) { return bits_as<float>(static_cast<uint32_t>(x.bits) << 16); }
 
 inline void store(float x, float* to) { *to = x; }
 inline void store(float x, BFloat16* to) {  // to the nearest, ties to even; what is no number stays so
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  const uint32_t rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
+  const uint32_t bits = bits_as<uint32_t>(x), rounded = (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
   to->bits = static_cast<uint16_t>(x != x ? 0x7fc0 : rounded);
 }
 
@@ -48,10 +44,7 @@ inline float exponential(float x) {
   y = fma(fma(y, r, 1.0f / 120.0f), r, 1.0f / 24.0f);
   y = fma(fma(y, r, 1.0f / 6.0f), r, 0.5f);
   y = fma(fma(y, r, 1.0f), r, 1.0f);
-  const int32_t bits = (static_cast<int32_t>(n) + 127) << 23;
-  float power;
-  std::memcpy(&power, &bits, sizeof power);
-  return y * power;
+  return y * bits_as<float>((static_cast<int32_t>(n) + 127) << 23);
 }
 
 // The distribution function of the normal distribution and its density: half of erfc(|x| / sqrt 2), by a polynomial in
@@ -70,5 +63,4 @@ inline Normal normal(float x) {
   const float tail = 0.5f * p * t * bell;
   return {x < 0.0f ? tail : 1.0f - tail, bell * 0.398942280f};
 }
-
 }  // namespace bert_tf
