@@ -16,7 +16,7 @@ from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
-from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, native_clipping, on_own_devices
+from bert_tf.optimization.gradients import clip_by_global_norm, clipping, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
@@ -168,7 +168,7 @@ class Update:
             gradients = self._loss_scale.unscale(gradients)
         clip: tf.Tensor | None = None
         if self._is_native:
-            clip, norm = native_clipping(gradients, self._optimization.clip_norm)
+            clip, norm = clipping(gradients, self._optimization.clip_norm)
         else:
             gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}

@@ -128,15 +128,6 @@ def attention(
     return found.context
 
 
-def sum_of_squares(tensors: Sequence[tf.Tensor]) -> tf.Tensor:
-    """Returns the sum of the squares of all elements, a scalar.
-
-    Args:
-      tensors: float32 of any shapes.
-    """
-    return _library().bert_tf_sum_of_squares(tensors=tensors)
-
-
 def adamw(**inputs: Any) -> tf.Operation:
     """Updates weights and moments by clipped gradients; see `optimization.adamw.AdamW`.
 

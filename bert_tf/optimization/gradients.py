@@ -6,9 +6,7 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
-from bert_tf.native import ops as native
-
-_CLIPPING = "clip_by_global_norm"  # by which a memory trace tells it from the update
+_SCOPE = "clip_by_global_norm"  # by which a memory trace tells it from the update
 
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
@@ -47,19 +45,22 @@ def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[l
     Returns:
       The scaled gradients, and the norm before scaling (scalar).
     """
-    with tf.name_scope(_CLIPPING):
-        norm = tf.linalg.global_norm(gradients)
-        scale = limit / tf.maximum(norm, limit)
+    with tf.name_scope(_SCOPE):
+        scale, norm = _clipping(gradients, limit)
         return on_own_devices(lambda gradient: gradient * scale, gradients), norm
 
 
-def native_clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what gradients are to be multiplied by, and their common norm, by a native kernel; see `clip_by_global_norm`.
+def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what gradients are to be multiplied by, and their common norm before; see `clip_by_global_norm`.
 
     Args:
       gradients: of the whole batch.
       limit: largest norm.
     """
-    with tf.name_scope(_CLIPPING):
-        norm = tf.sqrt(native.sum_of_squares(gradients))
-        return limit / tf.maximum(norm, limit), norm
+    with tf.name_scope(_SCOPE):
+        return _clipping(gradients, limit)
+
+
+def _clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    norm = tf.linalg.global_norm(gradients)
+    return limit / tf.maximum(norm, limit), norm

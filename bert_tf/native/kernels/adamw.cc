@@ -4,47 +4,12 @@
 #include "tensorflow/core/framework/resource_mgr.h"
 #include "tensorflow/core/framework/resource_var.h"
 
-namespace bert_tf {
-namespace {
-
+namespace bert_tf::adamw {
 constexpr int64_t kPart = 1 << 14;  // elements of a variable that are updated at a time
 
 struct Part {
   int variable;
   int64_t first, last;
-};
-
-std::vector<Part> parts_of(const std::vector<int64_t>& sizes) {
-  std::vector<Part> parts;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    for (int64_t first = 0; first < sizes[i]; first += kPart) parts.push_back({static_cast<int>(i), first, std::min(sizes[i], first + kPart)});
-  return parts;
-}
-
-// The sum of all squares of all tensors: by parts in float32, these in float64 and in order.
-class SumOfSquares : public tensorflow::OpKernel {
- public:
-  using OpKernel::OpKernel;
-
-  void Compute(OpKernelContext* context) override {
-    std::vector<int64_t> sizes;
-    for (int i = 0; i < context->num_inputs(); ++i) sizes.push_back(context->input(i).NumElements());
-    const std::vector<Part> parts = parts_of(sizes);
-    std::vector<float> sums(parts.size());
-    parallel(context, parts.size(), kPart / 4, [&](int64_t first, int64_t last) {
-      for (int64_t number = first; number < last; ++number) {
-        const Part& part = parts[number];
-        const float* x = floats(context, part.variable);
-        float sum = 0.0f;
-        for (int64_t i = part.first; i < part.last; ++i) sum += x[i] * x[i];
-        sums[number] = sum;
-      }
-    });
-    ALLOCATE(context, 0, TensorShape({}), output);
-    double sum = 0.0;
-    for (const float part : sums) sum += part;
-    output->scalar<float>()() = static_cast<float>(sum);
-  }
 };
 
 // A variable that is written to: in place where nobody else holds its array, else into a new one.
@@ -60,7 +25,7 @@ class Written {
       TF_RETURN_IF_ERROR(context->allocate_temp(held->dtype(), held->shape(), held));
     }
     from = (before_.NumElements() ? before_ : *held).flat<float>().data();
-    to = held->flat<float>().data();
+    to = write<float>(held);
     size = held->NumElements();
     return tensorflow::OkStatus();
   }
@@ -74,28 +39,23 @@ class Written {
   Tensor before_{tensorflow::DT_FLOAT, TensorShape({0})};
 };
 
-class AdamW : public tensorflow::OpKernel {
+class AdamW : public OpKernel {
  public:
-  explicit AdamW(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("N", &count_));
-    OP_REQUIRES_OK(context, context->GetAttr("beta_1", &beta_1_));
-    OP_REQUIRES_OK(context, context->GetAttr("beta_2", &beta_2_));
-    OP_REQUIRES_OK(context, context->GetAttr("factors", &factors_));
-    OP_REQUIRES_OK(context, context->GetAttr("decays", &decays_));
-  }
+  explicit AdamW(Construction* c)
+      : OpKernel(c), count_(attribute<int>(c, "N")), beta_1_(attribute<float>(c, "beta_1")), beta_2_(attribute<float>(c, "beta_2")),
+        factors_(attribute<std::vector<float>>(c, "factors")), decays_(attribute<std::vector<float>>(c, "decays")) {}
 
   void Compute(OpKernelContext* context) override {
     std::vector<Written> written(3 * count_);  // weights, first and second moments
-    std::vector<int64_t> sizes;
-    for (int i = 0; i < 3 * count_; ++i) OP_REQUIRES_OK(context, written[i].open(context, i));
-    for (int i = 0; i < count_; ++i) {
-      sizes.push_back(context->input(3 * count_ + i).NumElements());
-      for (int k = 0; k < 3; ++k)
-        OP_REQUIRES(context, written[k * count_ + i].size == sizes[i], tensorflow::errors::InvalidArgument("sizes differ"));
+    std::vector<Part> parts;
+    for (int i = 0; i < 3 * count_; ++i) {
+      OP_REQUIRES_OK(context, written[i].open(context, i));
+      const int64_t size = context->input(3 * count_ + i % count_).NumElements();
+      OP_REQUIRES(context, written[i].size == size, tensorflow::errors::InvalidArgument("sizes differ"));
+      for (int64_t first = 0; i < count_ && first < size; first += kPart) parts.push_back({i, first, std::min(size, first + kPart)});
     }
     const auto scalar = [&](int number) { return context->input(4 * count_ + number).scalar<float>()(); };
     const float rate = scalar(0), clip = scalar(1), correction = scalar(2), epsilon = scalar(3);
-    const std::vector<Part> parts = parts_of(sizes);
     parallel(context, parts.size(), 4 * kPart, [&](int64_t first, int64_t last) {
       for (int64_t number = first; number < last; ++number) {
         const Part& part = parts[number];
@@ -121,31 +81,9 @@ class AdamW : public tensorflow::OpKernel {
   std::vector<float> factors_, decays_;
 };
 
-REGISTER_OP("BertTfSumOfSquares")
-    .Input("tensors: N * float")
-    .Attr("N: int >= 1")
-    .Output("sum: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->Scalar());
-      return tensorflow::OkStatus();
-    });
-REGISTER_OP("BertTfAdamW")
-    .Input("weights: N * resource")
-    .Input("first: N * resource")
-    .Input("second: N * resource")
-    .Input("gradients: N * float")
-    .Input("rate: float")
-    .Input("clip: float")
-    .Input("correction: float")
-    .Input("epsilon: float")
-    .Attr("N: int >= 1")
-    .Attr("beta_1: float")
-    .Attr("beta_2: float")
-    .Attr("factors: list(float)")
-    .Attr("decays: list(float)")
-    .SetIsStateful();
-REGISTER_KERNEL_BUILDER(Name("BertTfSumOfSquares").Device(tensorflow::DEVICE_CPU), SumOfSquares);
+REGISTER_OP("BertTfAdamW").Input("weights: N * resource").Input("first: N * resource").Input("second: N * resource")
+    .Input("gradients: N * float").Input("rate: float").Input("clip: float").Input("correction: float")
+    .Input("epsilon: float").Attr("N: int >= 1").Attr("beta_1: float").Attr("beta_2: float").Attr("factors: list(float)")
+    .Attr("decays: list(float)").SetIsStateful();
 REGISTER_KERNEL_BUILDER(Name("BertTfAdamW").Device(tensorflow::DEVICE_CPU), AdamW);
-
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::adamw

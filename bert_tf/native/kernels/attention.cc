@@ -8,24 +8,21 @@
 #include "ops.h"
 #include "products.h"
 
-namespace bert_tf {
-namespace {
-
+namespace bert_tf::attention {
 constexpr int kQueries = 64;  // of a sequence that are computed at a time
 
 // Inputs of both operations, in this order.
 template <typename T>
 struct Inputs {
-  using S = typename Stored<T>::Type;
   explicit Inputs(OpKernelContext* c, int heads)
       : query(read<T>(c->input(0))), key(read<T>(c->input(1))), value(read<T>(c->input(2))),
         of_query(floats(c, 3)), of_key(floats(c, 4)), of_value(floats(c, 5)), hidden(floats(c, 6)),
-        query_starts(c->input(7).flat<int32_t>().data()), key_starts(c->input(8).flat<int32_t>().data()), kept(mask_of(c->input(9))),
+        query_starts(read<int32_t>(c->input(7))), key_starts(read<int32_t>(c->input(8))), kept(mask_of(c->input(9))),
         batch(c->input(7).NumElements() - 1), width(c->input(0).dim_size(1)), heads(heads), head(width / heads),
         most_queries(kept ? c->input(9).dim_size(2) : 0), most_keys(kept ? c->input(9).dim_size(3) : 0),
         root(1.0f / std::sqrt(static_cast<float>(head))) {}
 
-  const S *query, *key, *value;                    // [M, D], [N, D], [N, D]
+  const T *query, *key, *value;                    // [M, D], [N, D], [N, D]
   const float *of_query, *of_key, *of_value;       // [D] biases
   const float* hidden;                             // [N] added to the scores of a key
   const int32_t *query_starts, *key_starts;        // [B + 1]
@@ -35,10 +32,11 @@ struct Inputs {
 };
 
 // Rows of one head in float32 with their bias, [count, padded(K)], zero where padded.
-template <typename S>
-void load(const S* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
+template <typename T>
+void load(const T* rows, const float* bias, int64_t count, int64_t width, int64_t head, float scale, float* to) {
   const int64_t stride = padded(head);
   for (int64_t i = 0; i < count; ++i) {
+    for (int64_t k = 0; k < head; k += 16) __builtin_prefetch(rows + (i + 8) * width + k);  // no stride that a core foresees
     EACH(k, head) to[i * stride + k] = (widened(rows[i * width + k]) + (bias ? bias[k] : 0.0f)) * scale;
     std::fill(to + i * stride + head, to + (i + 1) * stride, 0.0f);
   }
@@ -53,8 +51,8 @@ void transpose(const float* rows, int64_t count, int64_t head, float* to) {
   }
 }
 
-template <typename S>
-void unload(const float* rows, int64_t count, int64_t width, int64_t head, float scale, S* to, float* sums) {
+template <typename T>
+void unload(const float* rows, int64_t count, int64_t width, int64_t head, float scale, T* to, float* sums) {
   const int64_t stride = padded(head);
   for (int64_t i = 0; i < count; ++i)
     EACH(k, head) {
@@ -68,11 +66,7 @@ void unload(const float* rows, int64_t count, int64_t width, int64_t head, float
 class Scratch {
  public:
   explicit Scratch(int64_t size) : next_(grown(size)) {}
-  float* take(int64_t size) {
-    float* taken = next_;
-    next_ += size;
-    return taken;
-  }
+  float* take(int64_t size) { return std::exchange(next_, next_ + size); }
 
  private:
   static float* grown(int64_t size) {
@@ -81,6 +75,16 @@ class Scratch {
     return held.data();
   }
   float* next_;
+};
+
+// What both operations are told.
+class Scaled : public OpKernel {
+ public:
+  explicit Scaled(Construction* c) : OpKernel(c), heads_(attribute<int>(c, "heads")), scale_(attribute<float>(c, "scale")) {}
+
+ protected:
+  int heads_;
+  float scale_;  // of weights that dropout keeps
 };
 
 // One head of one sequence.
@@ -102,19 +106,15 @@ struct Head {
 };
 
 template <typename T>
-class Attention : public tensorflow::OpKernel {
+class Attention : public Scaled {
  public:
-  explicit Attention(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("heads", &heads_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
-
+  using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
     const Inputs<T> all(context, heads_);
     ALLOCATE(context, 0, context->input(0).shape(), output);
     ALLOCATE(context, 1, TensorShape({context->input(0).dim_size(0), heads_}), normalizers);
     auto* result = write<T>(output);
-    float* logarithms = normalizers->flat<float>().data();
+    float* logarithms = write<float>(normalizers);
     const int64_t tokens = all.batch ? context->input(1).dim_size(0) / all.batch : 0;
     parallel(context, all.batch * heads_, tokens * tokens * (all.head + 8) / 8, [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) attend(Head<T>(all, unit), result, logarithms);
@@ -122,7 +122,7 @@ class Attention : public tensorflow::OpKernel {
   }
 
  private:
-  void attend(const Head<T>& at, typename Stored<T>::Type* result, float* logarithms) {
+  void attend(const Head<T>& at, T* result, float* logarithms) {
     const Inputs<T>& all = at.all;
     const int64_t wide = padded(all.head), across = padded(at.keys);
     Scratch scratch(2 * at.keys * wide + all.head * across + kQueries * (2 * wide + across));
@@ -141,7 +141,7 @@ class Attention : public tensorflow::OpKernel {
             softmax(row, all.hidden + at.first_key, at.kept(begin + i), at.keys);
       }
       product({weights, across, 1}, value, wide, count, at.keys, wide, context, wide, false);
-      unload<typename Stored<T>::Type>(context, count, all.width, all.head, 1.0f, result + at.query_at(begin), nullptr);
+      unload(context, count, all.width, all.head, 1.0f, result + at.query_at(begin), nullptr);
     }
   }
 
@@ -156,25 +156,17 @@ class Attention : public tensorflow::OpKernel {
     if (kept) EACH(j, keys) row[j] *= static_cast<float>(kept[j]);
     return most + std::log(sum);
   }
-
-  int heads_;
-  float scale_;
 };
 
 template <typename T>
-class AttentionGradient : public tensorflow::OpKernel {
+class AttentionGradient : public Scaled {
  public:
-  explicit AttentionGradient(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("heads", &heads_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
-
+  using Scaled::Scaled;
   void Compute(OpKernelContext* context) override {
-    using S = typename Stored<T>::Type;
     const Inputs<T> all(context, heads_);
-    const S *upstream = read<T>(context->input(10)), *result = read<T>(context->input(11));
+    const T *upstream = read<T>(context->input(10)), *result = read<T>(context->input(11));
     const float* logarithms = floats(context, 12);
-    S* gradients[3];
+    T* gradients[3];
     for (int part = 0; part < 3; ++part) {
       ALLOCATE(context, part, context->input(part).shape(), output);
       gradients[part] = write<T>(output);
@@ -189,13 +181,12 @@ class AttentionGradient : public tensorflow::OpKernel {
     });
     for (int part = 0; part < 3; ++part) {
       ALLOCATE(context, 3 + part, TensorShape({all.width}), output);
-      add_up(partial.data() + part * all.width, all.batch, 3 * all.width, all.width, output->flat<float>().data());
+      add_up(partial.data() + part * all.width, all.batch, 3 * all.width, all.width, write<float>(output));
     }
   }
 
  private:
-  template <typename S>
-  void differentiate(const Head<T>& at, const S* upstream, const S* result, const float* logarithms, S* const* gradients, float* sums) {
+  void differentiate(const Head<T>& at, const T* upstream, const T* result, const float* logarithms, T* const* gradients, float* sums) {
     const Inputs<T>& all = at.all;
     const int64_t wide = padded(all.head), across = padded(at.keys), rows = at.keys * wide, block = kQueries * across;
     Scratch scratch(4 * rows + 2 * all.head * across + 4 * kQueries * wide + 3 * block);
@@ -237,50 +228,17 @@ class AttentionGradient : public tensorflow::OpKernel {
     unload(of_key, at.keys, all.width, all.head, 1.0f, gradients[1] + at.key_at(), sums + all.width);
     unload(of_value, at.keys, all.width, all.head, 1.0f, gradients[2] + at.key_at(), sums + 2 * all.width);
   }
-
-  int heads_;
-  float scale_;
 };
 
-#define INPUTS            \
-  Input("query: T")       \
-      .Input("key: T")    \
-      .Input("value: T")  \
-      .Input("of_query: float")    \
-      .Input("of_key: float")      \
-      .Input("of_value: float")    \
-      .Input("hidden: float")      \
-      .Input("query_starts: int32") \
-      .Input("key_starts: int32")  \
-      .Input("kept: uint8")        \
-      .Attr("heads: int")          \
-      .Attr("scale: float")        \
-      .Attr("T: {float, bfloat16}")
+#define INPUTS                                                                                                       \
+  Input("query: T").Input("key: T").Input("value: T").Input("of_query: float").Input("of_key: float")                 \
+      .Input("of_value: float").Input("hidden: float").Input("query_starts: int32").Input("key_starts: int32")        \
+      .Input("kept: uint8").Attr("heads: int").Attr("scale: float").Attr("T: {float, bfloat16}")
 
-REGISTER_OP("BertTfAttention")
-    .INPUTS.Output("context: T")
-    .Output("normalizers: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(0));
-      c->set_output(1, c->Matrix(c->Dim(c->input(0), 0), c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
-REGISTER_OP("BertTfAttentionGrad")
-    .INPUTS.Input("upstream: T")
-    .Input("context: T")
-    .Input("normalizers: float")
-    .Output("by_query: T")
-    .Output("by_key: T")
-    .Output("by_value: T")
-    .Output("by_query_bias: float")
-    .Output("by_key_bias: float")
-    .Output("by_value_bias: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      for (int part = 0; part < 6; ++part) c->set_output(part, c->input(part));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfAttention").INPUTS.Output("context: T").Output("normalizers: float").SetShapeFn(shaped_as({0, -1}));
+REGISTER_OP("BertTfAttentionGrad").INPUTS.Input("upstream: T").Input("context: T").Input("normalizers: float")
+    .Output("by_query: T").Output("by_key: T").Output("by_value: T").Output("by_query_bias: float")
+    .Output("by_key_bias: float").Output("by_value_bias: float").SetShapeFn(shaped_as({0, 1, 2, 3, 4, 5}));
 REGISTER_BERT_TF("BertTfAttention", Attention);
 REGISTER_BERT_TF("BertTfAttentionGrad", AttentionGradient);
-
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::attention

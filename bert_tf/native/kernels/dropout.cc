@@ -2,9 +2,7 @@
 
 #include "ops.h"
 
-namespace bert_tf {
-namespace {
-
+namespace bert_tf::dropout {
 constexpr int kCounters = 16;  // that are computed side by side; each gives 8 numbers of 16 bits
 
 // One unit: 16 counters from `counter` on, 128 elements.
@@ -33,11 +31,9 @@ inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, ui
   }
 }
 
-class KeptElements : public tensorflow::OpKernel {
+class KeptElements : public OpKernel {
  public:
-  explicit KeptElements(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("dropped", &dropped_));
-  }
+  explicit KeptElements(Construction* c) : OpKernel(c), dropped_(attribute<int>(c, "dropped")) {}
 
   void Compute(OpKernelContext* context) override {
     const int64_t size = context->input(2).scalar<int64_t>()();
@@ -45,7 +41,7 @@ class KeptElements : public tensorflow::OpKernel {
     const auto key = context->input(0).flat<tensorflow::uint64>()(0);
     const auto counter = context->input(1).flat<tensorflow::uint64>();
     const uint64_t low = counter(0), high = counter(1);
-    uint8_t* kept = output->flat<tensorflow::uint8>().data();
+    uint8_t* kept = write<uint8_t>(output);
     const auto work = [&](int64_t first, int64_t last) {
       for (int64_t unit = first; unit < last; ++unit) {
         const uint64_t at = low + unit * kCounters;
@@ -63,17 +59,7 @@ class KeptElements : public tensorflow::OpKernel {
   int dropped_;
 };
 
-REGISTER_OP("BertTfKept")
-    .Input("key: uint64")
-    .Input("counter: uint64")
-    .Input("size: int64")
-    .Attr("dropped: int")
-    .Output("kept: uint8")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->Vector(c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfKept").Input("key: uint64").Input("counter: uint64").Input("size: int64").Attr("dropped: int")
+    .Output("kept: uint8").SetShapeFn(shaped_as({-1}));
 REGISTER_KERNEL_BUILDER(Name("BertTfKept").Device(tensorflow::DEVICE_CPU), KeptElements);
-
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::dropout

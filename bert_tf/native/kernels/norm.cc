@@ -4,30 +4,24 @@
 
 #include "ops.h"
 
-namespace bert_tf {
-namespace {
-
+namespace bert_tf::norm {
 template <typename T>
-class Norm : public tensorflow::OpKernel {
+class Norm : public OpKernel {
  public:
-  explicit Norm(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("epsilon", &epsilon_));
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
+  explicit Norm(Construction* c) : OpKernel(c), epsilon_(attribute<float>(c, "epsilon")), scale_(attribute<float>(c, "scale")) {}
 
   void Compute(OpKernelContext* context) override {
-    using S = typename Stored<T>::Type;
     const Tensor& input = context->input(0);
     const int64_t width = context->input(4).NumElements(), rows = width ? input.NumElements() / width : 0;
     ALLOCATE(context, 0, input.shape(), output);
     ALLOCATE(context, 1, input.shape(), normal);
     ALLOCATE(context, 2, TensorShape({rows}), scales);
-    const S *x = read<T>(input), *residual = context->input(3).NumElements() ? read<T>(context->input(3)) : nullptr;
+    const T *x = read<T>(input), *residual = context->input(3).NumElements() ? read<T>(context->input(3)) : nullptr;
     const float* bias = context->input(1).NumElements() ? floats(context, 1) : nullptr;
     const uint8_t* kept = mask_of(context->input(2));
     const float *gamma = floats(context, 4), *beta = floats(context, 5);
-    S *y = write<T>(output), *normalized = write<T>(normal);
-    float* inverse = scales->flat<float>().data();
+    T *y = write<T>(output), *normalized = write<T>(normal);
+    float* inverse = write<float>(scales);
     parallel(context, rows, 5 * width, [&](int64_t first, int64_t last) {
       std::vector<float> sums(width);
       for (int64_t row = first; row < last; ++row) {
@@ -45,7 +39,7 @@ class Norm : public tensorflow::OpKernel {
         inverse[row] = scale;
         EACH(j, width) {
           store(sum[j] * scale, normalized + at + j);
-          store(__builtin_fmaf(sum[j] * scale, gamma[j], beta[j]), y + at + j);
+          store(fma(sum[j] * scale, gamma[j], beta[j]), y + at + j);
         }
       }
     });
@@ -56,23 +50,20 @@ class Norm : public tensorflow::OpKernel {
 };
 
 template <typename T>
-class NormGradient : public tensorflow::OpKernel {
+class NormGradient : public OpKernel {
  public:
-  explicit NormGradient(tensorflow::OpKernelConstruction* context) : OpKernel(context) {
-    OP_REQUIRES_OK(context, context->GetAttr("scale", &scale_));
-  }
+  explicit NormGradient(Construction* c) : OpKernel(c), scale_(attribute<float>(c, "scale")) {}
 
   void Compute(OpKernelContext* context) override {
-    using S = typename Stored<T>::Type;
     const Tensor& normal = context->input(1);
     const int64_t width = context->input(3).NumElements();
     const Blocks blocks(width ? normal.NumElements() / width : 0);
     const uint8_t* kept = mask_of(context->input(4));
     ALLOCATE(context, 0, kept ? normal.shape() : TensorShape({0, width}), of_x);  // else it is that of the residual
     ALLOCATE(context, 1, normal.shape(), of_residual);
-    const S *upstream = read<T>(context->input(0)), *normalized = read<T>(normal);
+    const T *upstream = read<T>(context->input(0)), *normalized = read<T>(normal);
     const float *inverse = floats(context, 2), *gamma = floats(context, 3);
-    S *dropped = kept ? write<T>(of_x) : nullptr, *whole = write<T>(of_residual);
+    T *dropped = kept ? write<T>(of_x) : nullptr, *whole = write<T>(of_residual);
     std::vector<float> partial(blocks.count * 3 * width);  // gamma, beta, bias
     parallel(context, blocks.count, 8 * width * blocks.size, [&](int64_t first, int64_t last) {
       std::vector<float> scratch(width);
@@ -93,19 +84,17 @@ class NormGradient : public tensorflow::OpKernel {
             g[j] = (g[j] - sum - widened(normalized[at + j]) * along) * inverse[row];
             store(g[j], whole + at + j);
           }
-          if (kept) {
-            EACH(j, width) {
+          if (kept) EACH(j, width) {
               g[j] *= static_cast<float>(kept[at + j]) * scale_;
               store(g[j], dropped + at + j);
             }
-          }
           EACH(j, width) of_bias[j] += g[j];
         }
       }
     });
     for (int sums = 0; sums < 3; ++sums) {
       ALLOCATE(context, 2 + sums, TensorShape({width}), output);
-      add_up(partial.data() + sums * width, blocks.count, 3 * width, width, output->flat<float>().data());
+      add_up(partial.data() + sums * width, blocks.count, 3 * width, width, write<float>(output));
     }
   }
 
@@ -113,46 +102,12 @@ class NormGradient : public tensorflow::OpKernel {
   float scale_;
 };
 
-REGISTER_OP("BertTfNorm")
-    .Input("x: T")
-    .Input("bias: float")
-    .Input("kept: uint8")
-    .Input("residual: T")
-    .Input("gamma: float")
-    .Input("beta: float")
-    .Attr("epsilon: float")
-    .Attr("scale: float")
-    .Attr("T: {float, bfloat16}")
-    .Output("y: T")
-    .Output("normal: T")
-    .Output("inverse: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(0));
-      c->set_output(1, c->input(0));
-      c->set_output(2, c->Vector(c->UnknownDim()));
-      return tensorflow::OkStatus();
-    });
-REGISTER_OP("BertTfNormGrad")
-    .Input("upstream: T")
-    .Input("normal: T")
-    .Input("inverse: float")
-    .Input("gamma: float")
-    .Input("kept: uint8")
-    .Attr("scale: float")
-    .Attr("T: {float, bfloat16}")
-    .Output("of_x: T")
-    .Output("of_residual: T")
-    .Output("of_gamma: float")
-    .Output("of_beta: float")
-    .Output("of_bias: float")
-    .SetShapeFn([](tensorflow::shape_inference::InferenceContext* c) {
-      c->set_output(0, c->input(1));
-      c->set_output(1, c->input(1));
-      for (int sums = 0; sums < 3; ++sums) c->set_output(2 + sums, c->input(3));
-      return tensorflow::OkStatus();
-    });
+REGISTER_OP("BertTfNorm").Input("x: T").Input("bias: float").Input("kept: uint8").Input("residual: T").Input("gamma: float")
+    .Input("beta: float").Attr("epsilon: float").Attr("scale: float").Attr("T: {float, bfloat16}").Output("y: T")
+    .Output("normal: T").Output("inverse: float").SetShapeFn(shaped_as({0, 0, -1}));
+REGISTER_OP("BertTfNormGrad").Input("upstream: T").Input("normal: T").Input("inverse: float").Input("gamma: float")
+    .Input("kept: uint8").Attr("scale: float").Attr("T: {float, bfloat16}").Output("of_x: T").Output("of_residual: T")
+    .Output("of_gamma: float").Output("of_beta: float").Output("of_bias: float").SetShapeFn(shaped_as({1, 1, 3, 3, 3}));
 REGISTER_BERT_TF("BertTfNorm", Norm);
 REGISTER_BERT_TF("BertTfNormGrad", NormGradient);
-
-}  // namespace
-}  // namespace bert_tf
+}  // namespace bert_tf::norm

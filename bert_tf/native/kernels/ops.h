@@ -1,10 +1,9 @@
 // What all operations share: threads of TensorFlow's own pool, pointers to what tensors hold, sums over rows.
 
-#ifndef BERT_TF_OPS_H_
-#define BERT_TF_OPS_H_
-
+#pragma once
 #include <algorithm>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "tensorflow/core/framework/op.h"
@@ -13,34 +12,22 @@
 #include "vectors.h"
 
 namespace bert_tf {
-
+using Construction = tensorflow::OpKernelConstruction;
+using tensorflow::OpKernel;
 using tensorflow::OpKernelContext;
 using tensorflow::Tensor;
 using tensorflow::TensorShape;
 
 template <typename T>
-struct Stored {
-  using Type = float;
-};
-template <>
-struct Stored<Eigen::bfloat16> {
-  using Type = BFloat16;
-};
+const T* read(const Tensor& tensor) { return static_cast<const T*>(tensor.data()); }
 
 template <typename T>
-const typename Stored<T>::Type* read(const Tensor& tensor) {
-  return reinterpret_cast<const typename Stored<T>::Type*>(tensor.flat<T>().data());
-}
+T* write(Tensor* tensor) { return static_cast<T*>(tensor->data()); }
 
-template <typename T>
-typename Stored<T>::Type* write(Tensor* tensor) {
-  return reinterpret_cast<typename Stored<T>::Type*>(tensor->flat<T>().data());
-}
-
-inline const float* floats(OpKernelContext* context, int input) { return context->input(input).flat<float>().data(); }
+inline const float* floats(OpKernelContext* context, int input) { return read<float>(context->input(input)); }
 
 // Null where an optional input is empty.
-inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? tensor.flat<tensorflow::uint8>().data() : nullptr; }
+inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? read<uint8_t>(tensor) : nullptr; }
 
 // Calls work(first, last) for parts of [0, units) on the threads of the session. `cost`: cycles of a unit, about.
 inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
@@ -62,6 +49,20 @@ inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t 
     EACH(j, width) sums[j] += partial[part * stride + j];
 }
 
+template <typename V>
+V attribute(Construction* context, const char* name) {
+  V value{};
+  context->SetStatus(context->GetAttr(name, &value));
+  return value;
+}
+
+// Shapes of outputs: those of some inputs, by number, or unknown where it is negative.
+inline auto shaped_as(std::vector<int> inputs) {
+  return [inputs](tensorflow::shape_inference::InferenceContext* c) {
+    for (size_t i = 0; i < inputs.size(); ++i) c->set_output(i, inputs[i] < 0 ? c->UnknownShape() : c->input(inputs[i]));
+    return tensorflow::OkStatus();
+  };
+}
 }  // namespace bert_tf
 
 #define ALLOCATE(context, number, shape, tensor) \
@@ -70,6 +71,4 @@ inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t 
 
 #define REGISTER_BERT_TF(name, kernel)                                                                                          \
   REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), kernel<float>);                 \
-  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<Eigen::bfloat16>)
-
-#endif  // BERT_TF_OPS_H_
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<BFloat16>)

@@ -1,12 +1,9 @@
 // Products of small matrices, of which one is held in registers.
 
-#ifndef BERT_TF_PRODUCTS_H_
-#define BERT_TF_PRODUCTS_H_
-
+#pragma once
 #include <cstddef>
 
 namespace bert_tf {
-
 #ifdef __AVX512F__
 constexpr int kLanes = 16, kRows = 8;
 #else
@@ -38,22 +35,14 @@ inline void tile(Matrix a, const float* b, ptrdiff_t b_row, int inner, float* c,
     for (int v = 0; v < V; ++v) *reinterpret_cast<Lanes*>(c + i * c_row + v * kLanes) = sum[i][v];
 }
 
-template <int R>
-inline void rows_of_product(Matrix a, const float* b, ptrdiff_t b_row, int inner, int width, float* c, ptrdiff_t c_row, bool adds) {
-  int j = 0;
-  for (; j + 2 * kLanes <= width; j += 2 * kLanes) tile<R, 2>(a, b + j, b_row, inner, c + j, c_row, adds);
-  if (j < width) tile<R, 1>(a, b + j, b_row, inner, c + j, c_row, adds);
-}
-
 // c = a b, or c += a b: [rows, inner] times [inner, width], where width is a multiple of kLanes.
-inline void product(Matrix a, const float* b, ptrdiff_t b_row, int rows, int inner, int width, float* c, ptrdiff_t c_row, bool adds) {
-  int i = 0;
-  const auto at = [&](int row) { return Matrix{a.data + row * a.row, a.row, a.column}; };
-  for (; i + kRows <= rows; i += kRows) rows_of_product<kRows>(at(i), b, b_row, inner, width, c + i * c_row, c_row, adds);
-  for (; i + 2 <= rows; i += 2) rows_of_product<2>(at(i), b, b_row, inner, width, c + i * c_row, c_row, adds);
-  if (i < rows) rows_of_product<1>(at(i), b, b_row, inner, width, c + i * c_row, c_row, adds);
+template <int R = kRows>
+void product(Matrix a, const float* b, ptrdiff_t b_row, int rows, int inner, int width, float* c, ptrdiff_t c_row, bool adds) {
+  for (; rows >= R; rows -= R, a.data += R * a.row, c += R * c_row) {
+    int j = 0;
+    for (; j + 2 * kLanes <= width; j += 2 * kLanes) tile<R, 2>(a, b + j, b_row, inner, c + j, c_row, adds);
+    if (j < width) tile<R, 1>(a, b + j, b_row, inner, c + j, c_row, adds);
+  }
+  if constexpr (R > 1) product<R / 2>(a, b, b_row, rows, inner, width, c, c_row, adds);
 }
-
 }  // namespace bert_tf
-
-#endif  // BERT_TF_PRODUCTS_H_
