@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import os
 import shutil
 import sys
 import time
@@ -70,9 +71,9 @@ class _Contender:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
         settings = configured(task_name=workload.task, **given)
-        self.speed = settings.speed
-        speed.set_up(self.speed)
-        self.machine = set_up(settings.devices, environment={}, xla=self.speed.xla)
+        speed.set_up(settings.speed)
+        self.machine = set_up(settings.devices, environment={}, xla=settings.speed.xla)
+        self.speed = speed.resolved(settings.speed, self.machine, os.environ)
         self.folder = Path(workload.checkpoint)
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
@@ -174,7 +175,9 @@ def train(contender: _Contender, channel: protocol.Channel) -> None:
         warmup_steps=workload.warmup_steps,
         total_steps=schedule.steps,
         defer_embeddings=contender.speed.defer_embeddings,
-        adamw=AdamWConfig(bias_correction=True, fused=contender.speed.fused_adam),  # as torch's AdamW
+        adamw=AdamWConfig(  # bias correction as torch's AdamW
+            bias_correction=True, fused=contender.speed.fused_adam, native=contender.speed.native_kernels
+        ),
     )
     batching = speed.batching(contender.speed, workload.max_seq_length)
     training = run.Training(schedule, _NEVER, batching=batching)

@@ -1,6 +1,7 @@
 """Folders in which the package keeps what it fetches, and finds what people put there.
 
 In a clone: `checkpoints/`, `data/` and `converted/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
+What is compiled for the machine, `native/`, is there for a clone as well.
 """
 
 from __future__ import annotations
@@ -30,7 +31,18 @@ def folder(environment: Mapping[str, str], package: Path = PACKAGE) -> Path:
       environment: of the process; an empty variable counts as none.
       package: the folder of the package.
     """
+    return (None if environment.get(VARIABLE) else clone(package)) or _outside_clones(environment)
+
+
+def compiled(environment: Mapping[str, str]) -> Path:
+    """Returns the folder for what is compiled for the machine, in no clone, whether it exists or not.
+
+    Args:
+      environment: of the process; an empty variable counts as none.
+    """
+    return _outside_clones(environment) / "native"
+
+
+def _outside_clones(environment: Mapping[str, str]) -> Path:
     named = environment.get(VARIABLE)
-    if named:
-        return Path(os.path.expanduser(named))
-    return clone(package) or platformdirs.user_cache_path("bert_tf")
+    return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("bert_tf")

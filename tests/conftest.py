@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import json
 import logging
+import os
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
-from bert_tf import log_form
+from bert_tf import home, log_form
 
 settings.register_profile("untimed", deadline=None)  # a busy machine is no failure
 settings.load_profile("untimed")
@@ -24,6 +25,24 @@ def _log_of_a_fresh_process():
     root.setLevel(logging.WARNING)
     for handler in [found for found in root.handlers if type(found).__module__ == log_form.__name__]:
         root.removeHandler(handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _kernels_of_the_user():
+    """Native kernels are built once for all tests and sessions, whichever folder a test calls its home."""
+    place = home.compiled({})
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(home, "compiled", lambda _: place)
+        yield
+
+
+@pytest.fixture(scope="session")
+def kernels():
+    """The native operations, loaded; there has to be a C++ compiler."""
+    from bert_tf.native import loading, ops
+
+    assert loading.use(os.environ), loading.state(os.environ)
+    return ops
 
 
 # Files of many seconds, the longest first: begun last, each would keep one worker busy when the others are done.

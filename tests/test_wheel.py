@@ -81,16 +81,16 @@ from bert_tf import home
 from bert_tf.jobs.sources import find_data
 from bert_tf.tasks.registry import get_task
 print(home.clone())
-for path in ("py.typed", "report/page.html.j2", "report/style.css"):
+for path in ("py.typed", "report/page.html.j2", "report/style.css", "native/kernels/norm.cc", "native/kernels/ops.h"):
     print((home.PACKAGE / path).is_file())
 print(home.folder(os.environ))
 print(find_data(get_task("MRPC"), None, environment=os.environ).folder.relative_to(home.PACKAGE))
 """
     printed = run(programs / "python", "-c", code, cwd=tmp_path, BERT_TF_HOME=str(tmp_path / "home")).split()
-    assert printed == ["None", *3 * ["True"], str(tmp_path / "home"), "sample/MRPC"]
+    assert printed == ["None", *5 * ["True"], str(tmp_path / "home"), "sample/MRPC"]
     cache = run(programs / "python", "-c", code, cwd=tmp_path, BERT_TF_HOME="", XDG_CACHE_HOME=str(tmp_path / "cache")).split()
     if sys.platform == "linux":
-        assert cache[4] == str(tmp_path / "cache" / "bert_tf")
+        assert cache[6] == str(tmp_path / "cache" / "bert_tf")
 
 
 @pytest.mark.slow

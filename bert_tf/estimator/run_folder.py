@@ -25,6 +25,7 @@ from bert_tf.tasks.settings import GROUPS, KEPT
 from bert_tf.tokenization.vocabulary import Vocabulary
 
 DETERMINING = "training"  # the part of the record that decides what is learned
+MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no more than the rounding
 COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
 
 _REMEDY = "restore it, or train with --overwrite_output_dir"
@@ -205,6 +206,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     folder = atomic.make_folder(output_dir)
     try:
         _refuse_another_run(folder, record)
+        _note_other_kernels(folder, record)
     except OutputError:
         if not overwrite:
             raise
@@ -271,6 +273,22 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
             f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};"
             " name another --output_dir, or add --overwrite_output_dir to delete it"
         )
+
+
+def _note_other_kernels(folder: Path, record: Mapping[str, Any]) -> None:
+    """Says that a run which goes on, as its record has it, is rounded otherwise from here on."""
+    earlier = load_record(folder)
+    if earlier is None or not any(folder.glob(CHECKPOINTS)):
+        return
+    before, now = (_is_native(found.get(MACHINE)) for found in (earlier, record))
+    if before != now:
+        kinds = {True: "native kernels", False: "TensorFlow's own"}
+        log.info("%s: begun with %s, goes on with %s: the last bits of its numbers differ", folder, kinds[before], kinds[now])
+
+
+def _is_native(machine: object) -> bool:
+    """Reads a part of a record; earlier versions have no native kernels."""
+    return isinstance(machine, Mapping) and bool(machine.get(NATIVE))
 
 
 def _another(earlier: Mapping[str, Any], now: Mapping[str, Any], differences: Sequence[str]) -> str:

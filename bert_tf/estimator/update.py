@@ -16,7 +16,7 @@ from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
-from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients, on_own_devices
+from bert_tf.optimization.gradients import clip_by_global_norm, clipping, dense_gradients, on_own_devices
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
@@ -143,6 +143,10 @@ class Update:
             )
         return loss, self._apply(loss, variables, gradients)
 
+    @property
+    def _is_native(self) -> bool:
+        return self._optimization.adamw.native and self._optimization.optimizer == ADAMW
+
     def _is_updated(self, variable: tf.Variable) -> bool:
         """Whether a variable is updated, as a whole."""
         deferred = self._table is not None and variable is self._table.table
@@ -162,7 +166,11 @@ class Update:
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
-        gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)
+        clip: tf.Tensor | None = None
+        if self._is_native:
+            clip, norm = clipping(gradients, self._optimization.clip_norm)
+        else:
+            gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:
             watched[SKIPPED_STEPS] = self._loss_scale.skipped
@@ -179,9 +187,9 @@ class Update:
         optimizer = make(variables, rate, step, self._optimization.adamw, factors=factors)
 
         def update() -> tf.Operation:
-            updates = [optimizer.apply(gradients[: len(variables)])]
+            updates = [optimizer.apply(gradients[: len(variables)], clip)]
             if self._table:
-                updates.append(self._table.apply(gradients[-1]))
+                updates.append(self._table.apply(gradients[-1] if clip is None else gradients[-1] * clip))
             return tf.group(updates)
 
         updated = update() if self._loss_scale is None else self._loss_scale.update_if(finite, update)

@@ -38,10 +38,12 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
     machine = set_up(settings.devices, environment=alone)
     row, why = engines.choose(settings.engine, settings.precision, on_gpu=machine.sees_gpu)
     is_tensorflow = row.name == TENSORFLOW
-    chosen = SpeedSettings(precision=settings.precision if is_tensorflow else "float32")
+    number = settings.precision if is_tensorflow else "float32"
+    chosen = SpeedSettings(precision=number, native_kernels=settings.native_kernels and is_tensorflow)
     speed.set_up(chosen)
     describe(machine, settings.devices, alone)
     speed.warn(chosen)
+    chosen = speed.resolved(chosen, machine, environment)
     if why:
         log.info("--engine=%s: %s: %s", AUTO, row.name, why)
     if not (is_tensorflow or formats.cpu_computes(_number(settings.precision))):

@@ -55,12 +55,14 @@ class Report:
       inventory: what there is.
       environment: variables that have a say in it.
       choice: None where a GPU fails when devices are set up.
+      native_kernels: whether there are kernels for the CPU, or why not.
       problem: why it fails.
     """
 
     inventory: Inventory
     environment: Mapping[str, str]
     choice: Choice | None
+    native_kernels: str = ""
     problem: str | None = None
 
     def __str__(self) -> str:
@@ -81,7 +83,8 @@ def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Repor
     Raises:
       DeviceError: the machine is not as the settings want it.
     """
-    from bert_tf.runtime import inventory, machine, nvidia  # TensorFlow waits until it is needed: --help is quick
+    from bert_tf.native import loading  # TensorFlow waits until it is needed: --help is quick
+    from bert_tf.runtime import inventory, machine, nvidia
 
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPUs
     choice, problem = _plan(settings, machine.plan, environment)
@@ -89,6 +92,7 @@ def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Repor
         inventory=inventory.take(system, environment, left_out=settings.asks_for_cpu),
         environment={name: environment[name] for name in VARIABLES if name in environment},
         choice=choice,
+        native_kernels=loading.state(environment),
         problem=problem,
     )
 
@@ -96,6 +100,7 @@ def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Repor
 def as_json(report: Report) -> str:
     """Returns the report as one JSON object."""
     parts = {**dataclasses.asdict(report.inventory), "environment": dict(report.environment)}
+    parts["native_kernels"] = report.native_kernels
     return documents.to_json({**parts, "choice": report.choice and dataclasses.asdict(report.choice)}, indent=2)
 
 
@@ -105,6 +110,7 @@ def describe(report: Report) -> str:
     lines = [
         f"TensorFlow {_built(inventory)}",
         f"CPU cores  {inventory.cpus_granted} granted, {inventory.cpus_present} present",
+        f"native kernels  {report.native_kernels}",
         "",
         *_table(
             ("physical device", "model", "memory, MiB", "free", "compute capability"),

@@ -76,7 +76,7 @@ def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: T
         if config.actions.do_train:
             config = _deferring(config, machine)
     with run_folder.writing(config.output.folder) if machine.is_chief else contextlib.nullcontext():
-        done = _run(prepare(config, machine, environment=environment, task=task))
+        done = _run(prepare(config, machine, environment=environment, task=task), environment)
         _end(done.job)
     return done
 
@@ -87,9 +87,10 @@ def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
     return dataclasses.replace(config, speed=found)
 
 
-def _run(job: Job) -> FineTuned:
+def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
     """Does a job; of several machines the chief alone writes to the output folder."""
     plan, actions, step = check(job), job.settings.actions, 0
+    job = _with_kernels(job, environment)
     if actions.do_train:
         job = memory_preflight.fitted(job, job.machine.gpu_memory)
     with contextlib.closing(Inference(job, plan)) as inference:
@@ -106,6 +107,13 @@ def _run(job: Job) -> FineTuned:
         evaluations = inference.evaluate() if actions.do_eval else {}
         predictions = inference.predict() if actions.do_predict else {}
         return FineTuned(job, inference.step or step, None, evaluations, predictions)
+
+
+def _with_kernels(job: Job, environment: Mapping[str, str]) -> Job:
+    """Says in the settings whether native kernels compute; to build them takes a while, which no user error waits for."""
+    with WALL.span(DEVICES):
+        found = speed.resolved(job.settings.speed, job.machine, environment)
+    return dataclasses.replace(job, settings=dataclasses.replace(job.settings, speed=found))
 
 
 def _end(job: Job) -> None:

@@ -18,20 +18,23 @@ class MachineSettings(NamedTuple):
       devices: of this machine; all that are seen compute, each with a copy of the model.
       precision: of matrix products.
       engine: what computes; a key of `engines.registry.ENGINES`, or `auto`.
+      native_kernels: kernels built for the machine, where CPUs compute by TensorFlow.
     """
 
     devices: DeviceSettings
     precision: str
     engine: str = TENSORFLOW
+    native_kernels: bool = True
 
 
 # Settings of devices that are of training alone.
 OF_TRAINING = {"log_device_placement", "strategy", "cross_device_ops", "all_reduce_alg", "check_replicas_every_n_steps"}
 DEVICES = tuple(row for row in settings_of(DeviceSettings) if row.name not in OF_TRAINING)
-(_TRAINED,) = (row for row in settings_of(SpeedSettings) if row.name == "precision")
+_OF_SPEED = {row.name: row for row in settings_of(SpeedSettings)}
+_TRAINED, NATIVE_KERNELS = _OF_SPEED["precision"], _OF_SPEED["native_kernels"]
 PRECISION = _TRAINED._replace(choices=(*_TRAINED.choices, INT8), help=f"{_TRAINED.help}; {INT8} of --engine")
 ENGINE = Setting("engine", str, TENSORFLOW, f"what computes: {', '.join(NAMES)} by what is installed", None, NAMES)
-SETTINGS = (PRECISION, ENGINE, *DEVICES)
+SETTINGS = (PRECISION, ENGINE, NATIVE_KERNELS, *DEVICES)
 
 
 def configured(**values: Any) -> MachineSettings:
@@ -46,7 +49,8 @@ def configured(**values: Any) -> MachineSettings:
     given = named(SETTINGS, values)
     precision = given.pop(PRECISION.name, PRECISION.default)
     engine = given.pop(ENGINE.name, ENGINE.default)
-    return MachineSettings(DeviceSettings(**given), precision, engine)
+    native_kernels = given.pop(NATIVE_KERNELS.name, NATIVE_KERNELS.default)
+    return MachineSettings(DeviceSettings(**given), precision, engine, native_kernels)
 
 
 def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:

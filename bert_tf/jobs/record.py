@@ -39,7 +39,12 @@ def make_record(job: Job) -> dict[str, Any]:
         run_folder.COLUMNS: {**_of_task(job, KEPT), **({} if job.data.has_command else _of_family(job.task.family))},
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command else "",
-        "machine": {"strategy": plan.strategy, "devices": plan.devices, "replicas": job.machine.replicas},
+        run_folder.MACHINE: {
+            "strategy": plan.strategy,
+            "devices": plan.devices,
+            "replicas": job.machine.replicas,
+            run_folder.NATIVE: job.settings.speed.native_kernels,
+        },
         "versions": {
             "bert_tf": bert_tf.__version__,
             "python": platform.python_version(),

@@ -23,7 +23,10 @@ OPTIMIZERS = ADAMW, LAMB = "adamw", "lamb"
 SCHEDULES = ("linear", "cosine", "constant", POLYNOMIAL)
 PRECISIONS = ("default", "float32", "tf32", "bfloat16", "float16")
 LONG_TEXTS = ("truncate", "head_tail", "windows")
-EXACT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
+EXACT = (
+    *("pack_tokens", "last_layer_cls_only", "custom_gradients", "native_kernels", "fused_adam", "defer_embeddings"),
+    "pad_to_longest",
+)
 
 _MOST_EXAMPLES = 1 << 17  # examples; twice the largest that BERT was pretrained with (You et al., 2019)
 _MOST_SEEDS = 1000
@@ -135,6 +138,7 @@ class SpeedSettings:
     pack_tokens: bool = setting(True, "compute real tokens only, no padding")
     last_layer_cls_only: bool = setting(True, "compute of the last layer only [CLS], which the classifier reads")
     custom_gradients: bool = setting(True, "gradients by hand for attention, GELU and LayerNorm")
+    native_kernels: bool = setting(True, "on CPUs with a C++ compiler: layers and update by kernels built for the machine")
     fused_adam: bool = setting(True, "one kernel a variable for the update")
     defer_embeddings: bool = setting(True, "make up for the updates of unused word vectors when they are next read")
     pad_to_longest: bool = setting(True, "pad a batch to its longest example, not to --max_seq_length")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from pathlib import Path
 
 from bert_tf.config import BertConfig
@@ -11,6 +12,8 @@ from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs.settings import SpeedSettings
 from bert_tf.log_form import log
 from bert_tf.modeling.execution import Execution
+from bert_tf.native import loading
+from bert_tf.native import ops as native
 from bert_tf.profiling.forecast import forward_peak
 from bert_tf.profiling.forecast.compute_options import BYTES
 from bert_tf.runtime import devices, precision
@@ -72,11 +75,30 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
     return dataclasses.replace(speed, defer_embeddings=False)
 
 
+def resolved(speed: SpeedSettings, machine: Machine, environment: Mapping[str, str]) -> SpeedSettings:
+    """Returns the settings, without native kernels where there are none or others compute; loads them where they compute.
+
+    Args:
+      speed: as the flags are.
+      machine: that computes.
+      environment: names the folder of the kernels, and the compiler.
+    """
+    wanted = speed.native_kernels and _suits_kernels(speed, machine)
+    return dataclasses.replace(speed, native_kernels=wanted and loading.use(environment))
+
+
+def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
+    """Whether there are kernels for what is computed; machines that train together compute alike, whatever they are."""
+    suits = speed.pack_tokens and speed.custom_gradients and not speed.xla
+    on_cpu = not machine.sees_gpu and machine.plan.cluster is None
+    return suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
+
+
 def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
     """Returns how the encoder is computed.
 
     Args:
-      speed: the settings.
+      speed: the settings, `resolved`.
       recompute: whether layers are computed again for their gradients.
     """
     return Execution(
@@ -84,6 +106,7 @@ def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
         last_layer_cls_only=speed.last_layer_cls_only,
         custom_gradients=speed.custom_gradients,
         recompute=recompute,
+        native=speed.native_kernels,
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )
 

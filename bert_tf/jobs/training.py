@@ -166,7 +166,9 @@ def _optimization(job: Job, steps: int) -> Optimization:
         defer_embeddings=computing.defer_embeddings,
         loss_scaling=PRECISIONS[computing.precision].loss_scaling,
         optimizer=train.optimizer,
-        adamw=AdamWConfig(bias_correction=train.adam_bias_correction, fused=computing.fused_adam),
+        adamw=AdamWConfig(
+            bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=computing.native_kernels
+        ),
         average=None if train.ema is None else MovingAverage(train.ema),
     )
 

@@ -10,8 +10,9 @@ import tensorflow as tf
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients, layers
 from bert_tf.modeling.execution import Execution
-from bert_tf.modeling.packing import Layout
+from bert_tf.modeling.packing import Layout, Packed
 from bert_tf.modeling.selection import Selection
+from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
 
@@ -50,9 +51,7 @@ def attention(
     with tf1.variable_scope("attention"):
         context = _self_attention(query_rows, rows, bias, layout, queries.layout, config, execution)
         with tf1.variable_scope("output"):
-            projected = layers.dense(context, config.hidden_size, config, scope="dense")
-            projected = execution.dropout(projected, config.hidden_dropout_prob)
-            return layers.layer_norm(projected + query_rows, config, execution)
+            return layers.add_and_norm(context, query_rows, config, execution)
 
 
 def _self_attention(
@@ -65,6 +64,8 @@ def _self_attention(
     execution: Execution,
 ) -> tf.Tensor:
     """Attends within each sequence; owns the variable scope `self`; [M, D] and [N, D] to [M, D], heads side by side."""
+    if execution.native and isinstance(layout, Packed):
+        return _native_attention(queries, rows, bias, layout, of_queries, config, execution)
     heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
         query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
@@ -77,6 +78,28 @@ def _self_attention(
         attend = custom_gradients.attend if execution.custom_gradients else _attend
         context = attend(query, key, value, bias, kept)  # [B, H, Q, K]
         return of_queries.join_heads(context)
+
+
+def _native_attention(
+    queries: tf.Tensor,
+    rows: tf.Tensor,
+    bias: tf.Tensor,
+    layout: Layout,
+    of_queries: Layout,
+    config: BertConfig,
+    execution: Execution,
+) -> tf.Tensor:
+    """As `_self_attention`, by a kernel that reads rows as they lie; owns the variable scope `self`."""
+    heads = config.num_attention_heads
+    with tf1.variable_scope("self"):
+        sources = {"query": queries, "key": rows, "value": rows}
+        found = [layers.product(source, config.hidden_size, config, scope=name) for name, source in sources.items()]
+        products, biases = zip(*found)
+        shape = tf.stack([tf.shape(bias)[0], heads, of_queries.longest(), layout.longest()])
+        mask, scale = execution.dropout.kept(shape, config.attention_probs_dropout_prob)
+        hidden = layout.pack(bias[:, 0, 0, :])  # [N]
+        starts = of_queries.starts(), layout.starts()
+        return native.attention(products, biases, hidden, starts, mask, heads=heads, scale=scale)
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:

@@ -9,6 +9,7 @@ from typing import Protocol
 import tensorflow as tf
 
 from bert_tf.host import HOST
+from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
 
@@ -32,6 +33,16 @@ class DropElements(Protocol):
           shape: of the elements.
           rate: share that is dropped.
           dtype: of the elements.
+        """
+
+    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        """Returns uint8 1 where an element is kept and 0 elsewhere, by a native kernel, and what to multiply those with.
+
+        The elements are those that `mask` would drop. There is no tensor where nothing is dropped.
+
+        Args:
+          shape: of the elements.
+          rate: share that is dropped.
         """
 
     def after(self, event: tf.Tensor) -> DropElements:
@@ -82,14 +93,23 @@ class Dropout:
         with tf.control_dependencies([] if self._event is None else [self._event]):
             bits = tf.random.stateless_uniform([fours], seed, minval=None, maxval=None, dtype=tf.uint64)
         draws = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
-        dropped = min(round(rate * _LEVELS), _LEVELS - 1)
-        scale = _LEVELS / (_LEVELS - dropped)
+        dropped, scale = _levels(rate)
         smaller, step = _number_below(scale, dtype)
         kept = _from(dropped, draws, dtype) * smaller
         if smaller < scale:
             larger = round((_LEVELS - dropped) * (scale - smaller) / step)  # levels that have the next number
             kept += _from(_LEVELS - larger, draws, dtype) * step
         return tf.reshape(kept, shape)
+
+    def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
+        """See `DropElements`."""
+        if rate == 0.0:
+            return None, 1.0
+        dropped, scale = _levels(rate)
+        with tf1.name_scope(_SCOPE):
+            seed, size = self._next(shape)
+            with tf.control_dependencies([] if self._event is None else [self._event]):
+                return tf.reshape(native.kept(tf.identity(seed), tf.cast(size, tf.int64), dropped), shape), scale
 
     def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the seed of the next call, [2], and how many elements it is for."""
@@ -105,6 +125,12 @@ class Dropout:
         later = copy.copy(self)
         later._event = event
         return later
+
+
+def _levels(rate: float) -> tuple[int, float]:
+    """Returns how many of `_LEVELS` drop an element, and what keeps the mean."""
+    dropped = min(round(rate * _LEVELS), _LEVELS - 1)
+    return dropped, _LEVELS / (_LEVELS - dropped)
 
 
 def _number_below(scale: float, dtype: tf.DType) -> tuple[float, float]:
@@ -131,6 +157,11 @@ class _NoDropout:
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> None:
         """Returns None: nothing is dropped."""
         del shape, rate, dtype
+
+    def kept(self, shape: tf.Tensor, rate: float) -> tuple[None, float]:
+        """Returns None: nothing is dropped."""
+        del shape, rate
+        return None, 1.0
 
     def after(self, event: tf.Tensor) -> _NoDropout:
         """Returns itself."""

@@ -140,11 +140,9 @@ def _layer(
     """Attends and feeds forward, in the variable scope of a layer; [N, D] to [M, D]."""
     attended = attention(rows, bias, layout, queries, config, execution)  # [M, D]
     with tf1.variable_scope("intermediate"):
-        wide = layers.activation(layers.dense(attended, config.intermediate_size, config, scope="dense"), config, execution)
+        wide = layers.activated(attended, config.intermediate_size, config, execution, scope="dense")
     with tf1.variable_scope("output"):
-        narrow = layers.dense(wide, config.hidden_size, config, scope="dense")
-        dropped = execution.dropout(narrow, config.hidden_dropout_prob)
-        return layers.layer_norm(dropped + attended, config, execution)
+        return layers.add_and_norm(wide, attended, config, execution)
 
 
 def _encoded(

@@ -20,6 +20,7 @@ class Execution:
       dtype: of activations and matrix products; variables, LayerNorm and softmax stay float32. The numbers differ if it
         is not float32.
       custom_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
+      native: kernels of one's own on the CPU, see `native`; they have to be loaded.
       recompute: keeps of each layer its input alone, and computes the rest again for the gradient.
     """
 
@@ -27,5 +28,6 @@ class Execution:
     pack_tokens: bool = True
     last_layer_cls_only: bool = True
     custom_gradients: bool = True
+    native: bool = False
     recompute: bool = False
     dtype: tf.DType = tf.float32

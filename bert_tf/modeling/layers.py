@@ -6,12 +6,14 @@ Shapes: N rows (tokens or sequences), D width of the input, E width of the outpu
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
 from bert_tf.modeling import custom_gradients
 from bert_tf.modeling.execution import Execution
+from bert_tf.native import ops as native
 
 tf1 = tf.compat.v1
 
@@ -39,6 +41,8 @@ _ACTIVATIONS: dict[str, Callable[[tf.Tensor], tf.Tensor]] = {
 }
 _CUSTOM_ACTIVATIONS = {**_ACTIVATIONS, "gelu_tanh": custom_gradients.gelu_tanh, "gelu_erf": custom_gradients.gelu_erf}
 
+_NATIVE_ACTIVATIONS = {"gelu_tanh": False, "gelu_erf": True}  # whether exact
+
 
 def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
     """Applies the function that the configuration names to each element.
@@ -62,6 +66,28 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
     return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=place)
 
 
+def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Variable]:
+    """Multiplies rows with a kernel; owns the variable scope named by `scope`, with the bias that is still to be added.
+
+    Args:
+      x: [N, D] rows.
+      width: E.
+      config: how to initialize.
+      scope: name of the scope.
+
+    Returns:
+      [N, E], and the bias [E].
+    """
+    with tf1.variable_scope(scope):
+        return _multiplied(x, width, config)
+
+
+def _multiplied(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Variable]:
+    kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
+    bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
+    return tf.matmul(x, tf.cast(kernel, x.dtype)), bias
+
+
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
     """Multiplies rows with a kernel and adds a bias; owns the variable scope named by `scope`.
 
@@ -75,9 +101,52 @@ def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Ten
       [N, E].
     """
     with tf1.variable_scope(scope):
-        kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
-        bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
-        return tf.nn.bias_add(tf.matmul(x, tf.cast(kernel, x.dtype)), tf.cast(bias, x.dtype))  # [N, E]
+        multiplied, bias = _multiplied(x, width, config)
+        return tf.nn.bias_add(multiplied, tf.cast(bias, x.dtype))  # [N, E]
+
+
+def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
+    """The function that the configuration names of a dense layer: [N, D] to [N, E].
+
+    Args:
+      x: [N, D] rows.
+      width: E.
+      config: names the function.
+      execution: how the encoder is computed.
+      scope: of the dense layer.
+    """
+    if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
+        multiplied, bias = product(x, width, config, scope=scope)
+        return native.gelu(multiplied, bias, exact=_NATIVE_ACTIVATIONS[config.hidden_act])
+    return activation(dense(x, width, config, scope=scope), config, execution)
+
+
+def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
+    """A dense layer to the width of what it is added to, dropout, the sum, and its LayerNorm: [N, E] to [N, D].
+
+    Args:
+      x: [N, E] rows.
+      residual: [N, D].
+      config: sizes and rates.
+      execution: how to compute it.
+    """
+    if not execution.native:
+        projected = dense(x, residual.shape[-1], config, scope="dense")
+        return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
+    multiplied, bias = product(x, residual.shape[-1], config, scope="dense")
+    mask, scale = execution.dropout.kept(tf.reshape(tf.size(multiplied), [1]), config.hidden_dropout_prob)
+    return _native_norm(multiplied, config, bias=bias, mask=mask, scale=scale, residual=residual)
+
+
+def _native_norm(x: tf.Tensor, config: BertConfig, **parts: Any) -> tf.Tensor:
+    with tf1.variable_scope("LayerNorm"):
+        gamma, beta = _norm_weights(x)
+        return native.norm(x, gamma, beta, config.layer_norm_eps, **parts)
+
+
+def _norm_weights(x: tf.Tensor) -> tuple[tf.Variable, tf.Variable]:
+    beta = tf1.get_variable("beta", [x.shape[-1]], initializer=tf1.zeros_initializer())
+    return tf1.get_variable("gamma", [x.shape[-1]], initializer=tf1.ones_initializer()), beta
 
 
 def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
@@ -91,9 +160,10 @@ def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
     Returns:
       [N, D].
     """
+    if execution.native:
+        return _native_norm(x, config)
     with tf1.variable_scope("LayerNorm"):
-        beta = tf1.get_variable("beta", [x.shape[-1]], initializer=tf1.zeros_initializer())
-        gamma = tf1.get_variable("gamma", [x.shape[-1]], initializer=tf1.ones_initializer())
+        gamma, beta = _norm_weights(x)
         normalize = custom_gradients.layer_norm if execution.custom_gradients else _layer_norm
         return tf.cast(normalize(tf.cast(x, tf.float32), gamma, beta, config.layer_norm_eps), x.dtype)
 

@@ -42,6 +42,12 @@ class Layout(Protocol):
     def row_of(self) -> tf.Tensor:
         """Returns the [B, T] row of each token, of padding that of any."""
 
+    def starts(self) -> tf.Tensor:
+        """Returns the [B + 1] first row of each sequence, and behind them the number of rows."""
+
+    def longest(self) -> tf.Tensor:
+        """Returns T, a scalar."""
+
 
 def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
     """Returns some rows: [N, D] and [M] to [M, D].
@@ -95,6 +101,14 @@ class Padded:
     def row_of(self) -> tf.Tensor:
         """See `Layout`."""
         return tf.reshape(tf.range(self._batch * self._tokens), [self._batch, self._tokens])
+
+    def starts(self) -> tf.Tensor:
+        """See `Layout`."""
+        return tf.range(self._batch + 1) * self._tokens
+
+    def longest(self) -> tf.Tensor:
+        """See `Layout`."""
+        return self._tokens
 
 
 class Packed:
@@ -173,6 +187,15 @@ class Packed:
         """See `Layout`."""
         with tf.device(HOST):
             return tf.reshape(self._row_of, [self._batch, self._tokens])
+
+    def starts(self) -> tf.Tensor:
+        """See `Layout`."""
+        with tf.device(HOST):
+            return tf.concat([self._first_rows, tf.shape(self._place_of)], axis=0)
+
+    def longest(self) -> tf.Tensor:
+        """See `Layout`."""
+        return self._tokens
 
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import tensorflow as tf
 
+from bert_tf.native import ops as native
 from bert_tf.optimization import replicas
 
 tf1 = tf.compat.v1
@@ -25,6 +26,7 @@ class AdamWConfig:
     undecayed: str = "LayerNorm|layer_norm|bias"  # names of variables that do not decay
     bias_correction: bool = False  # arXiv 2006.05987 names its absence as a cause of unstable fine-tuning
     fused: bool = True  # one kernel a variable, in the place of a dozen element-wise operations
+    native: bool = False  # one kernel for all variables, that clips and decays as well; on CPUs
 
 
 def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
@@ -152,19 +154,22 @@ class Optimizer:
         """
         self._config = config
         self._variables = [Trained.of(variable) for variable in variables]
-        self._rates = [rate if factor == 1.0 else rate * factor for factor in factors or [1.0] * len(variables)]
+        self._rate, self._factors = rate, list(factors or [1.0] * len(variables))
+        self._rates = [rate if factor == 1.0 else rate * factor for factor in self._factors]
         self._step = step
         self._prepare()
 
     def _prepare(self) -> None:
         """Makes what all updates of a step need; there may be nothing."""
 
-    def apply(self, gradients: Sequence[tf.Tensor]) -> tf.Operation:
+    def apply(self, gradients: Sequence[tf.Tensor], clip: tf.Tensor | None = None) -> tf.Operation:
         """Updates this replica's copy of the variables.
 
         Args:
           gradients: of the whole batch, the same on all replicas.
+          clip: scalar that a native kernel multiplies them with; elsewhere they are multiplied already.
         """
+        del clip
         updates = []
         for trained, gradient, rate in zip(self._variables, gradients, self._rates):
             if replicas.writes(trained.weights):
@@ -208,6 +213,40 @@ class AdamW(Optimizer):
             self._beta_2_power = tf.pow(config.beta_2, t)
             # The kernel adds epsilon to sqrt(v), the definition to sqrt(v / (1 - b2^t)).
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
+
+    def apply(self, gradients: Sequence[tf.Tensor], clip: tf.Tensor | None = None) -> tf.Operation:
+        """See `Optimizer`.
+
+        Args:
+          gradients: of the whole batch, the same on all replicas.
+          clip: scalar that a native kernel multiplies them with.
+        """
+        if not self._config.native:
+            return super().apply(gradients)
+        with tf1.name_scope("update/"):
+            return self._native(gradients, tf.constant(1.0) if clip is None else clip)
+
+    def _native(self, gradients: Sequence[tf.Tensor], clip: tf.Tensor) -> tf.Operation:
+        config = self._config
+        own = [place for place, trained in enumerate(self._variables) if replicas.writes(trained.weights)]
+        weights, m, v = ([self._variables[place][part].handle for place in own] for part in range(3))
+        correction = tf.constant(1.0)
+        if config.bias_correction:
+            correction = tf.sqrt(1.0 - self._beta_2_power) / (1.0 - self._beta_1_power)
+        return native.adamw(
+            weights=weights,
+            first=m,
+            second=v,
+            gradients=[gradients[place] for place in own],
+            rate=self._rate,
+            clip=clip,
+            correction=correction,
+            epsilon=self._epsilon,
+            beta_1=config.beta_1,
+            beta_2=config.beta_2,
+            factors=[self._factors[place] for place in own],
+            decays=[self._decay(self._variables[place]) for place in own],
+        )
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
         update = self._fused if self._config.fused else self._plain

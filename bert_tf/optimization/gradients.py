@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 
 import tensorflow as tf
 
+_SCOPE = "clip_by_global_norm"  # by which a memory trace tells it from the update
+
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
     """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back.
@@ -43,7 +45,22 @@ def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[l
     Returns:
       The scaled gradients, and the norm before scaling (scalar).
     """
-    with tf.name_scope("clip_by_global_norm"):  # by which a memory trace tells it from the update
-        norm = tf.linalg.global_norm(gradients)
-        scale = limit / tf.maximum(norm, limit)
+    with tf.name_scope(_SCOPE):
+        scale, norm = _clipping(gradients, limit)
         return on_own_devices(lambda gradient: gradient * scale, gradients), norm
+
+
+def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what gradients are to be multiplied by, and their common norm before; see `clip_by_global_norm`.
+
+    Args:
+      gradients: of the whole batch.
+      limit: largest norm.
+    """
+    with tf.name_scope(_SCOPE):
+        return _clipping(gradients, limit)
+
+
+def _clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    norm = tf.linalg.global_norm(gradients)
+    return limit / tf.maximum(norm, limit), norm

@@ -58,7 +58,10 @@ def test_published_defaults(name, default):
     assert type(found) is type(default)
 
 
-EXACT = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused_adam", "defer_embeddings", "pad_to_longest")
+EXACT = (
+    *("pack_tokens", "last_layer_cls_only", "custom_gradients", "native_kernels", "fused_adam", "defer_embeddings"),
+    "pad_to_longest",
+)
 
 
 def levers(found) -> set[str]:

@@ -40,10 +40,12 @@ LAPTOP = job.Report(
     ),
     environment={"CUDA_VISIBLE_DEVICES": "0"},
     choice=job.Choice("one_device", ("/device:GPU:0",), 1),
+    native_kernels="none: no C++ compiler",
 )
 PRINTED = """\
 TensorFlow 2.15.1, built for CUDA 12.2 and cuDNN 8, NVIDIA driver 535.183.01
 CPU cores  2 granted, 8 present
+native kernels  none: no C++ compiler
 
 physical device         model        memory, MiB   free  compute capability
 /physical_device:CPU:0  AMD EPYC           24105  22446  -
@@ -109,6 +111,7 @@ def test_json_says_the_same():
     found = json.loads(job.as_json(LAPTOP))
     assert found.pop("environment") == {"CUDA_VISIBLE_DEVICES": "0"}
     assert found.pop("choice") == {"strategy": "one_device", "devices": ["/device:GPU:0"], "replicas": 1}
+    assert found.pop("native_kernels") == "none: no C++ compiler"
     assert found.keys() == {field.name for field in dataclasses.fields(Inventory)}
     assert found["physical_devices"][1]["memory_free_mb"] == 40000
     assert found["unusable_gpus"][0]["causes"][0]["reason"] == "cannot load libcudnn.so.8"
@@ -175,6 +178,7 @@ def test_this_machine_with_two_virtual_devices():
     assert [device["name"] for device in found["logical_devices"]] == ["/device:CPU:0", "/device:CPU:1"]
     assert [device["kind"] for device in found["physical_devices"]] == ["CPU"]
     assert found["environment"]["CUDA_VISIBLE_DEVICES"] == "-1"
+    assert found["native_kernels"]
     assert 1 <= found["cpus_granted"] <= found["cpus_present"]
 
 

@@ -20,14 +20,14 @@ from tests.tiny import random_weights
 
 tf1 = tf.compat.v1
 
-LEVERS = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "fused", "defer_embeddings", "pad_to_longest")
+LEVERS = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "native", "fused", "defer_embeddings", "pad_to_longest")
 
 
 def losses(*, off=(), bias_correction=False):
     """The loss of every step from the same weights, without dropout, with some levers off."""
     on = {name: name not in off for name in LEVERS}
-    execution = Execution(**{name: on[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients")})
-    adamw = AdamWConfig(bias_correction=bias_correction, fused=on["fused"])
+    execution = Execution(**{name: on[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients", "native")})
+    adamw = AdamWConfig(bias_correction=bias_correction, fused=on["fused"], native=on["native"])
     optimization = Optimization(
         learning_rate=0.003,
         warmup_steps=3,
@@ -65,8 +65,15 @@ def _head_without_dropout():
 
 
 # What an encoder computes in each of its ways is compared in tests/modeling/test_encoder.py.
-OFF = [(), ("fused",), ("defer_embeddings",), ("pack_tokens", "pad_to_longest"), ("last_layer_cls_only", "custom_gradients")]
-CASES = [*((off, False) for off in OFF), *((off, True) for off in OFF[:3])]
+OFF = [
+    (),
+    ("native",),
+    ("native", "fused"),
+    ("defer_embeddings",),
+    ("native", "pack_tokens", "pad_to_longest"),
+    ("last_layer_cls_only", "native", "custom_gradients"),
+]
+CASES = [*((off, False) for off in OFF), *((off, True) for off in OFF[:4])]
 
 
 def in_words(value):
@@ -75,6 +82,7 @@ def in_words(value):
     return f"all but {' and '.join(value)}" if value else "all"
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize(("off", "bias_correction"), CASES, ids=in_words)
 def test_levers_change_no_loss(off, bias_correction):
     expected = published(bias_correction)

@@ -57,6 +57,33 @@ def test_what_does_not_determine_the_run_may_change(claimed):
     assert load_record(claimed)["command"] == "another"
 
 
+def by(machine):
+    return {**RECORD, "machine": machine}
+
+
+@pytest.mark.parametrize("trained", [True, False])
+@pytest.mark.parametrize(
+    ("before", "now", "kinds"),
+    [
+        ({"native_kernels": True}, False, ("native kernels", "TensorFlow's own")),
+        ({"native_kernels": False}, True, ("TensorFlow's own", "native kernels")),
+        ({}, True, ("TensorFlow's own", "native kernels")),  # of an earlier version
+        ({"native_kernels": True}, True, None),
+        ({}, False, None),
+        ("damaged", False, None),
+    ],
+)
+def test_a_run_that_goes_on_with_other_kernels_says_so(claimed, caplog, trained, before, now, kinds):
+    caplog.set_level("INFO", logger="absl")
+    claim(claimed, by(before), overwrite=False)
+    if trained:
+        (claimed / "model.ckpt-5.index").touch()
+    caplog.clear()
+    claim(claimed, by({"native_kernels": now}), overwrite=False)
+    line = kinds and f"{claimed}: begun with {kinds[0]}, goes on with {kinds[1]}: the last bits of its numbers differ"
+    assert caplog.messages == ([line] if trained and line else [])
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

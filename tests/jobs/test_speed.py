@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 
@@ -13,6 +14,8 @@ from bert_tf.inputs.pipeline import Batching
 from bert_tf.jobs import speed
 from bert_tf.jobs.settings import SpeedSettings
 from bert_tf.modeling.execution import Execution
+from bert_tf.runtime.cluster import Cluster
+from bert_tf.runtime.machine import Machine, Plan
 
 
 def settings(*arguments: str) -> SpeedSettings:
@@ -22,14 +25,15 @@ def settings(*arguments: str) -> SpeedSettings:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), Execution()),
-        (("--nopack_tokens",), Execution(pack_tokens=False)),
-        (("--nolast_layer_cls_only",), Execution(last_layer_cls_only=False)),
-        (("--nocustom_gradients",), Execution(custom_gradients=False)),
+        ((), Execution(native=True)),
+        (("--nopack_tokens",), Execution(native=True, pack_tokens=False)),
+        (("--nolast_layer_cls_only",), Execution(native=True, last_layer_cls_only=False)),
+        (("--nocustom_gradients",), Execution(native=True, custom_gradients=False)),
         (("--published_layout",), Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)),
-        (("--precision=tf32",), Execution()),
-        (("--precision=bfloat16",), Execution(dtype=tf.bfloat16)),
-        (("--precision=float16", "--xla"), Execution(pack_tokens=False, dtype=tf.float16)),
+        (("--nonative_kernels",), Execution()),
+        (("--precision=tf32",), Execution(native=True)),
+        (("--precision=bfloat16",), Execution(native=True, dtype=tf.bfloat16)),
+        (("--precision=float16", "--xla"), Execution(native=True, pack_tokens=False, dtype=tf.float16)),
     ],
 )
 def test_the_encoder_is_computed_as_the_flags_say(arguments, expected):
@@ -114,3 +118,34 @@ def test_word_vectors_are_put_off_but_on_a_gpu_that_is_deterministic(caplog, det
 def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, arguments, precision):
     (tmp_path / "run_config.json").write_text(json.dumps({"training": recorded}))
     assert speed.continued(settings(*arguments), tmp_path).precision == precision
+
+
+CPU = Machine(tf.compat.v1.ConfigProto())
+GPU = Machine(tf.compat.v1.ConfigProto(gpu_options={"visible_device_list": "0"}))
+ONE_OF_TWO = dataclasses.replace(CPU, plan=Plan(cluster=Cluster(("a:1", "b:1"), 0)))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "machine", "wanted"),
+    [
+        ((), CPU, True),
+        (("--precision=bfloat16",), CPU, True),
+        (("--precision=float32",), CPU, True),
+        (("--published_layout", "--native_kernels", "--pack_tokens", "--custom_gradients"), CPU, True),
+        (("--nonative_kernels",), CPU, False),
+        (("--published_layout",), CPU, False),
+        (("--precision=float16",), CPU, False),
+        (("--xla",), CPU, False),
+        (("--nopack_tokens",), CPU, False),
+        (("--nocustom_gradients",), CPU, False),
+        ((), GPU, False),
+        ((), ONE_OF_TWO, False),  # the other may be of another kind, and their weights would drift apart
+    ],
+)
+@pytest.mark.parametrize("there", [True, False])
+def test_native_kernels_compute_where_they_can(monkeypatch, arguments, machine, wanted, there):
+    tried = []
+    monkeypatch.setattr(speed.loading, "use", lambda environment: tried.append(environment) or there)
+    found = speed.resolved(settings(*arguments), machine, {"PATH": "x"})
+    assert tried == ([{"PATH": "x"}] if wanted else [])
+    assert speed.execution(found).native == found.native_kernels == (wanted and there)

@@ -28,6 +28,8 @@ WAYS = {
     "default": Execution(),
     "published": Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False),
     "bfloat16": Execution(dtype=tf.bfloat16),
+    "native": Execution(native=True),
+    "native bfloat16": Execution(native=True, dtype=tf.bfloat16),
 }
 
 
@@ -64,6 +66,7 @@ def learn(execution, *, optimized):
         return session.run(learned)
 
 
+@pytest.mark.usefixtures("kernels")
 @pytest.mark.parametrize("way", WAYS)
 def test_pooled_vectors_and_gradients_keep_every_bit(way):
     (expected, gradients), (pooled, found) = (

@@ -26,6 +26,7 @@ from tensorflow import raw_ops as raw_ops
 from tensorflow import strings as strings
 from tensorflow import sysconfig as sysconfig
 from tensorflow import train as train
+from tensorflow import version as version
 from tensorflow._values import Axis, Control, DTypeLike, ShapeLike, TensorLike
 from typing_extensions import ParamSpec
 
@@ -57,6 +58,7 @@ int64: DType
 string: DType
 uint16: DType
 uint64: DType
+uint8: DType
 variant: DType
 
 class TensorShape:
@@ -195,6 +197,8 @@ def custom_gradient(f: Callable[_P, tuple[Tensor, Callable[..., object]]]) -> Ca
 def device(device_name: str | None) -> AbstractContextManager[None]: ...
 def control_dependencies(control_inputs: Sequence[Control]) -> AbstractContextManager[None]: ...
 def name_scope(name: str) -> AbstractContextManager[str]: ...
+def RegisterGradient(op_type: str) -> Callable[[Callable[_P, _T]], Callable[_P, _T]]: ...
+def load_op_library(library_filename: str) -> Any: ...
 def get_static_value(tensor: TensorLike) -> Any: ...
 def convert_to_tensor(
     value: TensorLike | IndexedSlices, dtype: DTypeLike | None = None, *, name: str | None = None

@@ -1,0 +1,151 @@
+"""Builds the library of kernels, once for each key, in a folder where it is found again; so is a build that failed."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from bert_tf import atomic, documents, files, lock
+from bert_tf.home import PACKAGE
+from bert_tf.native import compiler
+from bert_tf.native.compiler import Compiler
+
+LIBRARY = "kernels.so"
+RECORD = "build.json"
+OUTPUT = "output.txt"  # of the compiler, or of the check
+
+_COMPILER_SECONDS = 300.0
+_CHECK_SECONDS = 120.0
+_CHECK = "bert_tf.native.check"
+# The check takes no memory of a GPU, and its last line is its own.
+_QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+
+
+class Build(NamedTuple):
+    """What came of a build.
+
+    Attributes:
+      folder: that holds it.
+      compiler: its first line about itself.
+      failure: why there is no library; empty where there is one.
+      seconds: that it took.
+      sha256: of the library.
+    """
+
+    folder: Path
+    compiler: str
+    failure: str = ""
+    seconds: float = 0.0
+    sha256: str = ""
+
+    @property
+    def library(self) -> Path:
+        """The file of the library."""
+        return self.folder / LIBRARY
+
+
+class _FailedError(Exception):
+    """A build has failed for a reason that will be there the next time."""
+
+
+def find(folder: Path) -> Build | None:
+    """Returns the build that a folder holds; None where there is none, or the library is not the one that was checked.
+
+    Args:
+      folder: of one key.
+    """
+    try:
+        record = documents.json_value(files.read_text(folder / RECORD))
+        found = Build(folder, **record)
+        intact = bool(found.failure) or files.digest(found.library) == found.sha256
+    except (OSError, ValueError, TypeError):
+        return None
+    return found if intact else None
+
+
+def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
+    """Returns the build of a folder, which is made where there is none, and whether it was; one process at a time.
+
+    Args:
+      folder: of one key.
+      chosen: by which it is built.
+
+    Raises:
+      OutputError: the folder cannot be written.
+    """
+    atomic.make_folder(folder.parent)
+    with lock.claiming(folder, wait=True):
+        found = find(folder)
+        if found is not None:
+            return found, False
+        atomic.delete_unfinished(folder)
+        with atomic.replacing(folder) as temporary:
+            temporary.mkdir()
+            made = _build(temporary, chosen)
+            record = {name: value for name, value in made._asdict().items() if name != "folder"}
+            (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
+        return made._replace(folder=folder), True
+
+
+def _build(folder: Path, chosen: Compiler) -> Build:
+    began = time.monotonic()
+    build = Build(folder, chosen.version)
+    output = folder / OUTPUT
+    try:
+        compiling = chosen.compiling(build.library)
+        _run(compiling, output, stdin=compiler.source(), limit_s=_COMPILER_SECONDS, what="the compiler")
+        checking = [sys.executable, "-m", _CHECK, str(build.library)]
+        paths = os.pathsep.join(filter(None, (str(PACKAGE.parent), os.environ.get("PYTHONPATH"))))
+        environment = {**os.environ, **_QUIET, "PYTHONPATH": paths}
+        _run(checking, output, environment=environment, limit_s=_CHECK_SECONDS, what="the check against TensorFlow")
+    except _FailedError as error:
+        build.library.unlink(missing_ok=True)
+        return build._replace(failure=str(error))
+    return build._replace(seconds=round(time.monotonic() - began, 1), sha256=files.digest(build.library))
+
+
+def _run(
+    command: Sequence[str],
+    output: Path,
+    *,
+    limit_s: float,
+    what: str,
+    stdin: str = "",
+    environment: Mapping[str, str] | None = None,
+) -> None:
+    """Runs a command and keeps what it says.
+
+    Raises:
+      _FailedError: it fails, or takes too long.
+    """
+    with output.open("w", encoding="utf-8") as said:
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=said, stderr=said, text=True, env=environment, start_new_session=True
+        )
+        try:
+            process.communicate(stdin, timeout=limit_s)
+        except subprocess.TimeoutExpired:
+            raise _FailedError(f"{what} took more than {limit_s:.0f} s") from None
+        finally:
+            if process.poll() is None:  # what it has started ends with it
+                with contextlib.suppress(OSError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
+    if process.returncode < 0:
+        raise _FailedError(f"{what} ended by {signal.Signals(-process.returncode).name}")
+    if process.returncode:
+        raise _FailedError(f"{what} failed: {_last_line(output)}")
+
+
+def _last_line(output: Path) -> str:
+    lines = output.read_text(encoding="utf-8", errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in said if "error:" in line]  # of the compiler, the first is the cause
+    return (errors[:1] or said[-1:] or ["it says nothing"])[0]

@@ -1,0 +1,260 @@
+"""Checks a library against TensorFlow's own arithmetic, in a process of its own: `python -m bert_tf.native.check LIBRARY`.
+
+Each operation and its gradient, on small random inputs; a wrong one ends the process with a line that names it.
+
+Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
+tokens of the longest sequence, K = D / H.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tensorflow as tf
+
+from bert_tf.native import ops
+
+tf1 = tf.compat.v1
+
+_Array = np.ndarray[Any, Any]
+_Tensors = Sequence[tf.Tensor]
+
+# Largest difference, relative to the largest number, or to 1 where that is less.
+_TOLERANCE = {tf.float32: 2e-5, tf.bfloat16: 2e-2}
+_TOKENS = (17, 64, 1, 33, 70)  # of each sequence: B = 5
+_HEADS, _HEAD = 3, 20
+_WIDTH = _HEADS * _HEAD
+_DROPPED = 6554
+_SCALE = 65536 / (65536 - _DROPPED)
+_EPSILON = 1e-12
+
+
+class WrongError(Exception):
+    """An operation computes something else than TensorFlow."""
+
+
+class _Case(NamedTuple):
+    """An operation, and the same in TensorFlow's own.
+
+    Attributes:
+      name: what is said of it.
+      inputs: those of the type of activations come first.
+      activations: how many these are.
+      own: of inputs, of which the activations are in the type that is checked.
+      reference: of inputs in float64.
+    """
+
+    name: str
+    inputs: Sequence[_Array]
+    activations: int
+    own: Callable[..., tf.Tensor]
+    reference: Callable[..., tf.Tensor]
+
+
+def main(library: str) -> None:
+    """Checks a library.
+
+    Args:
+      library: its file.
+    """
+    ops.load(library)
+    try:
+        for dtype in ops.DTYPES:
+            check(dtype)
+    except WrongError as error:
+        sys.exit(str(error))
+
+
+def check(dtype: tf.DType) -> None:
+    """Checks all operations of a library that is loaded.
+
+    Args:
+      dtype: of activations.
+
+    Raises:
+      WrongError: one is wrong.
+    """
+    random = np.random.default_rng(0)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        for case in (*_gelu(random), *_norm(random), *_attention(random)):
+            _check_case(case, dtype, session)
+        _check_kept(session)
+        _check_update(random, session)
+
+
+def _check_case(case: _Case, dtype: tf.DType, session: tf1.Session) -> None:
+    given = [tf.cast(tf.constant(x), dtype if place < case.activations else tf.float32) for place, x in enumerate(case.inputs)]
+    upstream = tf.cast(tf.constant(np.random.default_rng(1).normal(size=case.inputs[0].shape)), dtype)
+    own, of_own = _with_gradients(case.own, given, upstream)
+    exact, of_exact = _with_gradients(case.reference, [tf.cast(x, tf.float64) for x in given], upstream)
+    _compare(f"{case.name} in {dtype.name}", [own], [exact], session, _TOLERANCE[dtype])
+    _compare(f"the gradient of {case.name} in {dtype.name}", of_own, of_exact, session, _TOLERANCE[dtype])
+
+
+def _with_gradients(
+    function: Callable[..., tf.Tensor], inputs: _Tensors, upstream: tf.Tensor
+) -> tuple[tf.Tensor, list[tf.Tensor]]:
+    output = function(*inputs)
+    return output, tf.gradients(output, list(inputs), tf.cast(upstream, output.dtype))
+
+
+def _compare(
+    what: str, found: _Tensors, expected: _Tensors, session: tf1.Session, tolerance: float = _TOLERANCE[tf.float32]
+) -> None:
+    """Compares arrays that belong together: what is 0 in exact arithmetic, as the gradient of a key's bias, has errors too."""
+    pairs = session.run([[tf.cast(x, tf.float64) for x in pair] for pair in zip(found, expected)])
+    if [own.shape for own, _ in pairs] != [exact.shape for _, exact in pairs]:
+        raise WrongError(f"{what} has another shape")
+    difference = max(np.abs(own - exact).max() for own, exact in pairs)
+    if not difference <= tolerance * max(1.0, *(np.abs(exact).max() for _, exact in pairs)):
+        raise WrongError(f"{what} is off by {difference:.2g}")
+
+
+def _gelu(random: np.random.Generator) -> Iterator[_Case]:
+    inputs = [random.normal(size=(50, 100)) * 3, random.normal(size=100)]  # [N, E], [E]
+    for exact, by in ((True, "the normal distribution"), (False, "tanh")):
+        own = functools.partial(ops.gelu, exact=exact)
+        yield _Case(f"GELU by {by}", inputs, 1, own, functools.partial(_plain_gelu, exact=exact))
+
+
+def _plain_gelu(x: tf.Tensor, bias: tf.Tensor, *, exact: bool) -> tf.Tensor:
+    return tf.nn.gelu(x + bias, approximate=not exact)
+
+
+def _norm(random: np.random.Generator) -> Iterator[_Case]:
+    rows, weights = random.normal(size=(2, 70, _WIDTH)), random.normal(size=(3, _WIDTH))  # x, residual; gamma, beta, bias
+    kept = _kept(random, [rows[0].size])
+    whole, plain = (functools.partial(function, kept=kept) for function in (_whole_norm, _plain_whole_norm))
+    yield _Case("LayerNorm with bias, dropout and sum", [*rows, *weights], 2, whole, plain)
+    yield _Case("LayerNorm", [rows[0], *weights[:2]], 1, functools.partial(ops.norm, epsilon=_EPSILON), _plain_norm)
+
+
+def _whole_norm(
+    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, kept: tf.Tensor
+) -> tf.Tensor:
+    return ops.norm(x, gamma, beta, _EPSILON, bias=bias, mask=kept, scale=_SCALE, residual=residual)
+
+
+def _plain_whole_norm(
+    x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, kept: tf.Tensor
+) -> tf.Tensor:
+    factors = tf.reshape(tf.cast(kept, x.dtype), tf.shape(x)) * _SCALE
+    return _plain_norm((x + bias) * factors + residual, gamma, beta)
+
+
+def _plain_norm(x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor) -> tf.Tensor:
+    centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)
+    return centered * tf.math.rsqrt(tf.reduce_mean(centered**2, axis=-1, keepdims=True) + _EPSILON) * gamma + beta
+
+
+def _attention(random: np.random.Generator) -> Iterator[_Case]:
+    ones = (1,) * len(_TOKENS)
+    for name, queries, drops in (("attention with dropout", _TOKENS, True), ("attention of one query", ones, False)):
+        kept = _kept(random, [len(_TOKENS), _HEADS, max(queries), max(_TOKENS)]) if drops else None
+        hidden = np.where(random.random(sum(_TOKENS)) < 0.1, -10000.0, 0.0)
+        rows = [random.normal(size=(sum(counts), _WIDTH)) for counts in (queries, _TOKENS, _TOKENS)]
+        sequences = _Sequences(queries, hidden, kept)
+        yield _Case(name, [*rows, *random.normal(size=(3, _WIDTH))], 3, sequences.own, sequences.reference)
+
+
+class _Sequences(NamedTuple):
+    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], with their biases [D].
+
+    Attributes:
+      queries: of each sequence.
+      hidden: [N], added to the scores of a key.
+      kept: [B, H, Q, T], where dropout leaves a weight; None for no dropout.
+    """
+
+    queries: tuple[int, ...]
+    hidden: _Array
+    kept: tf.Tensor | None
+
+    def own(self, *inputs: tf.Tensor) -> tf.Tensor:
+        starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.queries, _TOKENS)]
+        hidden, scale = tf.constant(self.hidden, tf.float32), 1.0 if self.kept is None else _SCALE
+        return ops.attention(inputs[:3], inputs[3:], hidden, starts, self.kept, heads=_HEADS, scale=scale)
+
+    def reference(self, *inputs: tf.Tensor) -> tf.Tensor:
+        rows = [x + bias for x, bias in zip(inputs[:3], inputs[3:])]
+        first_query, first_key, contexts = 0, 0, []
+        for number, (queries, keys) in enumerate(zip(self.queries, _TOKENS)):
+            own = slice(first_key, first_key + keys)
+            parts = rows[0][first_query : first_query + queries], rows[1][own], rows[2][own]
+            kept = None if self.kept is None else self.kept[number, :, :queries, :keys]
+            contexts.append(_attend([_in_heads(part) for part in parts], self.hidden[own], kept))
+            first_query, first_key = first_query + queries, first_key + keys
+        return tf.concat(contexts, axis=0)
+
+
+def _in_heads(rows: tf.Tensor) -> tf.Tensor:
+    """Returns [H, rows, K]."""
+    return tf.transpose(tf.reshape(rows, [-1, _HEADS, _HEAD]), [1, 0, 2])
+
+
+def _attend(rows: _Tensors, hidden: _Array, kept: tf.Tensor | None) -> tf.Tensor:
+    """Returns what one sequence comes to, [rows, D]."""
+    query, key, value = rows
+    weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * _HEAD**-0.5 + hidden)
+    if kept is not None:
+        weights *= tf.cast(kept, weights.dtype) * _SCALE
+    return tf.reshape(tf.transpose(tf.matmul(weights, value), [1, 0, 2]), [-1, _WIDTH])
+
+
+def _kept(random: np.random.Generator, shape: Sequence[int]) -> tf.Tensor:
+    return tf.constant((random.random(shape) >= 0.1).astype(np.uint8))
+
+
+def _check_kept(session: tf1.Session) -> None:
+    size, seed = 10007, tf.constant([7, 123456789012], tf.int64)
+    bits = tf.random.stateless_uniform([-(-size // 4)], seed, minval=None, maxval=None, dtype=tf.uint64)
+    expected = tf.cast(tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size], tf.int32) >= _DROPPED
+    _compare("the mask of dropout", [ops.kept(seed, tf.constant(size, tf.int64), _DROPPED)], [expected], session, 0.0)
+
+
+class _Update(NamedTuple):
+    """What `ops.adamw` takes of numbers."""
+
+    rate: float = 0.01
+    clip: float = 0.7
+    correction: float = 0.5
+    epsilon: float = 1e-6
+    beta_1: float = 0.9
+    beta_2: float = 0.999
+    factors: tuple[float, ...] = (1.0, 0.5)
+    decays: tuple[float, ...] = (0.01, 0.0)
+
+
+def _check_update(random: np.random.Generator, session: tf1.Session) -> None:
+    shapes = ([170, 100], [7])
+    gradients = [tf.constant(random.normal(size=shape), tf.float32) for shape in shapes]
+    before = [[np.abs(random.normal(size=shape)) for shape in shapes] for _ in range(3)]  # weights, first and second moments
+    variables = [[_variable(value) for value in part] for part in before]
+    session.run([variable.initializer for part in variables for variable in part])
+    weights, first, second = ([variable.handle for variable in part] for part in variables)
+    session.run(ops.adamw(weights=weights, first=first, second=second, gradients=gradients, **_Update()._asdict()))
+    for place, gradient in enumerate(gradients):
+        expected = _updated(tf.cast(gradient, tf.float64), [part[place] for part in before], place, _Update())
+        _compare("the update of AdamW", [part[place].read_value() for part in variables], expected, session)
+
+
+def _variable(value: _Array) -> tf.Variable:
+    return tf1.get_variable(f"v{len(tf1.global_variables())}", value.shape, initializer=tf1.constant_initializer(value))
+
+
+def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: _Update) -> _Tensors:
+    """Returns weights and moments of a variable after a step."""
+    rate, clipped = update.rate * update.factors[place], gradient * update.clip
+    weights, first, second = (tf.cast(tf.constant(x, tf.float32), tf.float64) for x in before)
+    first += (clipped - first) * (1.0 - update.beta_1)
+    second += (clipped**2 - second) * (1.0 - update.beta_2)
+    step = rate * update.correction * first / (tf.sqrt(second) + update.epsilon)
+    return weights * (1.0 - rate * update.decays[place]) - step, first, second
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

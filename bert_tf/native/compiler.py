@@ -1,0 +1,72 @@
+"""The C++ compiler of this machine, and what it is told."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import tensorflow as tf
+
+SOURCES = Path(__file__).resolve().parent / "kernels"
+
+_NAMES = ("g++", "clang++")
+_SECONDS = 20  # for its version
+# Sums may be reordered; infinities and what is no number stay what they are.
+_ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
+_GENERAL = ("-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-w")
+_MACHINES = {"x86_64": ("-march=native", "-mprefer-vector-width=512")}
+_OTHER_MACHINES = ("-mcpu=native",)
+
+
+class Compiler(NamedTuple):
+    """A compiler that answers.
+
+    Attributes:
+      command: with the arguments that $CXX gives it.
+      version: its first line about itself.
+    """
+
+    command: tuple[str, ...]
+    version: str
+
+    def compiling(self, library: Path) -> list[str]:
+        """Returns the command that reads a source from its input and writes a library."""
+        own, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
+        return [*own, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
+
+
+def find(environment: Mapping[str, str]) -> Compiler | None:
+    """Returns the first of $CXX, g++ and clang++ that answers; None where none does.
+
+    Args:
+      environment: CXX, and PATH where it is another than that of the process.
+    """
+    for command in (shlex.split(environment.get("CXX", "")), *([name] for name in _NAMES)):
+        found = shutil.which(command[0], path=environment.get("PATH")) if command else None
+        version = found and _version([found, *command[1:]])
+        if found and version:
+            return Compiler((found, *command[1:]), version)
+    return None
+
+
+def flags() -> tuple[str, ...]:
+    """Returns what decides on the instructions of a library."""
+    return (*_GENERAL, *_MACHINES.get(platform.machine(), _OTHER_MACHINES), *_ARITHMETIC)
+
+
+def source() -> str:
+    """Returns one source that includes all kernels: TensorFlow's headers are read once."""
+    return "".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cc")))
+
+
+def _version(command: list[str]) -> str | None:
+    try:
+        done = subprocess.run([*command, "--version"], capture_output=True, text=True, timeout=_SECONDS, check=True)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return None
+    return next(iter(done.stdout.splitlines()), None)

@@ -1,0 +1,89 @@
+// One update of all variables by AdamW (Loshchilov and Hutter, 2019), clipped: gradients, moments and weights are read once.
+
+#include "ops.h"
+#include "tensorflow/core/framework/resource_mgr.h"
+#include "tensorflow/core/framework/resource_var.h"
+
+namespace bert_tf::adamw {
+constexpr int64_t kPart = 1 << 14;  // elements of a variable that are updated at a time
+
+struct Part {
+  int variable;
+  int64_t first, last;
+};
+
+// A variable that is written to: in place where nobody else holds its array, else into a new one.
+class Written {
+ public:
+  tensorflow::Status open(OpKernelContext* context, int input) {
+    TF_RETURN_IF_ERROR(tensorflow::LookupResource(context, tensorflow::HandleFromInput(context, input), &variable_));
+    lock_ = std::make_unique<tensorflow::mutex_lock>(*variable_->mu());
+    Tensor* held = variable_->tensor();
+    if (!variable_->is_initialized) return tensorflow::errors::FailedPrecondition("a variable has no value yet");
+    if (!held->RefCountIsOne()) {
+      before_ = *held;
+      TF_RETURN_IF_ERROR(context->allocate_temp(held->dtype(), held->shape(), held));
+    }
+    from = (before_.NumElements() ? before_ : *held).flat<float>().data();
+    to = write<float>(held);
+    size = held->NumElements();
+    return tensorflow::OkStatus();
+  }
+  const float* from = nullptr;
+  float* to = nullptr;
+  int64_t size = 0;
+
+ private:
+  tensorflow::core::RefCountPtr<tensorflow::Var> variable_;
+  std::unique_ptr<tensorflow::mutex_lock> lock_;
+  Tensor before_{tensorflow::DT_FLOAT, TensorShape({0})};
+};
+
+class AdamW : public OpKernel {
+ public:
+  explicit AdamW(Construction* c)
+      : OpKernel(c), count_(attribute<int>(c, "N")), beta_1_(attribute<float>(c, "beta_1")), beta_2_(attribute<float>(c, "beta_2")),
+        factors_(attribute<std::vector<float>>(c, "factors")), decays_(attribute<std::vector<float>>(c, "decays")) {}
+
+  void Compute(OpKernelContext* context) override {
+    std::vector<Written> written(3 * count_);  // weights, first and second moments
+    std::vector<Part> parts;
+    for (int i = 0; i < 3 * count_; ++i) {
+      OP_REQUIRES_OK(context, written[i].open(context, i));
+      const int64_t size = context->input(3 * count_ + i % count_).NumElements();
+      OP_REQUIRES(context, written[i].size == size, tensorflow::errors::InvalidArgument("sizes differ"));
+      for (int64_t first = 0; i < count_ && first < size; first += kPart) parts.push_back({i, first, std::min(size, first + kPart)});
+    }
+    const auto scalar = [&](int number) { return context->input(4 * count_ + number).scalar<float>()(); };
+    const float rate = scalar(0), clip = scalar(1), correction = scalar(2), epsilon = scalar(3);
+    parallel(context, parts.size(), 4 * kPart, [&](int64_t first, int64_t last) {
+      for (int64_t number = first; number < last; ++number) {
+        const Part& part = parts[number];
+        const int i = part.variable;
+        const Written &w = written[i], &m = written[count_ + i], &v = written[2 * count_ + i];
+        const float* gradient = floats(context, 3 * count_ + i);
+        const float own = rate * factors_[i], kept = 1.0f - own * decays_[i], step = own * correction;
+        _Pragma("GCC ivdep") for (int64_t j = part.first; j < part.last; ++j) {
+          const float g = gradient[j] * clip;
+          const float mean = m.from[j] + (g - m.from[j]) * (1.0f - beta_1_);
+          const float square = v.from[j] + (g * g - v.from[j]) * (1.0f - beta_2_);
+          m.to[j] = mean;
+          v.to[j] = square;
+          w.to[j] = w.from[j] * kept - step * mean / (std::sqrt(square) + epsilon);
+        }
+      }
+    });
+  }
+
+ private:
+  int count_;
+  float beta_1_, beta_2_;
+  std::vector<float> factors_, decays_;
+};
+
+REGISTER_OP("BertTfAdamW").Input("weights: N * resource").Input("first: N * resource").Input("second: N * resource")
+    .Input("gradients: N * float").Input("rate: float").Input("clip: float").Input("correction: float")
+    .Input("epsilon: float").Attr("N: int >= 1").Attr("beta_1: float").Attr("beta_2: float").Attr("factors: list(float)")
+    .Attr("decays: list(float)").SetIsStateful();
+REGISTER_KERNEL_BUILDER(Name("BertTfAdamW").Device(tensorflow::DEVICE_CPU), AdamW);
+}  // namespace bert_tf::adamw

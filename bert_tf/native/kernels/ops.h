@@ -1,0 +1,74 @@
+// What all operations share: threads of TensorFlow's own pool, pointers to what tensors hold, sums over rows.
+
+#pragma once
+#include <algorithm>
+#include <functional>
+#include <utility>
+#include <vector>
+
+#include "tensorflow/core/framework/op.h"
+#include "tensorflow/core/framework/op_kernel.h"
+#include "tensorflow/core/framework/shape_inference.h"
+#include "vectors.h"
+
+namespace bert_tf {
+using Construction = tensorflow::OpKernelConstruction;
+using tensorflow::OpKernel;
+using tensorflow::OpKernelContext;
+using tensorflow::Tensor;
+using tensorflow::TensorShape;
+
+template <typename T>
+const T* read(const Tensor& tensor) { return static_cast<const T*>(tensor.data()); }
+
+template <typename T>
+T* write(Tensor* tensor) { return static_cast<T*>(tensor->data()); }
+
+inline const float* floats(OpKernelContext* context, int input) { return read<float>(context->input(input)); }
+
+// Null where an optional input is empty.
+inline const uint8_t* mask_of(const Tensor& tensor) { return tensor.NumElements() ? read<uint8_t>(tensor) : nullptr; }
+
+// Calls work(first, last) for parts of [0, units) on the threads of the session. `cost`: cycles of a unit, about.
+inline void parallel(OpKernelContext* context, int64_t units, int64_t cost, const std::function<void(int64_t, int64_t)>& work) {
+  context->device()->tensorflow_cpu_worker_threads()->workers->ParallelFor(units, std::max<int64_t>(cost, 1), work);
+}
+
+// Rows in blocks whose number depends on the number of rows alone, so that sums over rows do not depend on the threads.
+struct Blocks {
+  int64_t rows, size, count;
+  explicit Blocks(int64_t rows) : rows(rows), size(std::max<int64_t>(16, (rows + 31) / 32)), count((rows + size - 1) / size) {}
+  int64_t first(int64_t block) const { return block * size; }
+  int64_t last(int64_t block) const { return std::min(rows, (block + 1) * size); }
+};
+
+// sums[j] = partial[j] + partial[stride + j] + ..., each [width].
+inline void add_up(const float* partial, int64_t parts, int64_t stride, int64_t width, float* sums) {
+  std::fill(sums, sums + width, 0.0f);
+  for (int64_t part = 0; part < parts; ++part)
+    EACH(j, width) sums[j] += partial[part * stride + j];
+}
+
+template <typename V>
+V attribute(Construction* context, const char* name) {
+  V value{};
+  context->SetStatus(context->GetAttr(name, &value));
+  return value;
+}
+
+// Shapes of outputs: those of some inputs, by number, or unknown where it is negative.
+inline auto shaped_as(std::vector<int> inputs) {
+  return [inputs](tensorflow::shape_inference::InferenceContext* c) {
+    for (size_t i = 0; i < inputs.size(); ++i) c->set_output(i, inputs[i] < 0 ? c->UnknownShape() : c->input(inputs[i]));
+    return tensorflow::OkStatus();
+  };
+}
+}  // namespace bert_tf
+
+#define ALLOCATE(context, number, shape, tensor) \
+  Tensor* tensor = nullptr;                      \
+  OP_REQUIRES_OK(context, context->allocate_output(number, shape, &tensor))
+
+#define REGISTER_BERT_TF(name, kernel)                                                                                          \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<float>("T"), kernel<float>);                 \
+  REGISTER_KERNEL_BUILDER(Name(name).Device(tensorflow::DEVICE_CPU).TypeConstraint<Eigen::bfloat16>("T"), kernel<BFloat16>)

@@ -1,0 +1,48 @@
+// Products of small matrices, of which one is held in registers.
+
+#pragma once
+#include <cstddef>
+
+namespace bert_tf {
+#ifdef __AVX512F__
+constexpr int kLanes = 16, kRows = 8;
+#else
+constexpr int kLanes = 8, kRows = 4;
+#endif
+
+typedef float Lanes __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+
+inline int padded(int size) { return (size + kLanes - 1) / kLanes * kLanes; }
+
+// A matrix in float32; the element of row i and column k lies at data[i * row + k * column].
+struct Matrix {
+  const float* data;
+  ptrdiff_t row, column;
+};
+
+template <int R, int V>
+inline void tile(Matrix a, const float* b, ptrdiff_t b_row, int inner, float* c, ptrdiff_t c_row, bool adds) {
+  Lanes sum[R][V];
+  for (int i = 0; i < R; ++i)
+    for (int v = 0; v < V; ++v) sum[i][v] = adds ? *reinterpret_cast<const Lanes*>(c + i * c_row + v * kLanes) : Lanes{};
+  for (int k = 0; k < inner; ++k) {
+    Lanes row[V];
+    for (int v = 0; v < V; ++v) row[v] = *reinterpret_cast<const Lanes*>(b + k * b_row + v * kLanes);
+    for (int i = 0; i < R; ++i)
+      for (int v = 0; v < V; ++v) sum[i][v] += a.data[i * a.row + k * a.column] * row[v];
+  }
+  for (int i = 0; i < R; ++i)
+    for (int v = 0; v < V; ++v) *reinterpret_cast<Lanes*>(c + i * c_row + v * kLanes) = sum[i][v];
+}
+
+// c = a b, or c += a b: [rows, inner] times [inner, width], where width is a multiple of kLanes.
+template <int R = kRows>
+void product(Matrix a, const float* b, ptrdiff_t b_row, int rows, int inner, int width, float* c, ptrdiff_t c_row, bool adds) {
+  for (; rows >= R; rows -= R, a.data += R * a.row, c += R * c_row) {
+    int j = 0;
+    for (; j + 2 * kLanes <= width; j += 2 * kLanes) tile<R, 2>(a, b + j, b_row, inner, c + j, c_row, adds);
+    if (j < width) tile<R, 1>(a, b + j, b_row, inner, c + j, c_row, adds);
+  }
+  if constexpr (R > 1) product<R / 2>(a, b, b_row, rows, inner, width, c, c_row, adds);
+}
+}  // namespace bert_tf

@@ -1,0 +1,73 @@
+"""Has the kernels of this machine: found, else built, and loaded; one line of the log says why not, or what it took."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+
+import tensorflow as tf
+
+from bert_tf import home
+from bert_tf.errors import OutputError
+from bert_tf.log_form import log
+from bert_tf.native import build, compiler, ops
+from bert_tf.native.key import key
+
+_GAIN = "with them a CPU trains and predicts faster"
+_NO_COMPILER = "no C++ compiler: install g++ or clang++, or name one with CXX"
+
+
+def use(environment: Mapping[str, str]) -> bool:
+    """Loads the kernels, which are built where that was not yet tried; returns whether they are loaded.
+
+    Args:
+      environment: names the folder and the compiler.
+    """
+    if ops.is_loaded():
+        return True
+    try:
+        reason = _load(environment)
+    except (OutputError, OSError, tf.errors.OpError) as error:
+        reason = str(error)
+    if reason:
+        log.info("native kernels are not used (%s): %s", _GAIN, reason)
+    return ops.is_loaded()
+
+
+def state(environment: Mapping[str, str]) -> str:
+    """Says whether there are kernels for this machine; builds nothing.
+
+    Args:
+      environment: as for `use`.
+    """
+    chosen = compiler.find(environment)
+    if chosen is None:
+        return f"none: {_NO_COMPILER}"
+    found = build.find(home.compiled(environment) / key(chosen))
+    if found is None:
+        return f"not yet built; the first run on the CPU builds them by {chosen.version}"
+    return f"none: {_failure(found)}" if found.failure else f"built by {found.compiler}, in {found.folder}"
+
+
+def _load(environment: Mapping[str, str]) -> str:
+    """Returns why no library is loaded; nothing where one is."""
+    if not sys.executable:
+        return "the name of this Python is not known, which checks them in a process of its own"
+    chosen = compiler.find(environment)
+    if chosen is None:
+        return _NO_COMPILER
+    place = home.compiled(environment) / key(chosen)
+    found = build.find(place)
+    if found is None:
+        log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
+        found, is_new = build.make(place, chosen)
+        if is_new and not found.failure:
+            log.info("native kernels are built and checked after %.0f s, in %s", found.seconds, found.folder)
+    if found.failure:
+        return _failure(found)
+    ops.load(found.library)
+    return ""
+
+
+def _failure(found: build.Build) -> str:
+    return f"{found.failure}; its output is in {found.folder / build.OUTPUT}, and deleting that folder tries again"

@@ -1,0 +1,178 @@
+# mypy: disable-error-code="no-any-return"
+"""The operations as functions with gradients, once a library is loaded.
+
+Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
+tokens of the longest sequence.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import tensorflow as tf
+
+DTYPES = (tf.float32, tf.bfloat16)  # of activations
+
+_loaded: list[Any] = []
+
+
+def load(path: str | os.PathLike[str]) -> None:
+    """Loads a library of kernels, for all graphs of the process.
+
+    Args:
+      path: of the library.
+
+    Raises:
+      tf.errors.OpError: it is not for this TensorFlow.
+    """
+    if not _loaded:
+        _loaded.append(tf.load_op_library(os.fspath(path)))
+        _register_gradients()
+
+
+def is_loaded() -> bool:
+    """Whether a library is loaded."""
+    return bool(_loaded)
+
+
+def _library() -> Any:
+    if not _loaded:
+        raise RuntimeError("no library of kernels is loaded")
+    return _loaded[0]
+
+
+def kept(seed: tf.Tensor, size: tf.Tensor, dropped: int) -> tf.Tensor:
+    """Returns [size] uint8 1 where the random bits of `tf.random.stateless_uniform`, 16 an element, reach `dropped`, else 0.
+
+    Args:
+      seed: [2] int64.
+      size: scalar int64, number of elements.
+      dropped: of the 65536 values of 16 bits.
+    """
+    state = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
+    return _library().bert_tf_kept(key=state.key, counter=state.counter, size=size, dropped=dropped)
+
+
+def gelu(x: tf.Tensor, bias: tf.Tensor | tf.Variable, *, exact: bool) -> tf.Tensor:
+    """GELU of [N, E] rows and a bias [E].
+
+    Args:
+      x: the rows.
+      bias: is added to each.
+      exact: whether by the normal distribution, else by tanh.
+    """
+    return _library().bert_tf_gelu(x=x, bias=bias, exact=exact)
+
+
+def norm(
+    x: tf.Tensor,
+    gamma: tf.Tensor | tf.Variable,
+    beta: tf.Tensor | tf.Variable,
+    epsilon: float,
+    *,
+    bias: tf.Tensor | tf.Variable | None = None,
+    mask: tf.Tensor | None = None,
+    scale: float = 1.0,
+    residual: tf.Tensor | None = None,
+) -> tf.Tensor:
+    """LayerNorm of residual + mask * scale * (x + bias), [N, D].
+
+    Args:
+      x: [N, D] rows.
+      gamma: [D] scale.
+      beta: [D] shift.
+      epsilon: is added to the variance.
+      bias: [D], or None.
+      mask: [N D] uint8 from `kept`, or None.
+      scale: what the elements that are kept are multiplied by.
+      residual: [N, D], or None.
+    """
+    parts = {
+        "bias": tf.zeros([0]) if bias is None else bias,
+        "kept": tf.zeros([0], tf.uint8) if mask is None else mask,
+        "residual": tf.zeros([0, x.shape[-1]], x.dtype) if residual is None else residual,
+    }
+    return _library().bert_tf_norm(x=x, gamma=gamma, beta=beta, epsilon=epsilon, scale=scale, **parts).y
+
+
+def attention(
+    rows: Sequence[tf.Tensor],
+    biases: Sequence[tf.Tensor | tf.Variable],
+    hidden: tf.Tensor,
+    starts: Sequence[tf.Tensor],
+    mask: tf.Tensor | None,
+    *,
+    heads: int,
+    scale: float,
+) -> tf.Tensor:
+    """Attention of packed sequences: [M, D], heads side by side.
+
+    Args:
+      rows: queries [M, D], keys and values [N, D], before biases and scaling.
+      biases: [D] of each.
+      hidden: [N] float32, added to the scores of a key.
+      starts: [B + 1] int32 first row of each sequence, and the number of rows; of queries and of keys.
+      mask: [B, H, Q, T] uint8 from `kept`, or None.
+      heads: H.
+      scale: what the weights that are kept are multiplied by.
+    """
+    names = ("query", "key", "value")
+    given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
+    mask = tf.zeros([0, 0, 0, 0], tf.uint8) if mask is None else mask
+    query_starts, key_starts = starts
+    found = _library().bert_tf_attention(
+        **given, hidden=hidden, query_starts=query_starts, key_starts=key_starts, kept=mask, heads=heads, scale=scale
+    )
+    return found.context
+
+
+def adamw(**inputs: Any) -> tf.Operation:
+    """Updates weights and moments by clipped gradients; see `optimization.adamw.AdamW`.
+
+    Args:
+      **inputs: of the operation: `weights`, `first`, `second`, handles of variables; `gradients`; the scalars `rate`, `clip`,
+        `correction`, `epsilon`; `beta_1`, `beta_2`, and of each variable `factors` of the rate and `decays`.
+    """
+    return _library().bert_tf_adam_w(**inputs)
+
+
+def _given(part: tf.Tensor) -> bool:
+    return part.shape[0] != 0
+
+
+def _register_gradients() -> None:
+    library = _library()
+
+    @tf.RegisterGradient("BertTfGelu")
+    def _gelu(op: tf.Operation, upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
+        x, bias = op.inputs
+        return tuple(library.bert_tf_gelu_grad(upstream=upstream, x=x, bias=bias, exact=op.get_attr("exact")))
+
+    @tf.RegisterGradient("BertTfNorm")
+    def _norm(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
+        _x, bias, mask, residual, gamma, _beta = op.inputs
+        of_x, of_residual, of_gamma, of_beta, of_bias = library.bert_tf_norm_grad(
+            upstream=upstream, normal=op.outputs[1], inverse=op.outputs[2], gamma=gamma, kept=mask, scale=op.get_attr("scale")
+        )
+        of_x = of_x if _given(mask) else of_residual
+        return of_x, of_bias if _given(bias) else None, None, of_residual if _given(residual) else None, of_gamma, of_beta
+
+    @tf.RegisterGradient("BertTfAttention")
+    def _attention(op: tf.Operation, upstream: tf.Tensor, *_: Any) -> tuple[tf.Tensor | None, ...]:
+        names = ("query", "key", "value", "of_query", "of_key", "of_value", "hidden", "query_starts", "key_starts", "kept")
+        found = library.bert_tf_attention_grad(
+            **dict(zip(names, op.inputs)),
+            upstream=upstream,
+            context=op.outputs[0],
+            normalizers=op.outputs[1],
+            heads=op.get_attr("heads"),
+            scale=op.get_attr("scale"),
+        )
+        return (*found, None, None, None, None)
+
+
+def covers(dtype: tf.DType) -> bool:
+    """Whether there are kernels for activations of a type."""
+    return dtype in DTYPES

@@ -1,0 +1,123 @@
+"""Libraries in their folders: made once, tried once, trusted by their digest. A script stands for the compiler."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+
+from bert_tf.native import build
+from bert_tf.native.compiler import Compiler
+
+WRITES = """#!/bin/sh
+echo called >> {calls}
+cat > /dev/null
+while [ "$1" != "-o" ]; do shift; done
+echo library > "$2"
+"""
+FAILS = """#!/bin/sh
+echo called >> {calls}
+echo 'norm.cc:3:1: error: no such thing' >&2
+echo 'compilation terminated.' >&2
+exit 1
+"""
+HANGS = """#!/bin/sh
+echo called >> {calls}
+sleep 60
+"""
+
+
+class Script:
+    """A compiler that counts its calls."""
+
+    def __init__(self, folder, text):
+        self.calls = folder / "calls"
+        path = folder / "compiler"
+        path.write_text(text.format(calls=self.calls))
+        path.chmod(0o755)
+        self.compiler = Compiler((str(path),), "script 1")
+
+    @property
+    def called(self):
+        return len(self.calls.read_text().splitlines()) if self.calls.exists() else 0
+
+
+@pytest.fixture
+def script(tmp_path, monkeypatch):
+    """Makes a compiler; a check of its library passes."""
+    monkeypatch.setattr(build, "_CHECK", "this")
+    return lambda text: Script(tmp_path, text)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "native" / "key"
+
+
+def test_a_library_is_built_once(script, folder):
+    own = script(WRITES)
+    made, is_new = build.make(folder, own.compiler)
+    again, is_new_again = build.make(folder, own.compiler)
+    assert (is_new, is_new_again, own.called) == (True, False, 1)
+    assert made == again == build.find(folder)
+    assert made.library.read_text() == "library\n"
+    assert (made.failure, made.compiler) == ("", "script 1")
+
+
+def test_processes_that_start_together_build_once(script, folder):
+    own = script(WRITES.replace("cat >", "sleep 0.2; cat >"))
+    threads = [threading.Thread(target=build.make, args=(folder, own.compiler)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert own.called == 1
+    assert [path.name for path in folder.parent.iterdir()] == ["key"]  # no lock, nothing half-written
+
+
+def test_a_failed_build_is_remembered_with_its_reason(script, folder):
+    own = script(FAILS)
+    for _ in range(2):
+        made, _ = build.make(folder, own.compiler)
+        assert made.failure == "the compiler failed: norm.cc:3:1: error: no such thing"
+    assert own.called == 1
+    assert (folder / build.OUTPUT).read_text().endswith("compilation terminated.\n")
+    assert not made.library.exists()
+
+
+def test_a_compiler_that_hangs_is_ended(script, folder, monkeypatch):
+    monkeypatch.setattr(build, "_COMPILER_SECONDS", 0.3)
+    assert build.make(folder, script(HANGS).compiler)[0].failure == "the compiler took more than 0 s"
+
+
+@pytest.mark.parametrize("damage", ["library", "record", "no record", "other fields"])
+def test_what_was_damaged_is_built_anew(script, folder, damage):
+    own = script(WRITES)
+    made, _ = build.make(folder, own.compiler)
+    record = folder / build.RECORD
+    if damage == "library":
+        made.library.write_text("other")
+    elif damage == "record":
+        record.write_text("{")
+    elif damage == "no record":
+        record.unlink()
+    else:
+        record.write_text(json.dumps({"of": "another version"}))
+    assert build.find(folder) is None
+    assert build.make(folder, own.compiler)[0].library.read_text() == "library\n"
+    assert own.called == 2
+
+
+@pytest.mark.parametrize(
+    ("module", "failure"),
+    [
+        ("tests.native.wrong_check", "the check against TensorFlow failed: GELU is off by 3"),
+        ("tests.native.crashing_check", "the check against TensorFlow ended by SIGSEGV"),
+    ],
+)
+def test_a_library_that_does_not_pass_is_refused(script, folder, monkeypatch, module, failure):
+    monkeypatch.setattr(build, "_CHECK", module)
+    made, _ = build.make(folder, script(WRITES).compiler)
+    assert made.failure == failure
+    assert not made.library.exists()

@@ -1,0 +1,49 @@
+"""The check notices what is wrong, and passes what is right."""
+
+from __future__ import annotations
+
+import pytest
+import tensorflow as tf
+
+from bert_tf.native import check
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.bfloat16], ids=lambda dtype: dtype.name)
+def test_passes_what_is_right(kernels, dtype):
+    assert dtype in kernels.DTYPES
+    check.check(dtype)
+
+
+def kept(kernels, seed, size, dropped):
+    return kernels.kept(seed, size, dropped + 1)
+
+
+def gelu(kernels, x, bias, exact):
+    return kernels.gelu(x, bias, exact=exact) * 1.0001
+
+
+def norm(kernels, x, *weights, **parts):
+    return kernels.norm(x + tf.stop_gradient(x * 1e-3), *weights, **parts)
+
+
+def attention(kernels, rows, biases, hidden, starts, mask, **options):
+    return kernels.attention(rows, biases, hidden * 0.0, starts, mask, **options)
+
+
+def adamw(kernels, *, epsilon, **inputs):
+    return kernels.adamw(epsilon=epsilon * 1000, **inputs)
+
+
+@pytest.mark.parametrize("wrong", [kept, gelu, norm, attention, adamw], ids=lambda wrong: wrong.__name__)
+def test_notices_what_is_wrong(kernels, monkeypatch, wrong):
+    right = Right(**{name: getattr(kernels, name) for name in ("kept", "gelu", "norm", "attention", "adamw")})
+    monkeypatch.setattr(check.ops, wrong.__name__, lambda *inputs, **options: wrong(right, *inputs, **options))
+    with pytest.raises(check.WrongError):
+        check.check(tf.float32)
+
+
+class Right:
+    """The operations as they are."""
+
+    def __init__(self, **functions):
+        self.__dict__.update(functions)
