@@ -19,8 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from bert_tf.runtime import collector, noise
+from bert_tf.runtime import collector, noise, quick_import
 
+quick_import.load_ahead()
+quick_import.install()
 collector.collect_rarely()
 noise.quiet_before_import()
 noise.quiet_python()

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bert_tf.errors import unknown_name
+from bert_tf.runtime import quick_import
 
 # By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -49,6 +50,7 @@ _MODULES = {  # "classifier" is the name of the published script
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
+_COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
 _HELP = ("--help", "-h", "-help", "help")
@@ -78,6 +80,8 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
+    if name in _COMPUTE and not set(argv).intersection(_HELP):
+        quick_import.load_ahead()
     return int(importlib.import_module(f"bert_tf.commands.{_MODULES.get(name, name)}").main(argv[1:]))
 
 
