@@ -159,3 +159,24 @@ def test_a_plan_for_another_graph_is_refused(plan):
     found = plan()
     with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"), starting_from(found):
         pass
+
+
+def test_one_operation_reads_the_checkpoint_and_nothing_random_is_built(plan):
+    found = plan()
+    with tf.Graph().as_default() as graph:
+        with starting_from(found):
+            for name, shape in encoder_shapes(CONFIG).items():
+                tf1.get_variable(name, shape)
+        kinds = [operation.type for operation in graph.get_operations()]
+    assert kinds.count("RestoreV2") == 1
+    assert not [kind for kind in kinds if "Random" in kind or "Normal" in kind]
+
+
+def test_replicas_start_with_the_values_of_the_checkpoint_too(plan):
+    found = plan()
+    strategy = tf.distribute.OneDeviceStrategy("/device:CPU:0")
+    with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+        with starting_from(found):
+            variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
+        session.run(tf1.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(variables[WORDS]), random_weights(CONFIG)[WORDS])
