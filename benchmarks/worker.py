@@ -19,6 +19,7 @@ from typing import Any
 
 from bert_tf.runtime import collector, noise, quick_import
 
+noise.quiet_before_import()
 quick_import.load_ahead()
 
 import numpy as np
@@ -40,7 +41,6 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 collector.collect_rarely()
 quick_import.install()
-noise.quiet_before_import()
 noise.quiet_python()
 
 import tensorflow as tf

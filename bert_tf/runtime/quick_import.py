@@ -31,7 +31,10 @@ def install() -> None:
 
 
 def load_ahead() -> None:
-    """Starts to load TensorFlow's shared libraries in a thread: that takes a quarter of a second, in which Python can go on."""
+    """Starts to load TensorFlow's shared libraries in a thread: that takes a quarter of a second, in which Python can go on.
+
+    What `noise.quiet_before_import` says has to be said before.
+    """
     if "tensorflow" not in sys.modules and sys.platform == "linux":
         threading.Thread(target=_load, name="load TensorFlow").start()
 
