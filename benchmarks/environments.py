@@ -75,8 +75,12 @@ class Environments:
 
 
 def variables(library: str, threads: int) -> dict[str, str]:
-    """Returns the environment of a library's worker: ours, quiet, with so many threads; only our own find this package."""
+    """Returns the environment of a library's worker: ours, quiet, with so many threads; only our own find this package.
+
+    Bytecode is kept, as pip has kept that of the peers: a clone is compiled by its first worker, not by each.
+    """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, **dict.fromkeys(_THREADS, str(threads))}
+    quiet.pop("PYTHONDONTWRITEBYTECODE", None)
     if library in PEERS:
         return quiet
     return {**quiet, "PYTHONPATH": os.pathsep.join(filter(None, (str(PROJECT), os.environ.get("PYTHONPATH"))))}

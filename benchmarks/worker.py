@@ -18,35 +18,20 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
+from bert_tf.runtime import collector, noise, quick_import
 
-from bert_tf.runtime import collector, noise
-
-collector.collect_rarely()
 noise.quiet_before_import()
-noise.quiet_python()
+quick_import.load_ahead()
 
-import tensorflow as tf
+import numpy as np
 
 import bert_tf
 from benchmarks.peers import protocol
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
-from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.config import BertConfig
-from bert_tf.estimator import run
-from bert_tf.estimator.forward import Forward
-from bert_tf.estimator.model_fn import Model
-from bert_tf.estimator.update import LOSS, Optimization
 from bert_tf.features.columns import Features
 from bert_tf.features.long_text import TRUNCATE
 from bert_tf.head_spec import CLASSIFICATION
-from bert_tf.inputs import cache
-from bert_tf.inputs.pipeline import Schedule
-from bert_tf.jobs import speed
 from bert_tf.jobs.fine_tune_config import configured
-from bert_tf.modeling.heads import registry as heads
-from bert_tf.optimization.adamw import AdamWConfig
-from bert_tf.runtime.machine import set_up
 from bert_tf.tasks.base import TRAIN, Limits, Task
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.sentence.example import SentenceExample
@@ -54,6 +39,25 @@ from bert_tf.tasks.settings import of_values
 from bert_tf.tokenization import casing
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+collector.collect_rarely()
+quick_import.install()
+noise.quiet_python()
+
+import tensorflow as tf
+
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, CheckpointReader
+from bert_tf.checkpoints.restore import RestorePlan, plan_restore
+from bert_tf.estimator import run
+from bert_tf.estimator.forward import Forward
+from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.update import LOSS, Optimization
+from bert_tf.inputs import cache
+from bert_tf.inputs.pipeline import Schedule
+from bert_tf.jobs import speed
+from bert_tf.modeling.heads import registry as heads
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.runtime.machine import set_up
 
 tf1 = tf.compat.v1
 

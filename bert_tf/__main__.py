@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bert_tf.errors import unknown_name
+from bert_tf.runtime import noise, quick_import
 
 # By group: the commands, each a module of `bert_tf.commands`, with what --help says of it.
 GROUPS: Mapping[str, Mapping[str, str]] = {
@@ -49,8 +50,10 @@ _MODULES = {  # "classifier" is the name of the published script
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
+_COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
+_OF_THE_LOG = ("help", "verbosity", "log_form", "flagfile")  # in flags that say what is printed, or may say so
 _HELP = ("--help", "-h", "-help", "help")
 
 
@@ -78,6 +81,9 @@ def main(argv: list[str]) -> int:
     if name not in COMMANDS:
         sys.stderr.write(help_text() if name is None else f"error: {unknown_name('command', name, COMMANDS)}\n")
         return 2
+    if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
+        noise.quiet_before_import()  # as these commands do unless they are told otherwise
+        quick_import.load_ahead()
     return int(importlib.import_module(f"bert_tf.commands.{_MODULES.get(name, name)}").main(argv[1:]))
 
 

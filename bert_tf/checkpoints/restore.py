@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
+from typing import Any
 
 import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes, is_expected_extra, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.config import BertConfig
+from bert_tf.host import HOST
 
 tf1 = tf.compat.v1
 
@@ -103,17 +106,58 @@ def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> Restore
     return RestorePlan("", (), (), {}, (*encoder_shapes(config), *head_variables), ())
 
 
-def initialize_from(plan: RestorePlan) -> None:
-    """Makes the variables of the current graph start from the checkpoint instead of random numbers.
+@contextlib.contextmanager
+def starting_from(plan: RestorePlan | None) -> Iterator[None]:
+    """Has the variables that are made in a block start from the checkpoint instead of random numbers.
+
+    Args:
+      plan: which ones; None for none.
 
     Raises:
-      ValueError: a variable of the plan is not in the graph.
+      ValueError: a variable of the plan was not made.
     """
+    if plan is None or not plan.loaded:
+        yield
+        return
+    if tf.distribute.has_strategy():  # it makes copies of variables in its own way
+        yield
+        _replace_initializers(plan)
+        return
+    restored, used = _restored(plan), set()
+
+    def get(getter: Callable[..., tf.Variable], name: str, *arguments: Any, **settings: Any) -> tf.Variable:
+        if name in restored:
+            used.add(name)
+            settings["initializer"] = lambda *_, **__: restored[name]
+        return getter(name, *arguments, **settings)
+
+    with tf1.variable_scope(tf1.get_variable_scope(), custom_getter=get):
+        yield
+    _refuse_lacking(plan, used)
+
+
+def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
+    """Returns what the checkpoint holds: one operation reads all, in the place of some for each variable."""
+    shapes, names = CheckpointReader(plan.prefix).shapes, list(plan.loaded)
+    with tf.device(HOST):
+        values = tf.raw_ops.RestoreV2(
+            prefix=plan.prefix, tensor_names=names, shape_and_slices=[""] * len(names), dtypes=[tf.float32] * len(names)
+        )
+    for name, value in zip(names, values):
+        value.set_shape(shapes[name])
+    return dict(zip(names, values))
+
+
+def _replace_initializers(plan: RestorePlan) -> None:
     variables = {variable.name.rpartition(":")[0]: unwrapped(variable) for variable in tf1.global_variables()}
-    lacking = [name for name in plan.loaded if name not in variables]
+    _refuse_lacking(plan, variables)
+    tf1.train.init_from_checkpoint(plan.prefix, {name: variables[name] for name in plan.loaded})
+
+
+def _refuse_lacking(plan: RestorePlan, made: Container[str]) -> None:
+    lacking = [name for name in plan.loaded if name not in made]
     if lacking:
         raise ValueError(f"no variable {lacking[0]} in the graph")
-    tf1.train.init_from_checkpoint(plan.prefix, {name: variables[name] for name in plan.loaded})
 
 
 def unwrapped(variable: tf.Variable) -> tf.Variable:

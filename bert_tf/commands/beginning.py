@@ -1,4 +1,4 @@
-"""Setup of a command that computes: log and garbage collector, before TensorFlow is imported."""
+"""Setup of a command that computes: log, garbage collector, and how TensorFlow is imported, before it is."""
 
 from __future__ import annotations
 
@@ -8,15 +8,16 @@ from bert_tf import log_form
 
 
 def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
-    """Sets the log up.
+    """Sets the log up, and has TensorFlow imported without what no command uses.
 
     Args:
       verbosity: -1 warnings only, 0 the log, 1 TensorFlow's own messages too.
       form: of `log_form.FORMS`; the published one has TensorFlow's messages at every verbosity.
     """
-    from bert_tf.runtime import collector, noise
+    from bert_tf.runtime import collector, noise, quick_import
 
     collector.collect_rarely()
+    quick_import.install()
     log_form.set_up(form, verbosity)
     flags.FLAGS.mark_as_parsed()  # else the log begins with a complaint; our flags are not the global ones
     if form == log_form.PUBLISHED:

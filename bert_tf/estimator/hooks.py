@@ -166,6 +166,13 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         self._by_pace = by_pace
         self._pace: Pace | None = None
         self._step = 0
+        self._drawing: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """Opens the event file, without the graph, and finds the step."""
+        _writer(self._checkpoint_dir)
+        super().begin()
+        self._global_step_tensor = tf1.train.get_global_step()  # as the other hooks: a session prepares for each set of fetches
 
     def after_create_session(self, session: tf1.Session, coord: Any) -> None:
         """Saves nothing: what the run starts from is on disk already."""
@@ -175,7 +182,17 @@ class CheckpointHook(tf1.train.CheckpointSaverHook):
         self._timer.update_last_triggered_step(self._step)
 
     def before_run(self, run_context: tf1.train.SessionRunContext) -> None:
-        """Asks for nothing: steps are counted here."""
+        """Asks for nothing: steps are counted here. Has TensorBoard's graph written beside the first step."""
+        if self._drawing is None:
+            graph, writer = run_context.session.graph, _writer(self._checkpoint_dir)
+            self._drawing = threading.Thread(target=writer.add_graph, args=[graph], name="graph for TensorBoard")
+            self._drawing.start()  # it is Python's work, and the session's that prepares the step is not
+
+    def end(self, session: tf1.Session) -> None:
+        """Saves the last step."""
+        if self._drawing is not None:
+            self._drawing.join()
+        super().end(session)
 
     def after_run(self, run_context: tf1.train.SessionRunContext, run_values: tf1.train.SessionRunValues) -> None:
         """Saves where it is time."""
@@ -329,10 +346,15 @@ def write_text(folder: str | os.PathLike[str], name: str, text: str, step: int) 
 
 
 def _write(folder: str | os.PathLike[str], found: Sequence[tf1.Summary.Value], step: int) -> None:
-    with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
-        writer = tf1.summary.FileWriterCache.get(os.fspath(folder))
+    writer = _writer(folder)
     writer.add_summary(tf1.Summary(value=found), step)
     writer.flush()
+
+
+def _writer(folder: str | os.PathLike[str]) -> tf1.summary.FileWriter:
+    """Returns the one writer of events of a folder."""
+    with tf.Graph().as_default():  # a new writer writes the default graph, and wants one
+        return tf1.summary.FileWriterCache.get(os.fspath(folder))
 
 
 def _timed(times: Mapping[str, float]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 
 import tensorflow as tf
 
-from bert_tf.checkpoints.restore import RestorePlan, initialize_from
+from bert_tf.checkpoints.restore import RestorePlan, starting_from
 from bert_tf.config import BertConfig
 from bert_tf.estimator import stamps
 from bert_tf.estimator.describe import log_graph
@@ -77,9 +77,8 @@ def make_model_fn(model: Model) -> ModelFn:
             outputs = compute_outputs(model, head, features, execution, update.lookup, draws=True)
             return part_of_mean(head.losses(outputs, features, model.loss), features[GLOBAL_WEIGHT])
 
-        loss, train_op = update.minimize(loss_of, features)
-        if model.restore and model.restore.loaded:
-            initialize_from(model.restore)
+        with starting_from(model.restore):
+            loss, train_op = update.minimize(loss_of, features)
         _describe(model, head, features)
         if model.check_replicas:
             watch_variables()

@@ -152,7 +152,12 @@ def train(
         every_n_steps=training.log_every_n_steps,
         timer=timer,
     )
-    saver = SaverHook(total_steps=steps, keep_slots=training.keep_optimizer_slots, keep_max=training.keep_checkpoint_max)
+    saver = SaverHook(
+        total_steps=steps,
+        keep_slots=training.keep_optimizer_slots,
+        keep_max=training.keep_checkpoint_max,
+        restores=watch is not None or bool(saved.listed(folder)),
+    )
     savers = [_saver(folder, training, listeners)] if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     batching, then = training.batching, training.then

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.training.saver import BulkSaverBuilder
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.restore import unwrapped
@@ -65,7 +66,9 @@ class RunSaver(tf1.train.Saver):
       bytes: what a checkpoint of the run takes, all in all.
     """
 
-    def __init__(self, saving: Saving, *, total_steps: int, keep_slots: bool = False, keep_max: int = 5) -> None:
+    def __init__(
+        self, saving: Saving, *, total_steps: int, keep_slots: bool = False, keep_max: int = 5, restores: bool = True
+    ) -> None:
         """Adds what saves and restores the variables of the current graph.
 
         Args:
@@ -73,15 +76,17 @@ class RunSaver(tf1.train.Saver):
           total_steps: the last step, which needs no moments.
           keep_slots: whether checkpoints hold the moments themselves, the last included.
           keep_max: how many are kept; 0 for all.
+          restores: whether there is something to go on from; a run that begins does without a tenth of its graph.
         """
         weights = [*tf1.trainable_variables(), tf1.train.get_global_step()]
         names = {variable.name for variable in weights}
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
-        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True)
-        self._weights = _saver(weights) if keep_slots else self
-        self._moments, self._rows = _saver(moments), _saver(rows)
+        builder = None if restores else _SavesOnly()
+        super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True, builder=builder)
+        self._weights = _saver(weights, builder) if keep_slots and restores else self
+        self._moments, self._rows = _saver(moments, builder), _saver(rows)
         self._averages = _averages(weights)
         self._total = total_steps
         self._keep_slots = keep_slots
@@ -168,8 +173,15 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 
-def _saver(variables: Sequence[tf.Variable]) -> tf1.train.Saver:
-    return tf1.train.Saver(list(variables), sharded=True, max_to_keep=None, allow_empty=True)
+class _SavesOnly(BulkSaverBuilder):
+    """Builds savers that cannot restore."""
+
+    def _AddShardedRestoreOps(self, *_: Any) -> tf.Operation:  # noqa: N802  (TensorFlow's name)
+        return tf.debugging.Assert(False, ["the run began without a checkpoint to restore"])
+
+
+def _saver(variables: Sequence[tf.Variable], builder: BulkSaverBuilder | None = None) -> tf1.train.Saver:
+    return tf1.train.Saver(list(variables), sharded=True, max_to_keep=None, allow_empty=True, builder=builder)
 
 
 def _write(saver: tf1.train.Saver, session: tf1.Session, prefix: str) -> None:

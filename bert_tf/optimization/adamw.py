@@ -229,6 +229,8 @@ class AdamW(Optimizer):
     def _native(self, gradients: Sequence[tf.Tensor], clip: tf.Tensor) -> tf.Operation:
         config = self._config
         own = [place for place, trained in enumerate(self._variables) if replicas.writes(trained.weights)]
+        if not own:
+            return tf.no_op()
         weights, m, v = ([self._variables[place][part].handle for place in own] for part in range(3))
         correction = tf.constant(1.0)
         if config.bias_correction:

@@ -117,6 +117,8 @@ def session_config(settings: DeviceSettings | None = None, *, xla: bool = False)
         config.device_count["CPU"] = settings.virtual_devices
     # Passes over the graph that find nothing in an encoder, and a second round of all: half of the time of the first step.
     rewrites = config.graph_options.rewrite_options
+    if not gpus:  # of which it moves tensors to the host
+        rewrites.memory_optimization = RewriterConfig.NO_MEM_OPT
     rewrites.meta_optimizer_iterations = RewriterConfig.ONE
     rewrites.layout_optimizer = rewrites.loop_optimization = rewrites.shape_optimization = RewriterConfig.OFF
     if xla:

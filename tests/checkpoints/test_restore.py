@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.names import encoder_shapes, name_pairs, pretraining_shapes
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
-from bert_tf.checkpoints.restore import initialize_from, plan_restore
+from bert_tf.checkpoints.restore import plan_restore, starting_from
 from bert_tf.config import BertConfig
 from tests.tiny import random_weights
 
@@ -136,8 +136,8 @@ def test_the_summary_leaves_out_what_there_is_none_of(plan):
 def test_variables_start_with_the_values_of_the_checkpoint(plan):
     found = plan()
     with tf.Graph().as_default(), tf1.Session() as session:
-        variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
-        initialize_from(found)
+        with starting_from(found):
+            variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
         session.run(tf1.global_variables_initializer())
         values = session.run(variables)
     for name, value in random_weights(CONFIG).items():
@@ -147,15 +147,36 @@ def test_variables_start_with_the_values_of_the_checkpoint(plan):
 def test_the_head_starts_from_its_own_initializer(plan):
     found = plan({**random_weights(CONFIG), "output_bias": np.ones(2, np.float32)})
     with tf.Graph().as_default(), tf1.Session() as session:
-        for name, shape in encoder_shapes(CONFIG).items():
-            tf1.get_variable(name, shape)
-        bias = tf1.get_variable("output_bias", [2], initializer=tf1.zeros_initializer())
-        initialize_from(found)
+        with starting_from(found):
+            for name, shape in encoder_shapes(CONFIG).items():
+                tf1.get_variable(name, shape)
+            bias = tf1.get_variable("output_bias", [2], initializer=tf1.zeros_initializer())
         session.run(tf1.global_variables_initializer())
         np.testing.assert_array_equal(session.run(bias), [0, 0])
 
 
 def test_a_plan_for_another_graph_is_refused(plan):
     found = plan()
-    with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"):
-        initialize_from(found)
+    with tf.Graph().as_default(), pytest.raises(ValueError, match="no variable bert/embeddings/"), starting_from(found):
+        pass
+
+
+def test_one_operation_reads_the_checkpoint_and_nothing_random_is_built(plan):
+    found = plan()
+    with tf.Graph().as_default() as graph:
+        with starting_from(found):
+            for name, shape in encoder_shapes(CONFIG).items():
+                tf1.get_variable(name, shape)
+        kinds = [operation.type for operation in graph.get_operations()]
+    assert kinds.count("RestoreV2") == 1
+    assert not [kind for kind in kinds if "Random" in kind or "Normal" in kind]
+
+
+def test_replicas_start_with_the_values_of_the_checkpoint_too(plan):
+    found = plan()
+    strategy = tf.distribute.OneDeviceStrategy("/device:CPU:0")
+    with tf.Graph().as_default(), strategy.scope(), tf1.Session() as session:
+        with starting_from(found):
+            variables = {name: tf1.get_variable(name, shape) for name, shape in encoder_shapes(CONFIG).items()}
+        session.run(tf1.global_variables_initializer())
+        np.testing.assert_array_equal(session.run(variables[WORDS]), random_weights(CONFIG)[WORDS])

@@ -371,3 +371,14 @@ def test_a_pipe_in_the_place_of_the_log_does_not_hold_a_run_up(tmp_path, caplog)
     hook = ProgressHook(tmp_path, units=lambda step: 4 * step, total_steps=6, every_n_steps=2)
     assert take_steps([hook]) == 6
     assert any("metrics.jsonl: cannot write: it is a pipe" in message for message in caplog.messages)
+
+
+def test_tensorboard_gets_the_graph_of_a_run_that_is_saved(tmp_path):
+    take_steps(saver(tmp_path))
+    graphs = [
+        tf1.GraphDef.FromString(event.graph_def)
+        for path in tmp_path.glob("events*")
+        for event in tf1.train.summary_iterator(str(path))
+        if event.HasField("graph_def")
+    ]
+    assert "weight" in {node.name for node in graphs[-1].node}

@@ -176,3 +176,28 @@ def test_what_was_set_aside_is_deleted_when_training_has_come_as_far_again(tmp_p
     train(tmp_path, until=4, start=2)
     assert sorted(path.name for path in tmp_path.glob("*-set-aside.index")) == ["model.ckpt-9-set-aside.index"]
     assert not list(tmp_path.glob("model.ckpt-3-set-aside*"))
+
+
+def test_a_run_that_begins_has_nothing_in_its_graph_that_restores_and_saves_the_same(tmp_path):
+    folders = {restores: tmp_path / str(restores) for restores in (True, False)}
+    assigned = {}
+    for restores, folder in folders.items():
+        count = Count()
+        train(folder, saver={"restores": restores}, others=[count])
+        assigned[restores] = count.assigned
+    assert assigned[False] < assigned[True]
+    assert toy.entries(folders[False], 4) == toy.entries(folders[True], 4)
+
+
+class Count(tf1.train.SessionRunHook):
+    """Counts the operations that set variables."""
+
+    def after_create_session(self, session, coord):
+        del coord
+        self.assigned = sum(operation.type == "AssignVariableOp" for operation in session.graph.get_operations())
+
+
+def test_what_was_not_built_to_restore_fails_where_it_is_asked_to(tmp_path):
+    train(tmp_path, until=4)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="began without a checkpoint"):
+        train(tmp_path, saver={"restores": False})

@@ -11,9 +11,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bert_tf import metrics as task_metrics
+from bert_tf.metrics import probabilities
 from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.choice.predictions import Logits
 from bert_tf.tasks.evaluation import Evaluation, Panel
@@ -90,7 +90,7 @@ def evaluate_logits(predictions: Sequence[Logits], examples: Sequence[ChoiceExam
     labels = np.array([example.label for example in examples], np.int64)
     chosen = np.array([logits.argmax() for logits in predictions], np.int64)
     values = task_metrics.compute(("accuracy",), labels, chosen)
-    losses = [-special.log_softmax(logits)[label] for logits, label in zip(predictions, labels)]
+    losses = [-probabilities.log_softmax(logits)[label] for logits, label in zip(predictions, labels)]
     words = [len(example.context.split()) + len(example.question.split()) for example in examples]
     return ChoiceEvaluation(
         values,

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bert_tf import documents
+from bert_tf.metrics import probabilities
 from bert_tf.tasks.choice.example import ChoiceExample
 from bert_tf.tasks.tables import JSONL, TSV
 from bert_tf.text_table import cell
@@ -58,7 +58,7 @@ def listed(predictions: Sequence[Logits], examples: Sequence[ChoiceExample]) -> 
 
 def _prediction(logits: Logits, example: ChoiceExample) -> Prediction:
     best = int(logits.argmax())
-    return Prediction(example.guid, best, example.options[best], tuple(special.softmax(logits).tolist()))
+    return Prediction(example.guid, best, example.options[best], tuple(probabilities.softmax(logits).tolist()))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -11,9 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from bert_tf.metrics import intervals
+from bert_tf.metrics import intervals, probabilities
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.pretraining.predictions import NEXT_LABELS, Floats, Ints, MaskedPredictions
 from bert_tf.tokenization.vocabulary import Vocabulary
@@ -107,7 +106,7 @@ def _of_pairs(predictions: MaskedPredictions) -> dict[str, tuple[OfSums, Floats]
     if predictions.next_logits is None:
         return {}
     labels = predictions.features.targets[NEXT_LABELS.name]
-    log_probs = special.log_softmax(predictions.next_logits.astype(np.float64), axis=-1)
+    log_probs = probabilities.log_softmax(predictions.next_logits.astype(np.float64))
     right = (predictions.next_logits.argmax(axis=-1) == labels).astype(float)
     losses = -log_probs[np.arange(len(labels)), labels]
     ones = np.ones(len(labels))

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bert_tf.features.columns import IntArray
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
+from bert_tf.metrics import probabilities
 from bert_tf.tasks.sentence.example import Label
 from bert_tf.tasks.sentence.labels import LabelArray
 
@@ -90,7 +90,7 @@ class _Kind(NamedTuple):
 
 
 def _cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
-    picked: Logits = -special.log_softmax(logits, axis=-1)[np.arange(len(labels)), labels]
+    picked: Logits = -probabilities.log_softmax(logits)[np.arange(len(labels)), labels]
     return picked
 
 
@@ -102,7 +102,7 @@ def _binary_cross_entropy(logits: Logits, labels: LabelArray) -> Logits:
 
 _KINDS = {
     CLASSIFICATION: _Kind(
-        scores=lambda logits: special.softmax(logits, axis=-1),
+        scores=probabilities.softmax,
         losses=_cross_entropy,
         predictions=lambda logits: logits.argmax(axis=-1).astype(np.int32),
     ),
@@ -112,8 +112,8 @@ _KINDS = {
         predictions=lambda logits: logits[:, 0],
     ),
     MULTI_LABEL: _Kind(
-        scores=special.expit,
+        scores=probabilities.sigmoid,
         losses=_binary_cross_entropy,
-        predictions=lambda logits: (special.expit(logits) >= THRESHOLD).astype(np.float32),
+        predictions=lambda logits: (probabilities.sigmoid(logits) >= THRESHOLD).astype(np.float32),
     ),
 }

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bert_tf import metrics as task_metrics
 from bert_tf.metrics.intervals import of_mean
@@ -86,6 +85,8 @@ def evaluate(vectors: Vectors, examples: Sequence[SentenceExample], *, temperatu
       examples: E of them.
       temperature: that cosines are divided by in the loss.
     """
+    from scipy import special  # when it is needed, see `probabilities`
+
     ranks, losses = [], []
     for found in _searched(vectors):
         ranks.append(found.ranks)

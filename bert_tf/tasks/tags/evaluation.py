@@ -13,9 +13,8 @@ from typing import Any, Union
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
-from bert_tf.metrics import ClassScores, intervals, per_class
+from bert_tf.metrics import ClassScores, intervals, per_class, probabilities
 from bert_tf.tasks.evaluation import Evaluation, Panel
 from bert_tf.tasks.tags import decoding, errors, schemes
 from bert_tf.tasks.tags.errors import Error, Found
@@ -128,7 +127,7 @@ class _Measured:
     def loss(self) -> float:
         """Mean over the words that are read."""
         read = self.predictions.read
-        log = special.log_softmax(self.predictions.logits[read].astype(np.float64), axis=-1)
+        log = probabilities.log_softmax(self.predictions.logits[read].astype(np.float64))
         return float(-log[np.arange(len(log)), self.right[read]].mean()) if len(log) else 0.0
 
     def names(self, tags: Ints) -> list[str]:

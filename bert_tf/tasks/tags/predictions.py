@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special
 
 from bert_tf import documents
 from bert_tf.features.columns import Array, Features
 from bert_tf.features.tags import WORDS
+from bert_tf.metrics import probabilities
 from bert_tf.tasks.tables import CSV, JSONL
 from bert_tf.tasks.tags import decoding, schemes
 from bert_tf.tasks.tags.columns import divider
@@ -136,7 +136,7 @@ def listed(
       constrained: see `decoded`.
     """
     numbers = decoded(predictions, labels, constrained=constrained)
-    scores = special.softmax(predictions.logits, axis=-1)[np.arange(len(numbers)), numbers].tolist()
+    scores = probabilities.softmax(predictions.logits)[np.arange(len(numbers)), numbers].tolist()
     tags, with_entities = [labels[number] for number in numbers], schemes.are_of_entities(labels)
     found, at = [], 0
     for example in examples:

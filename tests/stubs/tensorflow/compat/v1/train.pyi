@@ -3,6 +3,7 @@ from typing import Any
 
 from tensorflow import Graph, Tensor, Variable
 from tensorflow.compat.v1 import RunMetadata, RunOptions, Session
+from tensorflow.python.training.saver import BulkSaverBuilder
 
 class SessionRunArgs:
     fetches: Any
@@ -50,6 +51,7 @@ class Saver:
         max_to_keep: int | None = 5,
         allow_empty: bool = False,
         save_relative_paths: bool = False,
+        builder: BulkSaverBuilder | None = None,
     ) -> None: ...
     def _MaybeDeleteOldCheckpoints(self, *arguments: Any, **settings: Any) -> None: ...
     def save(self, sess: Session, save_path: str, global_step: int | None = None, **options: Any) -> str: ...
@@ -57,7 +59,7 @@ class Saver:
 
 class CheckpointSaverHook(SessionRunHook):
     _checkpoint_dir: str
-    _global_step_tensor: Tensor
+    _global_step_tensor: Tensor | Variable
     _timer: SecondOrStepTimer
     def __init__(
         self,

@@ -1,0 +1,6 @@
+from typing import Any
+
+from tensorflow import Operation
+
+class BulkSaverBuilder:
+    def _AddShardedRestoreOps(self, *_: Any) -> Operation: ...
