@@ -1,4 +1,4 @@
-"""Task metrics as plain functions over arrays; scikit-learn and scipy compute what is more than a line.
+"""Task metrics as plain functions over arrays; scikit-learn and scipy compute them.
 
 Labels and predictions are both [N] class indices, [N] floats, or [N, L] floats of 0 and 1 where several labels may apply.
 A metric is defined whatever is predicted: 0.0 where its formula would divide by nothing. The libraries are imported when
@@ -43,8 +43,9 @@ def f1(labels: Array, predictions: Array) -> float:
       labels: [N] classes.
       predictions: [N] classes.
     """
-    right, found = np.sum((labels == 1) & (predictions == 1)), np.sum(labels == 1) + np.sum(predictions == 1)
-    return float(2 * right / found) if found else 0.0
+    from sklearn.metrics import f1_score
+
+    return float(f1_score(labels, predictions, zero_division=0.0))
 
 
 def macro_f1(labels: Array, predictions: Array) -> float:
@@ -54,10 +55,11 @@ def macro_f1(labels: Array, predictions: Array) -> float:
       labels: [N] classes, or [N, L] 0 and 1.
       predictions: in the same form.
     """
-    if labels.ndim == 2:
-        return float(np.mean([f1(of_label, found) for of_label, found in zip(labels.T, predictions.T)]))
-    classes = np.union1d(labels, predictions)
-    return float(np.mean([f1(labels == label, predictions == label) for label in classes]))
+    from sklearn.metrics import f1_score
+
+    if labels.ndim == 2 and labels.shape[1] == 1:  # scikit-learn would average over class 0 as well
+        return f1(labels[:, 0], predictions[:, 0])
+    return float(f1_score(labels, predictions, average="macro", zero_division=0.0))
 
 
 def micro_f1(labels: Array, predictions: Array) -> float:
