@@ -75,9 +75,10 @@ class _Contender:
         self.workload = workload
         given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
         settings = configured(task_name=workload.task, **given)
-        speed.set_up(settings.speed)
-        self.machine = set_up(settings.devices, environment={}, xla=settings.speed.xla)
-        self.speed = speed.resolved(settings.speed, self.machine, os.environ)
+        self.speed = settings.speed
+        speed.set_up(self.speed)
+        machine = set_up(settings.devices, environment={}, xla=self.speed.xla)
+        self.machine = speed.with_kernels(self.speed, machine, os.environ)
         self.folder = Path(workload.checkpoint)
         self.config = BertConfig.from_json_file(self.folder / "bert_config.json")
         self.vocabulary = Vocabulary.from_file(self.folder / "vocab.txt")
@@ -106,7 +107,7 @@ class _Contender:
         return Model(
             self.config,
             self.family.head,
-            execution=speed.execution(self.speed),
+            execution=speed.execution(self.speed, self.machine),
             dropout=getattr(self.workload, "dropout", None) != 0.0,
             seed=self.workload.seed,
             optimization=optimization,
@@ -180,7 +181,7 @@ def train(contender: _Contender, channel: protocol.Channel) -> None:
         total_steps=schedule.steps,
         defer_embeddings=contender.speed.defer_embeddings,
         adamw=AdamWConfig(  # bias correction as torch's AdamW
-            bias_correction=True, fused=contender.speed.fused_adam, native=contender.speed.native_kernels
+            bias_correction=True, fused=contender.speed.fused_adam, native=contender.machine.native_kernels
         ),
     )
     batching = speed.batching(contender.speed, workload.max_seq_length)

@@ -43,7 +43,7 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
     speed.set_up(chosen)
     describe(machine, settings.devices, alone)
     speed.warn(chosen)
-    chosen = speed.resolved(chosen, machine, environment)
+    machine = speed.with_kernels(chosen, machine, environment)
     if why:
         log.info("--engine=%s: %s: %s", AUTO, row.name, why)
     if not (is_tensorflow or formats.cpu_computes(_number(settings.precision))):
@@ -54,7 +54,7 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
 
     return InferenceOptions(
         machine,
-        speed.execution(chosen),
+        speed.execution(chosen, machine),
         batching,
         formats.computed(settings.precision) if is_tensorflow else f"{row.name} {_number(settings.precision)}",
         batch_size,

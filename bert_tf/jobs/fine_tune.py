@@ -90,7 +90,9 @@ def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
 def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
     """Does a job; of several machines the chief alone writes to the output folder."""
     plan, actions, step = check(job), job.settings.actions, 0
-    job = _with_kernels(job, environment)
+    with WALL.span(DEVICES):  # after the checks: to build kernels takes a while
+        machine = speed.with_kernels(job.settings.speed, job.machine, environment)
+    job = dataclasses.replace(job, machine=machine)
     if actions.do_train:
         job = memory_preflight.fitted(job, job.machine.gpu_memory)
     with contextlib.closing(Inference(job, plan)) as inference:
@@ -107,13 +109,6 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
         evaluations = inference.evaluate() if actions.do_eval else {}
         predictions = inference.predict() if actions.do_predict else {}
         return FineTuned(job, inference.step or step, None, evaluations, predictions)
-
-
-def _with_kernels(job: Job, environment: Mapping[str, str]) -> Job:
-    """Says in the settings whether native kernels compute; to build them takes a while, which no user error waits for."""
-    with WALL.span(DEVICES):
-        found = speed.resolved(job.settings.speed, job.machine, environment)
-    return dataclasses.replace(job, settings=dataclasses.replace(job.settings, speed=found))
 
 
 def _end(job: Job) -> None:

@@ -43,7 +43,7 @@ def make_record(job: Job) -> dict[str, Any]:
             "strategy": plan.strategy,
             "devices": plan.devices,
             "replicas": job.machine.replicas,
-            run_folder.NATIVE: job.settings.speed.native_kernels,
+            run_folder.NATIVE: job.machine.native_kernels,
         },
         "versions": {
             "bert_tf": bert_tf.__version__,

@@ -75,16 +75,16 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
     return dataclasses.replace(speed, defer_embeddings=False)
 
 
-def resolved(speed: SpeedSettings, machine: Machine, environment: Mapping[str, str]) -> SpeedSettings:
-    """Returns the settings, without native kernels where there are none or others compute; loads them where they compute.
+def with_kernels(speed: SpeedSettings, machine: Machine, environment: Mapping[str, str]) -> Machine:
+    """Returns the machine with native kernels, which are loaded, where it has them and they compute what is asked for.
 
     Args:
-      speed: as the flags are.
+      speed: the settings.
       machine: that computes.
       environment: names the folder of the kernels, and the compiler.
     """
     wanted = speed.native_kernels and _suits_kernels(speed, machine)
-    return dataclasses.replace(speed, native_kernels=wanted and loading.use(environment))
+    return dataclasses.replace(machine, native_kernels=wanted and loading.use(environment))
 
 
 def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
@@ -94,11 +94,12 @@ def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
     return suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
 
 
-def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
+def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False) -> Execution:
     """Returns how the encoder is computed.
 
     Args:
-      speed: the settings, `resolved`.
+      speed: the settings.
+      machine: that computes, see `with_kernels`.
       recompute: whether layers are computed again for their gradients.
     """
     return Execution(
@@ -106,7 +107,7 @@ def execution(speed: SpeedSettings, *, recompute: bool = False) -> Execution:
         last_layer_cls_only=speed.last_layer_cls_only,
         custom_gradients=speed.custom_gradients,
         recompute=recompute,
-        native=speed.native_kernels,
+        native=machine.native_kernels,
         dtype=precision.PRECISIONS[speed.precision].dtype,
     )
 

@@ -115,7 +115,7 @@ def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
 
 def forward_model(job: Job) -> Model:
     """Returns the model of a job without training."""
-    execution = speed.execution(job.settings.speed, recompute=job.settings.train.recompute)
+    execution = speed.execution(job.settings.speed, job.machine, recompute=job.settings.train.recompute)
     tokens = job.settings.data.max_seq_length
     return Model(job.config, job.task.family.head, execution=execution, max_seq_length=tokens)
 
@@ -167,7 +167,7 @@ def _optimization(job: Job, steps: int) -> Optimization:
         loss_scaling=PRECISIONS[computing.precision].loss_scaling,
         optimizer=train.optimizer,
         adamw=AdamWConfig(
-            bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=computing.native_kernels
+            bias_correction=train.adam_bias_correction, fused=computing.fused_adam, native=job.machine.native_kernels
         ),
         average=None if train.ema is None else MovingAverage(train.ema),
     )

@@ -46,7 +46,7 @@ def find(environment: Mapping[str, str]) -> Compiler | None:
     Args:
       environment: CXX, and PATH where it is another than that of the process.
     """
-    for command in (shlex.split(environment.get("CXX", "")), *([name] for name in _NAMES)):
+    for command in (_named(environment.get("CXX", "")), *([name] for name in _NAMES)):
         found = shutil.which(command[0], path=environment.get("PATH")) if command else None
         version = found and _version([found, *command[1:]])
         if found and version:
@@ -62,6 +62,14 @@ def flags() -> tuple[str, ...]:
 def source() -> str:
     """Returns one source that includes all kernels: TensorFlow's headers are read once."""
     return "".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cc")))
+
+
+def _named(text: str) -> list[str]:
+    """Returns a command with its arguments; nothing where a quotation has no end."""
+    try:
+        return shlex.split(text)
+    except ValueError:
+        return []
 
 
 def _version(command: list[str]) -> str | None:

@@ -227,11 +227,16 @@ class AdamW(Optimizer):
             return self._native(gradients, tf.constant(1.0) if clip is None else clip)
 
     def _native(self, gradients: Sequence[tf.Tensor], clip: tf.Tensor) -> tf.Operation:
+        """Updates by one kernel on each device that holds variables which this replica writes."""
+        by_device: dict[str, list[int]] = {}
+        for place, trained in enumerate(self._variables):
+            if replicas.writes(trained.weights):
+                by_device.setdefault(trained.weights.device, []).append(place)
+        return tf.group([self._native_part(places, gradients, clip) for places in by_device.values()])
+
+    def _native_part(self, places: Sequence[int], gradients: Sequence[tf.Tensor], clip: tf.Tensor) -> tf.Operation:
         config = self._config
-        own = [place for place, trained in enumerate(self._variables) if replicas.writes(trained.weights)]
-        if not own:
-            return tf.no_op()
-        weights, m, v = ([self._variables[place][part].handle for place in own] for part in range(3))
+        weights, m, v = ([self._variables[place][part].handle for place in places] for part in range(3))
         correction = tf.constant(1.0)
         if config.bias_correction:
             correction = tf.sqrt(1.0 - self._beta_2_power) / (1.0 - self._beta_1_power)
@@ -239,15 +244,15 @@ class AdamW(Optimizer):
             weights=weights,
             first=m,
             second=v,
-            gradients=[gradients[place] for place in own],
+            gradients=[gradients[place] for place in places],
             rate=self._rate,
             clip=clip,
             correction=correction,
             epsilon=self._epsilon,
             beta_1=config.beta_1,
             beta_2=config.beta_2,
-            factors=[self._factors[place] for place in own],
-            decays=[self._decay(self._variables[place]) for place in own],
+            factors=[self._factors[place] for place in places],
+            decays=[self._decay(self._variables[place]) for place in places],
         )
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:

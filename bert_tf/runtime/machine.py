@@ -60,6 +60,7 @@ class Machine:
       strategy: how replicas train; None for one device.
       watch: looks after the other machines in training; None without them.
       gpu_memory: bytes for tensors on the smallest GPU that computes; None where none does.
+      native_kernels: whether those of `native` compute; they are loaded.
     """
 
     session_config: tf1.ConfigProto
@@ -67,6 +68,7 @@ class Machine:
     strategy: tf.distribute.Strategy | None = None
     watch: Watch | None = None
     gpu_memory: int | None = None
+    native_kernels: bool = False
 
     @property
     def replicas(self) -> int:

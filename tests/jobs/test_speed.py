@@ -17,6 +17,10 @@ from bert_tf.modeling.execution import Execution
 from bert_tf.runtime.cluster import Cluster
 from bert_tf.runtime.machine import Machine, Plan
 
+CPU = Machine(tf.compat.v1.ConfigProto())
+GPU = Machine(tf.compat.v1.ConfigProto(gpu_options={"visible_device_list": "0"}))
+ONE_OF_TWO = dataclasses.replace(CPU, plan=Plan(cluster=Cluster(("a:1", "b:1"), 0)))
+
 
 def settings(*arguments: str) -> SpeedSettings:
     return classifier_flags.parse(["run_classifier.py", "--task_name=MRPC", *arguments]).speed
@@ -25,19 +29,18 @@ def settings(*arguments: str) -> SpeedSettings:
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ((), Execution(native=True)),
-        (("--nopack_tokens",), Execution(native=True, pack_tokens=False)),
-        (("--nolast_layer_cls_only",), Execution(native=True, last_layer_cls_only=False)),
-        (("--nocustom_gradients",), Execution(native=True, custom_gradients=False)),
+        ((), Execution()),
+        (("--nopack_tokens",), Execution(pack_tokens=False)),
+        (("--nolast_layer_cls_only",), Execution(last_layer_cls_only=False)),
+        (("--nocustom_gradients",), Execution(custom_gradients=False)),
         (("--published_layout",), Execution(pack_tokens=False, last_layer_cls_only=False, custom_gradients=False)),
-        (("--nonative_kernels",), Execution()),
-        (("--precision=tf32",), Execution(native=True)),
-        (("--precision=bfloat16",), Execution(native=True, dtype=tf.bfloat16)),
-        (("--precision=float16", "--xla"), Execution(native=True, pack_tokens=False, dtype=tf.float16)),
+        (("--precision=tf32",), Execution()),
+        (("--precision=bfloat16",), Execution(dtype=tf.bfloat16)),
+        (("--precision=float16", "--xla"), Execution(pack_tokens=False, dtype=tf.float16)),
     ],
 )
 def test_the_encoder_is_computed_as_the_flags_say(arguments, expected):
-    assert speed.execution(settings(*arguments)) == expected
+    assert speed.execution(settings(*arguments), CPU) == expected
 
 
 @pytest.mark.parametrize(
@@ -120,11 +123,6 @@ def test_a_run_goes_on_in_the_precision_it_had(tmp_path, recorded, arguments, pr
     assert speed.continued(settings(*arguments), tmp_path).precision == precision
 
 
-CPU = Machine(tf.compat.v1.ConfigProto())
-GPU = Machine(tf.compat.v1.ConfigProto(gpu_options={"visible_device_list": "0"}))
-ONE_OF_TWO = dataclasses.replace(CPU, plan=Plan(cluster=Cluster(("a:1", "b:1"), 0)))
-
-
 @pytest.mark.parametrize(
     ("arguments", "machine", "wanted"),
     [
@@ -146,6 +144,6 @@ ONE_OF_TWO = dataclasses.replace(CPU, plan=Plan(cluster=Cluster(("a:1", "b:1"), 
 def test_native_kernels_compute_where_they_can(monkeypatch, arguments, machine, wanted, there):
     tried = []
     monkeypatch.setattr(speed.loading, "use", lambda environment: tried.append(environment) or there)
-    found = speed.resolved(settings(*arguments), machine, {"PATH": "x"})
+    found = speed.with_kernels(settings(*arguments), machine, {"PATH": "x"})
     assert tried == ([{"PATH": "x"}] if wanted else [])
-    assert speed.execution(found).native == found.native_kernels == (wanted and there)
+    assert speed.execution(settings(*arguments), found).native == found.native_kernels == (wanted and there)

@@ -22,6 +22,7 @@ def program(folder, name, *, prints="", status=0):
         (("g++", "mine"), "mine -B x", "mine 1"),
         (("g++",), "gone", "g++ 1"),
         (("g++",), "  ", "g++ 1"),
+        (("g++", "mine"), "mine 'x", "g++ 1"),
         ((), "", None),
     ],
 )
