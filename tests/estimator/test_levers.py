@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -23,8 +24,8 @@ tf1 = tf.compat.v1
 LEVERS = ("pack_tokens", "last_layer_cls_only", "custom_gradients", "native", "fused", "defer_embeddings", "pad_to_longest")
 
 
-def losses(*, off=(), bias_correction=False):
-    """The loss of every step from the same weights, without dropout, with some levers off."""
+def losses(*, off=(), bias_correction=False, config=wide.SURE):
+    """The loss of every step from the same weights, with some levers off; by default without dropout."""
     on = {name: name not in off for name in LEVERS}
     execution = Execution(**{name: on[name] for name in ("pack_tokens", "last_layer_cls_only", "custom_gradients", "native")})
     adamw = AdamWConfig(bias_correction=bias_correction, fused=on["fused"], native=on["native"])
@@ -40,11 +41,11 @@ def losses(*, off=(), bias_correction=False):
         tf1.set_random_seed(1)
         data = train_input_fn(wide.features(), wide.SCHEDULE, seed=4, batching=batching)()
         batch = tf1.data.make_one_shot_iterator(data).get_next()
-        model = Model(wide.SURE, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
+        model = Model(config, HeadSpec(2), execution=execution, seed=1, optimization=optimization)
         spec = make_model_fn(model)(batch, TRAIN)
         session.run(tf1.global_variables_initializer())
         session.run(tf1.local_variables_initializer())
-        weights = {**random_weights(wide.SURE), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8))}
+        weights = {**random_weights(config), "output_weights": np.random.default_rng(6).normal(0, 0.2, (2, 8))}
         for variable in tf1.trainable_variables():
             if variable.op.name in weights:
                 variable.load(weights[variable.op.name], session)
@@ -89,3 +90,11 @@ def test_levers_change_no_loss(off, bias_correction):
     found = losses(off=off, bias_correction=bias_correction)
     assert max(expected) - min(expected) > 0.05  # there was something to learn
     np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_native_kernels_drop_the_same_elements(kernels):
+    assert kernels.is_loaded()
+    drops = dataclasses.replace(wide.SURE, hidden_dropout_prob=0.1, attention_probs_dropout_prob=0.1)
+    expected, found = (losses(off=off, config=drops) for off in (("native",), ()))
+    assert np.abs(np.array(expected) - losses()).max() > 0.01
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
