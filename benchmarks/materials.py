@@ -159,6 +159,7 @@ def workload(
     return {
         "suite": suite or SUITES[comparison.suite].worker,
         "way": contender.way,
+        "precision": contender.precision,
         "weights": os.fspath(materials.huggingface(size, comparison.texts)),
         "checkpoint": os.fspath(materials.published(size, comparison.texts)),
         "random_weights": size != DEFAULT,

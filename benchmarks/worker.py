@@ -63,7 +63,7 @@ tf1 = tf.compat.v1
 
 _WAYS = {"max": {"pad_to_longest": False}, "dynamic": {}, "grouped": {"group_by_length": True}}
 _PRECISION = "float32"
-_ALONE = {"strategy": "one_device", "precision": _PRECISION}  # as the others, whatever there is; PyTorch has no TF32 by default
+_ALONE = {"strategy": "one_device"}  # as the others, whatever there is
 _NEVER = 10**9
 _WITHOUT_LOSS = ("features", "encode")
 
@@ -73,7 +73,8 @@ class _Contender:
 
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
-        given = {**_ALONE, **_WAYS[workload.way], **getattr(workload, "flags", {})}
+        precision = getattr(workload, "precision", _PRECISION)  # PyTorch has no TF32 by default
+        given = {**_ALONE, "precision": precision, **_WAYS[workload.way], **getattr(workload, "flags", {})}
         settings = configured(task_name=workload.task, **given)
         self.speed = settings.speed
         speed.set_up(self.speed)

@@ -99,6 +99,7 @@ def terms(batch):
 
 def make_trainer(workload, model, tokenizer, data, callbacks):
     """Makes a Trainer with its defaults but for what the workload says, saving and reporting."""
+    is_half = getattr(workload, "precision", "float32") == "bfloat16"
     is_grouped = workload.suite == "train" and workload.way == "grouped"
     arguments = transformers.TrainingArguments(
         output_dir=workload.scratch,
@@ -116,6 +117,8 @@ def make_trainer(workload, model, tokenizer, data, callbacks):
         dataloader_pin_memory=False,
         disable_tqdm=True,
         seed=workload.seed,
+        bf16=is_half,
+        bf16_full_eval=is_half,
     )
     collate = KINDS[workload.kind].collator(tokenizer)
     return transformers.Trainer(model, arguments, collate, train_dataset=data, processing_class=tokenizer, callbacks=callbacks)

@@ -22,7 +22,18 @@ from tests.tiny import SIZES, TOKENS
 
 ROW = Comparison("x", "X", "train", (Contender("bert_tf"),), ("bert_tf",))
 KEYS = {
-    *("suite", "way", "weights", "checkpoint", "random_weights", "texts", "num_labels", "max_seq_length", "batch_size"),
+    *(
+        "suite",
+        "way",
+        "precision",
+        "weights",
+        "checkpoint",
+        "random_weights",
+        "texts",
+        "num_labels",
+        "max_seq_length",
+        "batch_size",
+    ),
     *("task", "kind", "labels", "learning_rate", "warmup_steps", "total_steps", "threads", "seed"),
 }
 
