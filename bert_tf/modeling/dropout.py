@@ -107,9 +107,10 @@ class Dropout:
             return None, 1.0
         dropped, scale = _levels(rate)
         with tf1.name_scope(_SCOPE):
-            seed, size = self._next(shape)
+            seed, _ = self._next(shape)
             with tf.control_dependencies([] if self._event is None else [self._event]):
-                return tf.reshape(native.kept(tf.identity(seed), tf.cast(size, tf.int64), dropped), shape), scale
+                size = tf.reduce_prod(tf.cast(shape, tf.int64))  # of attention it may be beyond int32
+                return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
 
     def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns the seed of the next call, [2], and how many elements it is for."""

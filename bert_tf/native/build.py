@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import atomic, documents, files, lock
+from bert_tf.errors import OutputError
 from bert_tf.home import PACKAGE
 from bert_tf.native import compiler
 from bert_tf.native.compiler import Compiler
@@ -24,6 +25,14 @@ OUTPUT = "output.txt"  # of the compiler, or of the check
 _COMPILER_SECONDS = 300.0
 _CHECK_SECONDS = 120.0
 _CHECK = "bert_tf.native.check"
+_NO_ROOM = (
+    "No space left on device",
+    "Cannot allocate memory",
+    "memory exhausted",
+    "ResourceExhausted",
+    "MemoryError",
+    "Killed",
+)
 # The check takes no memory of a GPU, and its last line is its own.
 _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
@@ -78,7 +87,7 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
       chosen: by which it is built.
 
     Raises:
-      OutputError: the folder cannot be written.
+      OutputError: the folder cannot be written, or there is too little memory or space.
     """
     atomic.make_folder(folder.parent)
     with lock.claiming(folder, wait=True):
@@ -96,6 +105,7 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
 
 def _build(folder: Path, chosen: Compiler) -> Build:
     began = time.monotonic()
+    folder = folder.resolve()
     build = Build(folder, chosen.version)
     output = folder / OUTPUT
     try:
@@ -124,10 +134,18 @@ def _run(
 
     Raises:
       _FailedError: it fails, or takes too long.
+      OutputError: it fails for want of memory or space, which the next time there may be.
     """
     with output.open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=said, stderr=said, text=True, env=environment, start_new_session=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=said,
+            stderr=said,
+            text=True,
+            env=environment,
+            start_new_session=True,
+            cwd=output.parent,  # Python would import what lies in the folder that it is called in
         )
         try:
             process.communicate(stdin, timeout=limit_s)
@@ -138,10 +156,17 @@ def _run(
                 with contextlib.suppress(OSError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+    if process.returncode == -signal.SIGKILL or (process.returncode and _wants_room(output)):
+        raise OutputError(f"{what} had too little memory or space: {_last_line(output)}; the next run tries again")
     if process.returncode < 0:
         raise _FailedError(f"{what} ended by {signal.Signals(-process.returncode).name}")
     if process.returncode:
         raise _FailedError(f"{what} failed: {_last_line(output)}")
+
+
+def _wants_room(output: Path) -> bool:
+    said = output.read_text(encoding="utf-8", errors="replace")
+    return any(words in said for words in _NO_ROOM)
 
 
 def _last_line(output: Path) -> str:

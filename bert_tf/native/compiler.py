@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import platform
 import shlex
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,8 +18,8 @@ _SECONDS = 20  # for its version
 # Sums may be reordered; infinities and what is no number stay what they are.
 _ARITHMETIC = ("-ffp-contract=fast", "-fno-math-errno", "-fno-trapping-math", "-fno-signed-zeros", "-fassociative-math")
 _GENERAL = ("-shared", "-fPIC", "-O3", "-fvisibility=hidden", "-w")
-_MACHINES = {"x86_64": ("-march=native", "-mprefer-vector-width=512")}
-_OTHER_MACHINES = ("-mcpu=native",)
+_MACHINE = ("-march=native", "-mprefer-vector-width=512")
+_NEEDED = ("avx2", "fma")  # instructions without which the kernels are slower than TensorFlow's own
 
 
 class Compiler(NamedTuple):
@@ -54,9 +53,19 @@ def find(environment: Mapping[str, str]) -> Compiler | None:
     return None
 
 
+def unsuited(instructions: Collection[str]) -> str:
+    """Returns why kernels would not be fast on a CPU; nothing where they are.
+
+    Args:
+      instructions: that it has, by Linux's names.
+    """
+    missing = [name for name in _NEEDED if name not in instructions]
+    return f"they need an x86 CPU with {' and '.join(map(str.upper, _NEEDED))}" if missing else ""
+
+
 def flags() -> tuple[str, ...]:
     """Returns what decides on the instructions of a library."""
-    return (*_GENERAL, *_MACHINES.get(platform.machine(), _OTHER_MACHINES), *_ARITHMETIC)
+    return (*_GENERAL, *_MACHINE, *_ARITHMETIC)
 
 
 def source() -> str:

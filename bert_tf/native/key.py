@@ -48,6 +48,16 @@ def cpu(info: Path = _CPU_INFO) -> list[str]:
     return [f"{name.strip()}: {value.strip()}" for name, _, value in lines if name.strip() in _OF_CPU]
 
 
+def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
+    """Returns the instructions of an x86 CPU by Linux's names; nothing of another, or where Linux does not say.
+
+    Args:
+      info: as of `cpu`.
+    """
+    named = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
+    return frozenset(named.get("flags", "").split())
+
+
 def _abi() -> list[str]:
     """Returns the flags of TensorFlow but for those that name its folder."""
     given = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())

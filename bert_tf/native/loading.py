@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Mapping
 
 import tensorflow as tf
 
-from bert_tf import home
+from bert_tf import atomic, home
 from bert_tf.errors import OutputError
 from bert_tf.log_form import log
 from bert_tf.native import build, compiler, ops
-from bert_tf.native.key import key
+from bert_tf.native.key import instructions, key
 
 _GAIN = "with them a CPU trains and predicts faster"
+_one_at_a_time = threading.Lock()  # of the threads of a program
 _NO_COMPILER = "no C++ compiler: install g++ or clang++, or name one with CXX"
 
 
@@ -23,6 +25,11 @@ def use(environment: Mapping[str, str]) -> bool:
     Args:
       environment: names the folder and the compiler.
     """
+    with _one_at_a_time:
+        return _use(environment)
+
+
+def _use(environment: Mapping[str, str]) -> bool:
     if ops.is_loaded():
         return True
     try:
@@ -40,6 +47,9 @@ def state(environment: Mapping[str, str]) -> str:
     Args:
       environment: as for `use`.
     """
+    unsuited = compiler.unsuited(instructions())
+    if unsuited:
+        return f"none: {unsuited}"
     chosen = compiler.find(environment)
     if chosen is None:
         return f"none: {_NO_COMPILER}"
@@ -53,12 +63,16 @@ def _load(environment: Mapping[str, str]) -> str:
     """Returns why no library is loaded; nothing where one is."""
     if not sys.executable:
         return "the name of this Python is not known, which checks them in a process of its own"
+    unsuited = compiler.unsuited(instructions())
+    if unsuited:
+        return unsuited
     chosen = compiler.find(environment)
     if chosen is None:
         return _NO_COMPILER
     place = home.compiled(environment) / key(chosen)
     found = build.find(place)
     if found is None:
+        atomic.make_folder(place.parent)
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
         found, is_new = build.make(place, chosen)
         if is_new and not found.failure:

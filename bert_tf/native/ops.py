@@ -8,6 +8,7 @@ tokens of the longest sequence.
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ import tensorflow as tf
 DTYPES = (tf.float32, tf.bfloat16)  # of activations
 
 _loaded: list[Any] = []
+_loading = threading.Lock()  # gradients can be registered once
 
 
 def load(path: str | os.PathLike[str]) -> None:
@@ -27,9 +29,11 @@ def load(path: str | os.PathLike[str]) -> None:
     Raises:
       tf.errors.OpError: it is not for this TensorFlow.
     """
-    if not _loaded:
-        _loaded.append(tf.load_op_library(os.fspath(path)))
-        _register_gradients()
+    with _loading:
+        if not _loaded:
+            library = tf.load_op_library(os.fspath(path))
+            _register_gradients(library)
+            _loaded.append(library)  # from here on others use it
 
 
 def is_loaded() -> bool:
@@ -139,12 +143,10 @@ def adamw(**inputs: Any) -> tf.Operation:
 
 
 def _given(part: tf.Tensor) -> bool:
-    return part.shape[0] != 0
+    return part.shape.as_list()[0] != 0  # of a program with TensorFlow 1's shapes too
 
 
-def _register_gradients() -> None:
-    library = _library()
-
+def _register_gradients(library: Any) -> None:
     @tf.RegisterGradient("BertTfGelu")
     def _gelu(op: tf.Operation, upstream: tf.Tensor) -> tuple[tf.Tensor, ...]:
         x, bias = op.inputs

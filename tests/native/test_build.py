@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from bert_tf.errors import OutputError
 from bert_tf.native import build
 from bert_tf.native.compiler import Compiler
 
@@ -20,6 +21,11 @@ FAILS = """#!/bin/sh
 echo called >> {calls}
 echo 'norm.cc:3:1: error: no such thing' >&2
 echo 'compilation terminated.' >&2
+exit 1
+"""
+FULL = """#!/bin/sh
+echo called >> {calls}
+echo 'error writing to kernels.s: No space left on device' >&2
 exit 1
 """
 HANGS = """#!/bin/sh
@@ -121,3 +127,20 @@ def test_a_library_that_does_not_pass_is_refused(script, folder, monkeypatch, mo
     made, _ = build.make(folder, script(WRITES).compiler)
     assert made.failure == failure
     assert not made.library.exists()
+
+
+def test_a_full_disk_is_tried_again_the_next_time(script, folder):
+    own = script(FULL)
+    for _ in range(2):
+        with pytest.raises(OutputError, match="No space left on device; the next run tries again"):
+            build.make(folder, own.compiler)
+    assert own.called == 2
+    assert not folder.exists()
+
+
+def test_what_lies_in_the_current_folder_is_not_imported(script, folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(build, "_CHECK", "that")
+    (tmp_path / "that.py").write_text("raise RuntimeError('of the current folder')")
+    monkeypatch.chdir(tmp_path)
+    made, _ = build.make(folder, script(WRITES).compiler)
+    assert "No module named that" in made.failure

@@ -49,3 +49,11 @@ def test_all_kernels_are_one_source():
     lines = compiler.source().splitlines()
     assert len(lines) == len(list(compiler.SOURCES.glob("*.cc"))) > 0
     assert '#include "norm.cc"' in lines
+
+
+@pytest.mark.parametrize(
+    ("instructions", "suits"),
+    [({"avx2", "fma"}, True), ({"avx", "avx2"}, False), ({"avx", "fma"}, False), (set(), False)],
+)
+def test_a_cpu_without_fused_products_has_none(instructions, suits):
+    assert bool(compiler.unsuited(instructions)) is not suits

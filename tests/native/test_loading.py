@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import pytest
 
 from bert_tf import home
@@ -52,3 +55,30 @@ def test_what_is_loaded_is_not_looked_for(native, monkeypatch):
     monkeypatch.setattr(compiler, "find", None)
     assert loading.use({})
     assert not native.messages
+
+
+def test_a_cpu_that_they_do_not_suit_builds_none(native, monkeypatch):
+    monkeypatch.setattr(loading, "instructions", lambda: frozenset({"avx"}))
+    assert not loading.use({})
+    assert native.messages[0].endswith("they need an x86 CPU with AVX2 and FMA")
+    assert loading.state({}) == "none: they need an x86 CPU with AVX2 and FMA"
+
+
+@pytest.mark.usefixtures("native")
+def test_threads_that_begin_together_load_once(monkeypatch):
+    calls = []
+
+    def load(environment):
+        del environment
+        time.sleep(0.05)
+        calls.append(1)
+        ops._loaded.append("library")
+        return ""
+
+    monkeypatch.setattr(loading, "_load", load)
+    threads = [threading.Thread(target=loading.use, args=({},)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == 1

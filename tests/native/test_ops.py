@@ -118,3 +118,16 @@ def test_an_update_leaves_alone_what_was_read_before(kernels):
             read, written = session.run([tf.identity(before), weights.read_value()])
     np.testing.assert_array_equal(read, np.ones(5))
     np.testing.assert_allclose(written, np.full(5, 0.9), rtol=1e-6)
+
+
+def test_a_size_beyond_what_there_is_is_an_error(kernels):
+    with tf.Graph().as_default(), tf1.Session() as session, pytest.raises(tf.errors.InvalidArgumentError, match="negative"):
+        session.run(kernels.kept(tf.constant([1, 2], tf.int64), tf.constant(-5, tf.int64), 100))
+
+
+def test_parts_are_told_from_their_absence_by_their_shape_alone(kernels):
+    class Part:
+        shape = tf.TensorShape([None])
+
+    assert kernels._given(Part)
+    assert not kernels._given(tf.zeros([0]))

@@ -20,14 +20,14 @@ class Written {
     lock_ = std::make_unique<tensorflow::mutex_lock>(*variable_->mu());
     Tensor* held = variable_->tensor();
     if (!variable_->is_initialized) return tensorflow::errors::FailedPrecondition("a variable has no value yet");
-    if (!held->RefCountIsOne()) {
-      before_ = *held;
-      TF_RETURN_IF_ERROR(context->allocate_temp(held->dtype(), held->shape(), held));
-    }
-    from = (before_.NumElements() ? before_ : *held).flat<float>().data();
-    to = write<float>(held);
-    size = held->NumElements();
+    from = read<float>(*held), to = write<float>(held), size = held->NumElements();
+    if (held->RefCountIsOne()) return tensorflow::OkStatus();
+    TF_RETURN_IF_ERROR(context->allocate_temp(held->dtype(), held->shape(), &other_));
+    to = write<float>(&other_);
     return tensorflow::OkStatus();
+  }
+  void close() {  // when it is written
+    if (to != from) *variable_->tensor() = other_;
   }
   const float* from = nullptr;
   float* to = nullptr;
@@ -36,7 +36,7 @@ class Written {
  private:
   tensorflow::core::RefCountPtr<tensorflow::Var> variable_;
   std::unique_ptr<tensorflow::mutex_lock> lock_;
-  Tensor before_{tensorflow::DT_FLOAT, TensorShape({0})};
+  Tensor other_;
 };
 
 class AdamW : public OpKernel {
@@ -73,6 +73,7 @@ class AdamW : public OpKernel {
         }
       }
     });
+    for (Written& one : written) one.close();
   }
 
  private:

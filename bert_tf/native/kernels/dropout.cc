@@ -37,6 +37,7 @@ class KeptElements : public OpKernel {
 
   void Compute(OpKernelContext* context) override {
     const int64_t size = context->input(2).scalar<int64_t>()();
+    OP_REQUIRES(context, size >= 0, tensorflow::errors::InvalidArgument("a size is negative: ", size));
     ALLOCATE(context, 0, TensorShape({size}), output);
     const auto key = context->input(0).flat<tensorflow::uint64>()(0);
     const auto counter = context->input(1).flat<tensorflow::uint64>();

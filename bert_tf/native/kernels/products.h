@@ -4,7 +4,7 @@
 #include <cstddef>
 
 namespace bert_tf {
-#ifdef __AVX512F__
+#ifdef __AVX512F__  // else AVX2: there are no kernels for other machines, see `compiler.unsuited`
 constexpr int kLanes = 16, kRows = 8;
 #else
 constexpr int kLanes = 8, kRows = 4;
