@@ -388,7 +388,7 @@ COMPARISONS = (
         title="Cost as texts grow, batch 12, every example of full length",
         suite="scaling",
         texts="filled",
-        contenders=tuple(Contender(f"length {n}", max_seq_length=n) for n in (32, 64, 128, 256)),
+        contenders=tuple(Contender(f"length {n}", max_seq_length=n) for n in (32, 64, 128, 256, 512)),
         baselines=("length 32",),
         axis="tokens of an example",
     ),

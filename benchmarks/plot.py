@@ -27,7 +27,9 @@ def require_matplotlib() -> Any:
 
 
 def draw_scaling(folder: Path, comparisons: Sequence[Mapping[str, Any]]) -> None:
-    """Draws milliseconds an example and share of the peak over what grows, a panel for each comparison of the suite.
+    """Draws milliseconds an example, what they would be at the matmul peak, and the share of it, over what grows.
+
+    There is a panel for each comparison of the suite.
 
     Raises:
       BertError: matplotlib is missing.
@@ -45,12 +47,16 @@ def draw_scaling(folder: Path, comparisons: Sequence[Mapping[str, Any]]) -> None
 
 def _panel(axes: Any, comparison: Mapping[str, Any], key: str) -> None:
     rows = sorted((row for row in comparison["rows"] if "median" in row), key=lambda row: row[key])
-    grows = [row[key] for row in rows]
-    axes.plot(grows, [1000 / row["median"] for row in rows], "o-", color="tab:blue")
+    costs = {row[key]: 1000 / row["median"] for row in rows}
+    shares = {row[key]: row["share_of_peak"]["median"] for row in rows if "share_of_peak" in row}
+    axes.plot(list(costs), list(costs.values()), "o-", color="tab:blue", label="measured")
     axes.set(xlabel=comparison["axis"], ylabel="milliseconds an example", xscale="log", yscale="log")
     axes.set_title(comparison["title"].split(",")[0], fontsize="medium")
-    shares = [(row[key], 100 * row["share_of_peak"]["median"]) for row in rows if "share_of_peak" in row]
     if shares:
+        axes.plot(
+            list(shares), [costs[n] * share for n, share in shares.items()], ":", color="tab:blue", label="at the matmul peak"
+        )
+        axes.legend(loc="upper left", fontsize="small")
         right = axes.twinx()
-        right.plot(*zip(*shares), "s--", color="tab:orange")
+        right.plot(list(shares), [100 * share for share in shares.values()], "s--", color="tab:orange")
         right.set(ylabel="% of the matmul peak", ylim=(0, 100))

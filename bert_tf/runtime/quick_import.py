@@ -1,6 +1,6 @@
-"""TensorFlow's import in a command's own process: a third less work, part of it beside what else a command begins with.
+"""A faster import of TensorFlow for commands: it skips what is optional, and libraries are loaded in a thread meanwhile.
 
-A program that only uses this package as a library imports TensorFlow as it always does.
+A program that uses this package as a library imports TensorFlow as always.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-# What Keras and TensorBoard take along where it is installed, and do without where it is not.
+# Keras and TensorBoard import these where they are installed, and work without them.
 _OPTIONAL = frozenset({"PIL", "fsspec", "h5py", "pandas", "pydot", "scipy"})
 _PACKAGES = ("tensorflow", "tensorflow_estimator")  # the first imports the second when it is used
 _LIBRARIES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")  # the second needs the first
 
 
 def install() -> None:
-    """Has TensorFlow imported without what is optional, which can be imported all the same."""
-    if "tensorflow" not in sys.modules and not any(isinstance(finder, _First) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _First())
+    """Makes the import of TensorFlow skip optional packages; they can still be imported afterwards."""
+    if "tensorflow" not in sys.modules and not any(isinstance(finder, _TensorFlowFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _TensorFlowFinder())
 
 
 def load_ahead() -> None:
-    """Starts to load TensorFlow's shared libraries in a thread: that takes a quarter of a second, in which Python can go on.
+    """Loads TensorFlow's shared libraries in a thread, which takes a quarter of a second; Python goes on meanwhile.
 
-    What `noise.quiet_before_import` says has to be said before.
+    To be called after `noise.quiet_before_import`: the libraries read the environment when they are loaded.
     """
     if "tensorflow" not in sys.modules and sys.platform == "linux":
         threading.Thread(target=_load, name="load TensorFlow").start()
@@ -43,15 +43,15 @@ def _load() -> None:
     spec = importlib.util.find_spec("tensorflow")
     if spec is None or spec.origin is None:
         return
-    # Python holds its lock while it opens a library, but not while it calls a function of one.
+    # ctypes.CDLL(path) holds the interpreter lock while it opens a library; a call of dlopen does not.
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.restype = ctypes.c_void_p
-    for name in _LIBRARIES:  # what cannot be opened the import will say
+    for name in _LIBRARIES:  # the import reports what cannot be opened
         dlopen(os.fsencode(Path(spec.origin).with_name(name)), os.RTLD_LAZY | os.RTLD_LOCAL)
 
 
-class _First(importlib.abc.MetaPathFinder):
-    """Stands before the other finders, and has what they find of TensorFlow loaded in its way."""
+class _TensorFlowFinder(importlib.abc.MetaPathFinder):
+    """Comes before the other finders, and wraps the loaders that they find for TensorFlow."""
 
     def __init__(self) -> None:
         self._asks_others = False
@@ -70,7 +70,7 @@ class _First(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Does what another loader does, without what is optional and without looking for garbage, of which there is none."""
+    """Loads by another loader, without optional packages and without garbage collection: modules leave no garbage."""
 
     def __init__(self, loader: importlib.abc.Loader) -> None:
         self._loader = loader
@@ -85,7 +85,7 @@ class _Loader(importlib.abc.Loader):
         collects = gc.isenabled()
         gc.disable()
         try:
-            with _less():
+            with _without_optional():
                 self._loader.exec_module(module)
         finally:
             if collects:
@@ -94,20 +94,20 @@ class _Loader(importlib.abc.Loader):
 
 
 @contextlib.contextmanager
-def _less() -> Iterator[None]:
-    """Leaves out what is optional; setuptools too, which puts itself in the place of Python's distutils."""
-    finder, before = _Less(), "distutils" in sys.modules
+def _without_optional() -> Iterator[None]:
+    """Hides optional packages in a block; setuptools too, which replaces Python's distutils."""
+    finder, before = _OptionalFinder(), "distutils" in sys.modules
     sys.meta_path.insert(0, finder)
     try:
         yield
     finally:
         sys.meta_path.remove(finder)
         for name in [name for name in sys.modules if name.partition(".")[0] == "distutils" and not before]:
-            del sys.modules[name]  # setuptools complains of Python's own
+            del sys.modules[name]  # setuptools warns where Python's own is loaded before it
 
 
-class _Less(importlib.abc.MetaPathFinder):
-    """Says of optional packages that they are not installed; in one thread, since others may import what they need."""
+class _OptionalFinder(importlib.abc.MetaPathFinder):
+    """Reports optional packages as not installed, to the thread that imports TensorFlow alone."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()

@@ -25,6 +25,14 @@ def test_draws_one_picture(tmp_path):
     assert (tmp_path / "scaling.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_shows_the_cost_beside_what_it_would_be_at_the_peak():
+    axes = plot.require_matplotlib().Figure().subplots()
+    plot._panel(axes, COMPARISON, "batch_size")
+    measured, floor = ([*zip(*line.get_data())] for line in axes.get_lines())
+    assert measured == [(4, 100.0), (8, 50.0)]  # milliseconds
+    assert floor == [(4, pytest.approx(30.0)), (8, pytest.approx(30.0))]
+
+
 def test_draws_nothing_where_nothing_was_scaled(tmp_path):
     plot.draw_scaling(tmp_path, [{**COMPARISON, "name": "train"}])
     assert not list(tmp_path.iterdir())
