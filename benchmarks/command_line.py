@@ -25,6 +25,8 @@ from bert_tf.jobs.settings import ModelSettings
 if TYPE_CHECKING:
     from benchmarks.materials import Source
 
+_OF_FOLDERS = ("GLUE_DIR", "SQUAD_DIR", "CONLL_DIR")  # environment variables
+
 OF_TASKS = tuple(name for name in texts.TASKS if name != texts.MRPC)
 
 FLAGS = (
@@ -37,7 +39,7 @@ FLAGS = (
     Flag("rounds", int, 5, "how often each contender is measured", 1),
     Flag("steps", int, 20, "training steps of one turn", 1),
     Flag("threads", int, 2, "of each contender", 1, highest=1024),
-    Flag("output_dir", str, "benchmarks", "folder of results.json, results.md and scaling.png"),
+    Flag("output_dir", str, "benchmarks", "folder of results/, results.md and scaling.png"),
 )
 
 
@@ -58,7 +60,7 @@ class Settings(NamedTuple):
 
 def main(argv: Sequence[str]) -> int:
     """Runs a command line; returns the exit status, see `ending.run_command`; SIGTERM ends it as Ctrl-C does."""
-    command = shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]])
+    command = _by_variables(shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
     stopped = "stopped; the output folder holds the comparisons that were finished"
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
@@ -145,7 +147,7 @@ def _run(settings: Settings, command: str) -> int:
             session.run(comparisons, bench, output_dir, command=command, data=data)
     finally:
         signal.signal(signal.SIGTERM, before)
-    print((output_dir / report.MARKDOWN_NAME).read_text(encoding="utf-8"), end="")
+    print((output_dir / report.NAME).read_text(encoding="utf-8"), end="")
     return 0
 
 
@@ -165,4 +167,12 @@ def _source(settings: Settings, comparisons: Iterable[Comparison]) -> tuple[Sour
     described = [sources.SAMPLE_NOTE if data.is_sample else os.fspath(data.folder) for data in found.values()]
     of_tasks = {name: materials.Data(task, found[name].folder) for name, task in tasks.items()}
     source = materials.Source(of_tasks, config, vocabulary, model.checkpoint)
-    return source, f"{', '.join(dict.fromkeys(described))}; weights: {model.origin}"
+    return source, _by_variables(f"{', '.join(dict.fromkeys(described))}; weights: {model.origin}")
+
+
+def _by_variables(text: str) -> str:
+    """Returns a text for the report, with names of variables where it has the folders that they hold."""
+    for name in _OF_FOLDERS:
+        folder = os.environ.get(name)
+        text = text.replace(folder, f"${name}") if folder else text
+    return text

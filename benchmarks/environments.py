@@ -54,7 +54,8 @@ class Environments:
             if not peers:
                 missing[name] = "--peers was not given"
             elif not os.access(python, os.X_OK):
-                missing[name] = f"no {python}; `make benchmark-env` makes it"
+                shown = python.relative_to(project) if python.is_relative_to(project) else python
+                missing[name] = f"no {shown}; `make benchmark-env` makes it"
             else:
                 commands[name] = (str(python), str(PEER_FOLDER / PEER_SCRIPTS[name]))
         return cls(commands, missing)

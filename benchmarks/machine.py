@@ -15,12 +15,25 @@ import bert_tf
 from benchmarks import PROJECT
 
 _PACKAGES = ("tensorflow", "tensorflow-text", "numpy")
+_CPU_INFO = "/proc/cpuinfo"
+_FOR_PRODUCTS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "asimd", "sve")  # Linux's names
+
+
+def cpu() -> dict[str, Any]:
+    """Returns the model of the CPU: its name, its family and model by number, the instructions that products use."""
+    flags = (_find(r"^(?:flags|Features)\s*:\s*(.+)$", _CPU_INFO) or "").split()
+    return {
+        "name": _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine(),
+        "family": _find(r"^cpu family\s*:\s*(\d+)$", _CPU_INFO),
+        "model": _find(r"^model\s*:\s*(\d+)$", _CPU_INFO),
+        "instructions": [name for name in _FOR_PRODUCTS if name in flags],
+    }
 
 
 def describe() -> dict[str, Any]:
-    """Returns processor, cores and memory."""
+    """Returns processor, cores, memory and system."""
     return {
-        "cpu": _find(r"^model name\s*:\s*(.+)$", "/proc/cpuinfo") or platform.processor() or platform.machine(),
+        "cpu": cpu()["name"],
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
         "memory_gb": round(int(_find(r"^MemTotal:\s*(\d+) kB$", "/proc/meminfo") or 0) / 2**20, 1),
         "system": f"{platform.system()} {platform.release()}",

@@ -1,88 +1,87 @@
-"""results.json and results.md: what was measured, on what, and what was required."""
+"""results.md: what was measured on each CPU model, and what was required."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, documents
+from benchmarks.comparisons import COMPARISONS, OWN
+from benchmarks.cpu_table import by_cpu, training_ratio
+from benchmarks.markdown import spread, table
+from benchmarks.records import Record, name
+from bert_tf import atomic
 from bert_tf.profiling.timing.wall_clock import PARTS
 
-JSON_NAME, MARKDOWN_NAME = "results.json", "results.md"
-_HELD = {True: "held", False: "**missed**", None: "not measured"}
+NAME = "results.md"
+
+_ABOUT_COMPARISONS = {row.name: row.about for row in COMPARISONS if row.about}
+
+_ABOUT = """# Benchmark
+
+Contenders take turns in every round. Figures are medians over the rounds, with the lowest and the highest in
+parentheses; a ratio is the median of the ratios of each round. Made by `python -m bert_tf benchmark` from the records in
+`results/`, one for each CPU model: a run adds to the record of the CPU that it is on, and replaces what it measures again."""
 
 
-def write(folder: Path, results: Mapping[str, Any]) -> None:
-    """Writes both files, each whole or not at all.
+def write(output_dir: Path, found: Sequence[Record]) -> None:
+    """Writes the report, whole or not at all.
+
+    Args:
+      output_dir: gets results.md.
+      found: the records.
 
     Raises:
       OutputError: the folder cannot be written.
     """
-    atomic.write_text(folder / JSON_NAME, documents.to_json(results, indent=2) + "\n")
-    atomic.write_text(folder / MARKDOWN_NAME, to_markdown(results))
+    atomic.write_text(output_dir / NAME, to_markdown(found))
 
 
-def read(folder: Path) -> dict[str, Any] | None:
-    """Returns what an earlier run wrote into a folder, None where there is nothing that can be read."""
-    try:
-        results: dict[str, Any] = json.loads((folder / JSON_NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return None
-    return results
-
-
-def to_markdown(results: Mapping[str, Any]) -> str:
-    """Returns the report for people."""
-    parts = [_head(results), _requirements(results["requirements"])]
-    parts += [_comparison(comparison) for comparison in results["comparisons"]]
+def to_markdown(found: Sequence[Record]) -> str:
+    """Returns the report for people, the CPU on which least is gained first."""
+    found = sorted(found, key=training_ratio)
+    parts = [_ABOUT, "## By CPU model", by_cpu(found), *(_record(record) for record in found if record["comparisons"])]
     return "\n\n".join(parts) + "\n"
 
 
-def _head(results: Mapping[str, Any]) -> str:
-    machine, settings = results["machine"], results["settings"]
-    unfinished = "" if results["finished"] else "\n\nThe run is not finished: what is below was measured before it stopped."
-    return (
-        "# Benchmark\n\n"
-        f"- machine: {machine['cpu']}, {machine['cores']} cores, {machine['memory_gb']} GB, {machine['system']}\n"
-        f"- our side: {_versions(results['versions'])}\n"
-        + "".join(f"- {name}: {_versions(found)}\n" for name, found in _peer_versions(results).items())
-        + f"- {settings['threads']} threads, {settings['rounds']} rounds of {settings['steps']} steps, data: {settings['data']}"
-        f"{unfinished}\n\n"
-        "Contenders take turns in every round. Figures are medians over the rounds, with the lowest and the highest in\n"
-        "parentheses; a ratio is the median of the ratios of each round."
-    )
+def _record(record: Record) -> str:
+    comparisons = record["comparisons"]
+    parts = [f"## {name(record)}", "\n".join(_measured_with(record)), *map(_comparison, comparisons)]
+    if not record["finished"]:
+        parts.insert(2, "The last run is not finished: what is below was measured before it stopped.")
+    return "\n\n".join(parts)
 
 
-def _versions(versions: Mapping[str, str]) -> str:
-    return ", ".join(f"{name} {version}" for name, version in versions.items())
+def _measured_with(record: Record) -> Iterator[str]:
+    """Returns machine and versions, of which most are the same in all comparisons."""
+    found: dict[str, dict[str, None]] = {"instructions": dict.fromkeys(record["cpu"].get("instructions", ()))}
+    for comparison in record["comparisons"]:
+        measured = comparison["measured"]
+        found.setdefault("machine", {})[_machine(measured["machine"])] = None
+        of_peers = {row["library"]: row["versions"] for row in comparison["rows"] if row["versions"]}
+        for library, versions in {**of_peers, OWN: measured["versions"]}.items():
+            found.setdefault(library, {})[" ".join(f"{package} {version}" for package, version in versions.items())] = None
+    yield from (f"- {what}: {', '.join(texts) or 'not known'}" for what, texts in found.items())
 
 
-def _peer_versions(results: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    rows = [row for comparison in results["comparisons"] for row in comparison["rows"]]
-    return {row["library"]: row["versions"] for row in rows if row["library"] != "bert_tf" and row["versions"]}
+def _machine(machine: Mapping[str, Any]) -> str:
+    return f"{machine['cores']} cores of {machine['memory_gb']} GB, {machine['system']}"
 
 
-def _requirements(verdicts: Sequence[Mapping[str, Any]]) -> str:
-    rows = [
-        (verdict["what"], verdict["required"], _spread(verdict), _HELD[verdict["held"]] + _because(verdict.get("note", "")))
-        for verdict in verdicts
-    ]
-    return "## Required\n\n" + _table(("what", "required", "measured", ""), rows)
-
-
-def _because(note: str) -> str:
-    return f": {note}" if note else ""
+def _measured(measured: Mapping[str, Any]) -> str:
+    """Returns by what command something was measured, and when."""
+    settings = measured["settings"]
+    turns = f"{settings['threads']} threads, {settings['rounds']} rounds of {settings['steps']} steps"
+    return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {settings['data']}."
 
 
 # Columns of a comparison's table: heading, and the cell of a row. A column in which nothing stands is left out.
 _COLUMNS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("contender", lambda row: row["contender"]),
     ("batch", lambda row: str(row["batch_size"])),
-    ("{unit}", lambda row: _spread(row)),
-    ("ratio to {baseline}", lambda row: _spread(row.get("ratio", {}))),
-    ("share of peak", lambda row: _spread(row.get("share_of_peak", {}), "{:.1%}")),
+    ("{unit}", lambda row: spread(row)),
+    ("ratio to {baseline}", lambda row: spread(row.get("ratio", {}))),
+    ("share of peak", lambda row: spread(row.get("share_of_peak", {}), "{:.1%}")),
     ("dev accuracy", lambda row: f"{row['accuracy']:.3f}" if "accuracy" in row else ""),
     ("note", lambda row: "" if row["status"] == "measured" else row["status"]),
 )
@@ -95,30 +94,18 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
         for heading, cell in _COLUMNS
         if any(cells := [cell(row) for row in comparison["rows"]])
     ]
-    measured = comparison["measured"]
-    text = f"## {comparison['title']}\n\n    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}\n\n"
+    text = f"### {comparison['title']}\n\n{_measured(comparison['measured'])}\n\n"
+    if comparison["name"] in _ABOUT_COMPARISONS:
+        text += f"{_ABOUT_COMPARISONS[comparison['name']]}\n\n"
     if comparison["peak_gflops"]:
-        text += f"Matmul peak, measured in the same rounds: {_spread(comparison['peak_gflops'])} GFLOP/s.\n\n"
-    text += _table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))
+        text += f"Matmul peak, measured in the same rounds: {spread(comparison['peak_gflops'])} GFLOP/s.\n\n"
+    text += table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))
     return "\n\n".join([text, *(_account(row) for row in comparison["rows"] if row.get("parts"))])
 
 
 def _account(row: Mapping[str, Any]) -> str:
     """Returns where the wall time of a command went, by its own account."""
     whole = sum(row["parts"].values())
-    cells = [(PARTS.get(name, name), f"{seconds:.1f}", f"{seconds / whole:.1%}") for name, seconds in row["parts"].items()]
+    cells = [(PARTS.get(part, part), f"{seconds:.1f}", f"{seconds / whole:.1%}") for part, seconds in row["parts"].items()]
     title = f"Where the wall time of {row['contender']} went, medians; the account of each run is within 2 % of its wall time:"
-    return f"{title}\n\n{_table(('part', 's', 'share'), cells)}"
-
-
-def _spread(values: Mapping[str, Any], form: str = "") -> str:
-    if "median" not in values:
-        return ""
-    numbers = (values[key] for key in ("median", "lowest", "highest"))
-    middle, low, high = ((form or ("{:.4g}" if abs(number) < 1e4 else "{:.0f}")).format(number) for number in numbers)
-    return middle if low == high else f"{middle} ({low} to {high})"
-
-
-def _table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [headings, ["---"] * len(headings), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{title}\n\n{table(('part', 's', 'share'), cells)}"

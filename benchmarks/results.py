@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from benchmarks import flops, ratios, sizes
@@ -13,6 +14,7 @@ from benchmarks.stage import Bench, Stage
 from bert_tf.head_spec import SPAN, TAGS
 
 MEASURED = "measured"
+TRAINING = "training against transformers, dynamic padding"
 
 Rows = Mapping[str, Mapping[str, Any]]  # of a comparison, by contender
 Results = Mapping[str, Mapping[str, Any]]  # comparisons by name
@@ -83,18 +85,35 @@ def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
     return {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
 
 
-def judge(comparisons: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Returns a verdict on every requirement of the table; `held` is None where nothing was measured."""
+def judge(comparisons: Sequence[Mapping[str, Any]], told: Mapping[str, float] = MappingProxyType({})) -> list[dict[str, Any]]:
+    """Returns a verdict on every requirement of the table; `held` is None where nothing was measured.
+
+    Args:
+      comparisons: as `compare` returns them.
+      told: figures by requirement, of others who measured them.
+    """
     results = {result["name"]: result for result in comparisons}
-    return [_verdict(requirement, row.name, results) for row in COMPARISONS for requirement in row.requirements]
+    verdicts = []
+    for row in COMPARISONS:
+        for requirement in row.requirements:
+            figure = told.get(requirement.what)
+            by_word = None if figure is None else _judged(requirement, ratios.spread([figure]))
+            verdicts.append(by_word or _verdict(requirement, row.name, results))
+    return verdicts
+
+
+def _judged(requirement: Requirement, found: ratios.Spread) -> dict[str, Any]:
+    held = found.median >= requirement.bound if requirement.at_least else found.median <= requirement.bound
+    return {**_asked(requirement), **found._asdict(), "held": held}
+
+
+def _asked(requirement: Requirement) -> dict[str, Any]:
+    words = "at least" if requirement.at_least else "at most"
+    return {"what": requirement.what, "required": f"{words} {requirement.bound:.3g}", "held": None}
 
 
 def _verdict(requirement: Requirement, name: str, results: Results) -> dict[str, Any]:
-    verdict: dict[str, Any] = {
-        "what": requirement.what,
-        "required": f"{'at least' if requirement.at_least else 'at most'} {requirement.bound:g}",
-        "held": None,
-    }
+    verdict = _asked(requirement)
     if name not in results:
         return {**verdict, "note": "not asked for"}
     rows = {row["contender"]: row for row in results[name]["rows"]}
@@ -105,8 +124,7 @@ def _verdict(requirement: Requirement, name: str, results: Results) -> dict[str,
     found = _KINDS[requirement.kind](requirement, rows, results)
     if found is None:
         return {**verdict, "note": "the other side of it was not measured"}
-    held = found.median >= requirement.bound if requirement.at_least else found.median <= requirement.bound
-    return {**verdict, **found._asdict(), "held": held}
+    return _judged(requirement, found)
 
 
 def _ratio(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread:

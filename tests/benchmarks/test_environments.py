@@ -16,7 +16,7 @@ def test_peers_that_are_not_wanted_are_missing():
 
 def test_a_peer_without_an_environment_is_told_how_to_get_one(tmp_path):
     found = Environments.found({}, peers=True, project=tmp_path)
-    assert found.missing["keras_hub"] == f"no {tmp_path}/.peers/keras_hub/bin/python; `make benchmark-env` makes it"
+    assert found.missing["keras_hub"] == "no .peers/keras_hub/bin/python; `make benchmark-env` makes it"
     with pytest.raises(WorkerError, match="make benchmark-env"):
         found.command("keras_hub", tmp_path)
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from benchmarks import report, results, session
+from benchmarks import machine, report, results, session
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
 from benchmarks.stage import Stage
 
@@ -20,6 +20,15 @@ ROW = Comparison(
     baselines=("theirs", "bert_tf"),
     batch_size=10,
 )
+
+
+TRAINING = dataclasses.replace(ROW, requirements=(Requirement(results.TRAINING, "bert_tf", 1.8, against="theirs"),))
+
+
+def record_in(folder):
+    """The one record of a run."""
+    [path] = (folder / "results").iterdir()
+    return json.loads(path.read_text())
 
 
 def with_ways(*ways: str, **changes) -> Comparison:
@@ -176,14 +185,14 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     memory = dataclasses.replace(with_ways("dynamic", suite="memory", size="mini"), name="fake memory")
     comparisons = (with_ways("dynamic", "other ids"), memory)
     session.run(comparisons, bench, tmp_path / "out", command="python -m bert_tf benchmark", data="some | texts")
-    written = json.loads((tmp_path / "out" / "results.json").read_text())
+    written = record_in(tmp_path / "out")
     assert written["finished"] is True
-    assert written["machine"]["cores"] >= 1
+    assert written["comparisons"][0]["measured"]["machine"]["cores"] >= 1
     text = (tmp_path / "out" / "results.md").read_text()
     for part in (
         "    python -m bert_tf benchmark\n",
         "fake 1.0",
-        "## Required",
+        "## By CPU model",
         "| other ids |",
         "not comparable",
         "50 GFLOP/s",
@@ -204,32 +213,47 @@ def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeyp
     second = dataclasses.replace(ROW, name="second")
     with pytest.raises(KeyboardInterrupt):
         session.run((ROW, second), bench, tmp_path, command="c", data="d")
-    written = json.loads((tmp_path / "results.json").read_text())
+    written = record_in(tmp_path)
     assert ([found["name"] for found in written["comparisons"]], written["finished"]) == (["fake"], False)
-    assert "not finished" in report.to_markdown(written)
+    assert "not finished" in report.to_markdown([written])
 
 
 def test_a_later_run_keeps_what_it_does_not_measure_again(bench, tmp_path):
     second = dataclasses.replace(ROW, name="second")
     session.run((ROW, second), bench, tmp_path, command="first command", data="d")
     session.run((second,), bench, tmp_path, command="second command", data="d")
-    written = json.loads((tmp_path / "results.json").read_text())
+    written = record_in(tmp_path)
     commands = {found["name"]: found["measured"]["command"] for found in written["comparisons"]}
     assert commands == {"fake": "first command", "second": "second command"}
 
 
-def test_figures_of_another_machine_are_not_kept(bench, tmp_path):
+def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
+    for model in ("17", "43"):
+        monkeypatch.setattr(machine, "cpu", lambda model=model: {"name": "Some CPU", "family": "6", "model": model})
+        monkeypatch.setattr(machine, "now", lambda model=model: f"2026-01-01T00:00:{model}")
+        monkeypatch.setattr(machine, "commit", lambda model=model: f"abcdef{model}")
+        session.run((TRAINING,), bench, tmp_path, command="c", data="d")
+    assert [path.name for path in sorted((tmp_path / "results").iterdir())] == ["some-cpu-6-17.json", "some-cpu-6-43.json"]
+    text = (tmp_path / "results.md").read_text()
+    assert "| Some CPU, family 6, model 17, not measured since abcdef1 | Some CPU, family 6, model 43, abcdef4 |" in text
+    assert "| training against transformers, dynamic padding | at least 1.8 | 2 | 2 |" in text
+
+
+def test_figures_that_were_told_are_in_the_table(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
+    session.run((TRAINING,), bench, tmp_path, command="c", data="d")
+    told = {"figures": {results.TRAINING: 1.18}, "date": "2026-01-01", "commit": "6d8ea43", "source": "a user."}
+    other = {"cpu": {"name": "Another"}, "finished": True, "comparisons": [], "told": told}
+    text = report.to_markdown([record_in(tmp_path), other])
+    assert "| training against transformers, dynamic padding | at least 1.8 | **1.18** | 2 |" in text  # the lowest first
+    assert "Another: a user." in text
+    assert "Another, not measured since 6d8ea43" in text
+
+
+def test_a_damaged_record_is_replaced(bench, tmp_path):
     session.run((ROW,), bench, tmp_path, command="c", data="d")
-    path = tmp_path / "results.json"
-    written = json.loads(path.read_text())
-    written["machine"]["cpu"] = "another"
-    path.write_text(json.dumps(written))
-    second = dataclasses.replace(ROW, name="second")
-    found = session.run((second,), bench, tmp_path, command="c", data="d")
-    assert [comparison["name"] for comparison in found["comparisons"]] == ["second"]
-
-
-def test_a_damaged_file_of_results_is_replaced(bench, tmp_path):
-    (tmp_path / "results.json").write_text("{")
+    [path] = (tmp_path / "results").iterdir()
+    path.write_text("{")
     found = session.run((ROW,), bench, tmp_path, command="c", data="d")
     assert [comparison["name"] for comparison in found["comparisons"]] == ["fake"]

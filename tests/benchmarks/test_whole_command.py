@@ -107,7 +107,8 @@ def test_every_run_counts(compared):
 
 
 def test_the_report_says_where_our_wall_time_went(compared):
-    text = report._comparison({**compared, "measured": {"command": "c", "date": "d", "commit": "e"}})
+    settings = {"threads": 1, "rounds": 3, "steps": 4, "data": "d"}
+    text = report._comparison({**compared, "measured": {"command": "c", "date": "d", "commit": "e", "settings": settings}})
     assert "| bert_tf | 12 | 11 (10 to 12) | 0.5 | 0.110 |" in text
     assert "| steps | 9.0 | 81.8% |" in text
     assert text.count("Where the wall time of") == 1

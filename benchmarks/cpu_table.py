@@ -1,0 +1,57 @@
+"""What is required, with a column for each CPU model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from benchmarks import results
+from benchmarks.markdown import spread, table
+from benchmarks.records import Record, name, newest
+
+_COMMIT = 7  # digits of one
+_LEGEND = "A figure in bold misses what is required; an empty cell was not measured."
+
+_Verdict = Mapping[str, Any]
+
+
+def by_cpu(found: Sequence[Record]) -> str:
+    """Returns the table, with notes.
+
+    Args:
+      found: the records.
+    """
+    latest = max((newest(record)["date"] for record in found), default="")
+    heads = [f"{name(record)}, {_when(record, latest)}" for record in found]
+    verdicts = [results.judge(record["comparisons"], _told(record)) for record in found]
+    rows = [_row(of_one) for of_one in zip(*verdicts)]
+    notes = [f"{name(record)}: {record['told']['source']}" for record in found if "told" in record]
+    return "\n\n".join([table(("what", "required", *heads), [row for row in rows if any(row[2:])]), *notes, _LEGEND])
+
+
+def training_ratio(record: Record) -> float:
+    """Returns how many times as fast as `transformers` training is on a CPU; 0 where it was not measured."""
+    verdicts = {verdict["what"]: verdict for verdict in results.judge(record["comparisons"], _told(record))}
+    return float(verdicts[results.TRAINING].get("median", 0.0))
+
+
+def _told(record: Record) -> Mapping[str, float]:
+    figures: Mapping[str, float] = record.get("told", {}).get("figures", {})
+    return figures
+
+
+def _row(verdicts: Sequence[_Verdict]) -> list[str]:
+    return [verdicts[0]["what"], verdicts[0]["required"], *map(_cell, verdicts)]
+
+
+def _cell(verdict: _Verdict) -> str:
+    figure = spread(verdict)
+    return f"**{figure}**" if verdict["held"] is False else figure
+
+
+def _when(record: Record, latest: str) -> str:
+    """Returns the commits that a column is of; of a CPU that later runs were not on, the last."""
+    last = newest(record)
+    if last["date"] < latest:
+        return f"not measured since {last['commit'][:_COMMIT]}"
+    return ", ".join(dict.fromkeys(comparison["measured"]["commit"][:_COMMIT] for comparison in record["comparisons"]))
