@@ -72,7 +72,8 @@ class Suite:
     Attributes:
       worker: suite of the workload.
       unit: of the figure.
-      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, loss "curves", or whole "commands".
+      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, loss "curves", whole "commands",
+        or "evaluations" of checkpoints.
       answer: what is taken from a worker's answer: "rate" of examples, "first_step" time, or "peak_rss"; of a command the
         "wall" time.
       steps: of one turn; None for what the user says.
@@ -101,6 +102,7 @@ SUITES: Mapping[str, Suite] = {
     "memory": Suite("train", "MB", "fresh", "peak_rss", steps=12),
     "curves": Suite("train", "loss", "curves", "loss", steps=50),
     "replicas": Suite("train", "examples/s", "rounds", "rate"),
+    "checkpoints": Suite("command", "s", "evaluations", "wall", checked=False),
     "command": Suite("command", "s", "commands", "wall", checked=False),
     "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
 }
@@ -160,6 +162,7 @@ _OURS_PUBLISHED = Contender("bert_tf published layout", way="max", flags=PUBLISH
 _OURS_ON_TWO = Contender("bert_tf, two devices", flags=TWO_DEVICES)
 _OURS_ON_ONE = Contender("bert_tf", flags=ON_CPU)
 _OURS_NOT_DEFERRED = Contender("bert_tf, no update put off", flags={**ON_CPU, "defer_embeddings": False})
+_OF_TEN, _OF_THREE = (Contender(f"{count} checkpoints", flags={"checkpoints": count}) for count in (10, 3))
 _OURS_NOT_NATIVE = Contender("bert_tf, no native kernels", flags={"native_kernels": False})
 _OURS_IN_HALF = Contender("bert_tf bfloat16", precision=HALF)
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
@@ -381,6 +384,29 @@ COMPARISONS = (
             ),
         )
         for batch_size in (12, 32)
+    ),
+    *(
+        Comparison(
+            name=name,
+            title=f"Checkpoints of {data}, evaluated on dev by one command",
+            suite="checkpoints",
+            contenders=(_OF_TEN, _OF_THREE),
+            baselines=(_OF_THREE.name,),
+            workload=workload,
+            requirements=(
+                Requirement(
+                    f"10 checkpoints of {data} evaluated, in times of 3",
+                    _OF_TEN.name,
+                    2.0,
+                    against=_OF_THREE.name,
+                    at_least=False,
+                ),
+            ),
+        )
+        for name, data, workload in (
+            ("checkpoints", "MRPC", {}),
+            ("checkpoints-sample", "the bundled sample", {"sample": True}),
+        )
     ),
     *(
         Comparison(

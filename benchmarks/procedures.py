@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from absl import logging
 
-from benchmarks import whole_command
+from benchmarks import evaluations, whole_command
 from benchmarks.comparisons import OWN, PEAK, Contender
 from benchmarks.environments import variables
 from benchmarks.interleave import take_turns
@@ -151,14 +151,9 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
 
 def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
     """Runs whole commands, each in a process of its own."""
-    materials, comparison = stage.bench.materials, stage.comparison
-    data = whole_command.SAMPLE if comparison.workload.get("sample") else materials.folder(comparison.texts).resolve()
-    if data == whole_command.SAMPLE and not comparison.workload.get("sample"):
-        for contender in contenders:
-            stage.note(contender.name, "needs the data of MRPC: --data_dir")
+    job = _job(stage)
+    if job is None:
         return Measured({})
-    published, huggingface = (make(comparison.size, comparison.texts) for make in (materials.published, materials.huggingface))
-    job = whole_command.Job(data, published, huggingface, comparison.max_seq_length, comparison.batch_size)
     finished: dict[str, list[whole_command.Finished]] = {contender.name: [] for contender in contenders}
 
     def turn(contender: Contender) -> float:
@@ -169,6 +164,36 @@ def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
 
     samples = _turns(stage, {contender.name: functools.partial(turn, contender) for contender in contenders}, warm_up=False)
     return Measured(samples, commands=finished)
+
+
+def _job(stage: Stage) -> whole_command.Job | None:
+    """Returns what whole commands do; None, with a note for each contender, where the data of MRPC is wanted and not given."""
+    materials, comparison = stage.bench.materials, stage.comparison
+    on_sample = bool(comparison.workload.get("sample"))
+    data = whole_command.SAMPLE if on_sample else materials.folder(comparison.texts).resolve()
+    if data == whole_command.SAMPLE and not on_sample:
+        for contender in comparison.contenders:
+            stage.note(contender.name, "needs the data of MRPC: --data_dir")
+        return None
+    published, huggingface = (make(comparison.size, comparison.texts) for make in (materials.published, materials.huggingface))
+    return whole_command.Job(data, published, huggingface, comparison.max_seq_length, comparison.batch_size)
+
+
+def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
+    """Evaluates as many checkpoints of a run as each contender says, by a command of its own."""
+    job = _job(stage)
+    if job is None:
+        return Measured({})
+    bench = stage.bench
+    run, environment = bench.materials.new_folder(), variables(OWN, bench.threads)
+    counts = {contender.name: int(contender.flags["checkpoints"]) for contender in contenders}
+    evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
+
+    def turn(checkpoints: int) -> float:
+        output = bench.materials.new_folder()
+        return evaluations.evaluate(job, run, checkpoints, output, environment=environment, limit=bench.limits.answer)
+
+    return Measured(_turns(stage, {name: functools.partial(turn, count) for name, count in counts.items()}, warm_up=False))
 
 
 def _run_command(stage: Stage, contender: Contender, job: whole_command.Job) -> whole_command.Finished:
@@ -183,4 +208,5 @@ PROCEDURES: Mapping[str, Callable[[Stage, list[Contender]], Measured]] = {
     "fresh": _afresh,
     "curves": _curves,
     "commands": _commands,
+    "evaluations": _evaluations,
 }

@@ -11,6 +11,7 @@ from benchmarks.cpu_table import by_cpu, training_ratio
 from benchmarks.markdown import spread, table
 from benchmarks.records import Record, name
 from bert_tf import atomic
+from bert_tf.jobs.counted import counted
 from bert_tf.profiling.timing.wall_clock import PARTS
 
 NAME = "results.md"
@@ -71,7 +72,7 @@ def _machine(machine: Mapping[str, Any]) -> str:
 def _measured(measured: Mapping[str, Any]) -> str:
     """Returns by what command something was measured, and when."""
     settings = measured["settings"]
-    turns = f"{settings['threads']} threads, {settings['rounds']} rounds of {settings['steps']} steps"
+    turns = f"{counted(settings['threads'], 'thread')}, {counted(settings['rounds'], 'round')} of {settings['steps']} steps"
     return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {settings['data']}."
 
 

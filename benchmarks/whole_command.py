@@ -13,17 +13,18 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from benchmarks import PROJECT
 from benchmarks.comparisons import OWN
 from benchmarks.workers import WorkerError
 
-SAMPLE = PROJECT / "data" / "sample" / "MRPC"
+SAMPLE = (PROJECT / "data" / "sample" / "MRPC").resolve()  # it is a link
 
 _TOLERANCE = 0.02  # of the wall time, that its parts may be off
 _LEARNING_RATE, _EPOCHS, _SEED = 5e-5, 3, 1
-_LOG = "log.txt"
+LOG = "log.txt"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +62,14 @@ class Finished(NamedTuple):
     versions: Mapping[str, str]
 
 
-def own(job: Job, output: Path) -> list[str]:
-    """Returns our command line."""
+def own(job: Job, output: Path, training: Mapping[str, Any] = MappingProxyType({"num_train_epochs": _EPOCHS})) -> list[str]:
+    """Returns our command line.
+
+    Args:
+      job: what it does.
+      output: folder of the run.
+      training: further flags.
+    """
     flags = {
         "task_name": "MRPC",
         "data_dir": job.data,
@@ -72,9 +79,9 @@ def own(job: Job, output: Path) -> list[str]:
         "max_seq_length": job.max_seq_length,
         "train_batch_size": job.batch_size,
         "learning_rate": _LEARNING_RATE,
-        "num_train_epochs": _EPOCHS,
         "seed": _SEED,
         "output_dir": output,
+        **training,
     }
     switches = ["--adam_bias_correction", "--do_train", "--do_eval"]
     return [
@@ -118,14 +125,25 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
     """
     output.mkdir(parents=True)
     try:
-        return _READ[library](output, _wall_time(command, output / _LOG, environment, limit))
+        return _READ[library](output, wall_time(command, output / LOG, environment, limit))
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         raise WorkerError(f"left no results that can be read: {error!r}") from error
     finally:
         shutil.rmtree(output, ignore_errors=True)  # checkpoints of a gigabyte
 
 
-def _wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:
+def wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:
+    """Returns the seconds from the start of a process to its exit.
+
+    Args:
+      command: program and arguments.
+      log: file for what it prints.
+      environment: its variables.
+      limit: most seconds to wait.
+
+    Raises:
+      WorkerError: it fails, or takes too long.
+    """
     with log.open("wb") as file:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=file, stderr=file, env=dict(environment), start_new_session=True)

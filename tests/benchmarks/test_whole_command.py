@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from benchmarks import report, results, whole_command
+from benchmarks import PROJECT, procedures, report, results, whole_command
 from benchmarks.comparisons import COMPARISONS, OWN
+from benchmarks.materials import Data, Materials
+from benchmarks.stage import Stage
 from benchmarks.workers import WorkerError
 from bert_tf.commands import classifier_flags
 
@@ -44,6 +46,16 @@ def test_both_are_told_the_same(job, tmp_path):
     assert (ours.actions.do_train, ours.actions.do_eval, ours.train.adam_bias_correction) == (True, True, True)
     assert ours.model.init_checkpoint == str(job.published / "bert_model.ckpt")
     assert theirs["model"] == str(job.huggingface)
+
+
+def test_the_sample_is_not_taken_for_mrpc(bench):
+    (mrpc,) = (row for row in COMPARISONS if row.name == "command")
+    source = bench.materials._source
+    data = {**source.data, "MRPC": Data(source.data["MRPC"].task, PROJECT / "data" / "sample" / "MRPC")}  # as a user names it
+    materials = Materials(bench.materials._folder, dataclasses.replace(source, data=data))
+    stage = Stage(mrpc, dataclasses.replace(bench, materials=materials))
+    assert procedures._commands(stage, stage.present()).samples == {}
+    assert stage.notes["bert_tf"] == "needs the data of MRPC: --data_dir"
 
 
 def test_a_peer_is_timed_from_outside(tmp_path):
@@ -89,7 +101,7 @@ def compared(bench, monkeypatch):
     """The comparison on the sample, of commands that take 10, 12 and 11 s for ours, twice that for the other."""
 
     def run(library, line, *_, **__):
-        assert "data/sample/MRPC" in " ".join(line)
+        assert "/sample/MRPC" in " ".join(line)
         seconds = next(times[library])
         parts = {"start": 2.0, "steps": seconds - 2.0} if library == OWN else {}
         return whole_command.Finished(seconds, seconds / 100, parts, {})
