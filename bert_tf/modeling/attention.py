@@ -5,6 +5,8 @@ Shapes: B batch, T tokens, N rows of tokens, D hidden size, H heads, K = D // H;
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
@@ -47,25 +49,28 @@ def attention(
     Returns:
       [M, D] of these tokens.
     """
-    query_rows = queries.take(rows)  # [M, D]
+    sequences = _Sequences(queries.take(rows), rows, bias, queries.layout, layout)
     with tf1.variable_scope("attention"):
-        context = _self_attention(query_rows, rows, bias, layout, queries.layout, config, execution)
+        context = _self_attention(sequences, config, execution)
         with tf1.variable_scope("output"):
-            return layers.add_and_norm(context, query_rows, config, execution)
+            return layers.add_and_norm(context, sequences.queries, config, execution)
 
 
-def _self_attention(
-    queries: tf.Tensor,
-    rows: tf.Tensor,
-    bias: tf.Tensor,
-    layout: Layout,
-    of_queries: Layout,
-    config: BertConfig,
-    execution: Execution,
-) -> tf.Tensor:
-    """Attends within each sequence; owns the variable scope `self`; [M, D] and [N, D] to [M, D], heads side by side."""
-    if execution.native and isinstance(layout, Packed):
-        return _native_attention(queries, rows, bias, layout, of_queries, config, execution)
+class _Sequences(NamedTuple):
+    """What attends, and what is attended to."""
+
+    queries: tf.Tensor  # [M, D]
+    rows: tf.Tensor  # [N, D]
+    bias: tf.Tensor  # [B, 1, 1, T] from `mask_bias`
+    of_queries: Layout
+    layout: Layout  # of the rows
+
+
+def _self_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
+    """Attends within each sequence; owns the variable scope `self`; returns [M, D], heads side by side."""
+    if execution.native and isinstance(sequences.layout, Packed):
+        return _native_attention(sequences, config, execution)
+    queries, rows, bias, of_queries, layout = sequences
     heads, width = config.num_attention_heads, config.head_size
     with tf1.variable_scope("self"):
         query = layers.dense(queries, config.hidden_size, config, scope="query") * width**-0.5  # [M, D]
@@ -80,16 +85,9 @@ def _self_attention(
         return of_queries.join_heads(context)
 
 
-def _native_attention(
-    queries: tf.Tensor,
-    rows: tf.Tensor,
-    bias: tf.Tensor,
-    layout: Layout,
-    of_queries: Layout,
-    config: BertConfig,
-    execution: Execution,
-) -> tf.Tensor:
+def _native_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
     """As `_self_attention`, by a kernel that reads rows as they lie; owns the variable scope `self`."""
+    queries, rows, bias, of_queries, layout = sequences
     heads = config.num_attention_heads
     with tf1.variable_scope("self"):
         sources = {"query": queries, "key": rows, "value": rows}

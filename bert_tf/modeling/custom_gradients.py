@@ -45,6 +45,37 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
     return x * (half_tanh + 0.5), gradient
 
 
+def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
+    """Rows times a kernel: [N, D] and [D, E] to [N, E].
+
+    On CPUs the gradient of the rows is a product in which TensorFlow reads the kernel across. In float32 that is slower by a
+    fifth to a third where E is more than D; to transpose the kernel before costs a tenth of that.
+
+    Args:
+      x: [N, D] rows.
+      kernel: [D, E].
+    """
+    if x.dtype != tf.float32 or kernel.shape[1] <= kernel.shape[0]:
+        return tf.matmul(x, kernel)
+
+    @tf.custom_gradient
+    def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
+        def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            with tf.control_dependencies([upstream]):  # earlier it would lie in memory through the forward pass
+                transposed = _transposed(kernel)
+            return tf.matmul(upstream, transposed), tf.matmul(x, upstream, transpose_a=True)
+
+        return tf.matmul(x, kernel), gradient
+
+    return multiply(x, kernel)
+
+
+def _transposed(matrix: tf.Tensor) -> tf.Tensor:
+    """Returns [E, D] of [D, E], by way of three axes: one of two the graph optimizer would put back into the product."""
+    rows, columns = matrix.shape
+    return tf.reshape(tf.transpose(tf.reshape(matrix, [rows, columns, 1]), [1, 0, 2]), [columns, rows])
+
+
 def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
     """Normalizes each row: [N, D], [D] and [D] to [N, D].
 

@@ -6,7 +6,6 @@ Shapes: N rows (tokens or sequences), D width of the input, E width of the outpu
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import tensorflow as tf
 
@@ -67,25 +66,10 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
 
 
 def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Variable]:
-    """Multiplies rows with a kernel; owns the variable scope named by `scope`, with the bias that is still to be added.
-
-    Args:
-      x: [N, D] rows.
-      width: E.
-      config: how to initialize.
-      scope: name of the scope.
-
-    Returns:
-      [N, E], and the bias [E].
-    """
+    """As `dense`, but the bias is returned, for a native kernel that adds it: [N, E], and [E]."""
     with tf1.variable_scope(scope):
-        return _multiplied(x, width, config)
-
-
-def _multiplied(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Variable]:
-    kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
-    bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
-    return tf.matmul(x, tf.cast(kernel, x.dtype)), bias
+        kernel, bias = _weights(x, width, config)
+        return custom_gradients.product(x, kernel), bias
 
 
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
@@ -101,8 +85,15 @@ def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Ten
       [N, E].
     """
     with tf1.variable_scope(scope):
-        multiplied, bias = _multiplied(x, width, config)
-        return tf.nn.bias_add(multiplied, tf.cast(bias, x.dtype))  # [N, E]
+        kernel, bias = _weights(x, width, config)
+        return tf.nn.bias_add(tf.matmul(x, kernel), tf.cast(bias, x.dtype))  # [N, E]
+
+
+def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Variable]:
+    """Returns the kernel [D, E] of this scope in the type of the rows, and its bias [E]."""
+    kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
+    bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
+    return tf.cast(kernel, x.dtype), bias
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
@@ -135,13 +126,13 @@ def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, executio
         return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
     multiplied, bias = product(x, residual.shape[-1], config, scope="dense")
     mask, scale = execution.dropout.kept(tf.reshape(tf.size(multiplied), [1]), config.hidden_dropout_prob)
-    return _native_norm(multiplied, config, bias=bias, mask=mask, scale=scale, residual=residual)
+    return _native_norm(multiplied, config, native.Added(bias, mask, scale, residual))
 
 
-def _native_norm(x: tf.Tensor, config: BertConfig, **parts: Any) -> tf.Tensor:
+def _native_norm(x: tf.Tensor, config: BertConfig, added: native.Added | None = None) -> tf.Tensor:
     with tf1.variable_scope("LayerNorm"):
         gamma, beta = _norm_weights(x)
-        return native.norm(x, gamma, beta, config.layer_norm_eps, **parts)
+        return native.norm(x, gamma, beta, config.layer_norm_eps, added)
 
 
 def _norm_weights(x: tf.Tensor) -> tuple[tf.Variable, tf.Variable]:

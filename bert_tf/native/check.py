@@ -136,7 +136,7 @@ def _norm(random: np.random.Generator) -> Iterator[_Case]:
 def _whole_norm(
     x: tf.Tensor, residual: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, bias: tf.Tensor, *, kept: tf.Tensor
 ) -> tf.Tensor:
-    return ops.norm(x, gamma, beta, _EPSILON, bias=bias, mask=kept, scale=_SCALE, residual=residual)
+    return ops.norm(x, gamma, beta, _EPSILON, ops.Added(bias, kept, _SCALE, residual))
 
 
 def _plain_whole_norm(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 
@@ -70,35 +70,41 @@ def gelu(x: tf.Tensor, bias: tf.Tensor | tf.Variable, *, exact: bool) -> tf.Tens
     return _library().bert_tf_gelu(x=x, bias=bias, exact=exact)
 
 
+class Added(NamedTuple):
+    """What happens to rows [N, D] before they are normalized: residual + mask * scale * (rows + bias).
+
+    Attributes:
+      bias: [D].
+      mask: [N D] uint8 from `kept`; None for no dropout.
+      scale: what the elements that are kept are multiplied by.
+      residual: [N, D].
+    """
+
+    bias: tf.Tensor | tf.Variable
+    mask: tf.Tensor | None
+    scale: float
+    residual: tf.Tensor
+
+
 def norm(
-    x: tf.Tensor,
-    gamma: tf.Tensor | tf.Variable,
-    beta: tf.Tensor | tf.Variable,
-    epsilon: float,
-    *,
-    bias: tf.Tensor | tf.Variable | None = None,
-    mask: tf.Tensor | None = None,
-    scale: float = 1.0,
-    residual: tf.Tensor | None = None,
+    x: tf.Tensor, gamma: tf.Tensor | tf.Variable, beta: tf.Tensor | tf.Variable, epsilon: float, added: Added | None = None
 ) -> tf.Tensor:
-    """LayerNorm of residual + mask * scale * (x + bias), [N, D].
+    """LayerNorm of rows, [N, D].
 
     Args:
       x: [N, D] rows.
       gamma: [D] scale.
       beta: [D] shift.
       epsilon: is added to the variance.
-      bias: [D], or None.
-      mask: [N D] uint8 from `kept`, or None.
-      scale: what the elements that are kept are multiplied by.
-      residual: [N, D], or None.
+      added: what happens before; None for nothing.
     """
-    parts = {
-        "bias": tf.zeros([0]) if bias is None else bias,
-        "kept": tf.zeros([0], tf.uint8) if mask is None else mask,
-        "residual": tf.zeros([0, x.shape[-1]], x.dtype) if residual is None else residual,
-    }
-    return _library().bert_tf_norm(x=x, gamma=gamma, beta=beta, epsilon=epsilon, scale=scale, **parts).y
+    nothing = tf.zeros([0], tf.uint8)
+    if added is None:
+        added = Added(tf.zeros([0]), nothing, 1.0, tf.zeros([0, x.shape[-1]], x.dtype))
+    bias, mask, scale, residual = added
+    mask = nothing if mask is None else mask
+    parts = {"bias": bias, "kept": mask, "scale": scale, "residual": residual}
+    return _library().bert_tf_norm(x=x, gamma=gamma, beta=beta, epsilon=epsilon, **parts).y
 
 
 def attention(

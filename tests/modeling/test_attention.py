@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.config import BertConfig
-from bert_tf.modeling.attention import _self_attention, attention, mask_bias
+from bert_tf.modeling.attention import _self_attention, _Sequences, attention, mask_bias
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.packing import Packed, Padded
 from bert_tf.modeling.selection import all_tokens, first_tokens
@@ -39,7 +39,8 @@ def attend(rows, mask, execution, *, config=CONFIG, layout=Padded, first_only=Fa
         ones, tokens = tf.constant(np.array(mask, np.int32)), tf.constant(rows)
         where = layout(ones)
         queries = first_tokens(where, ones) if first_only else all_tokens(where)
-        return fetch(_self_attention(queries.take(tokens), tokens, mask_bias(ones), where, queries.layout, config, execution))
+        sequences = _Sequences(queries.take(tokens), tokens, mask_bias(ones), queries.layout, where)
+        return fetch(_self_attention(sequences, config, execution))
 
     return evaluate(build, WEIGHTS)
 

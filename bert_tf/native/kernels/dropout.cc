@@ -4,30 +4,28 @@
 
 namespace bert_tf::dropout {
 constexpr int kCounters = 16;  // that are computed side by side; each gives 8 numbers of 16 bits
+constexpr uint64_t kWord = 0xffffffff;
+typedef uint64_t Words __attribute__((vector_size(64)));
 
-// One unit: 16 counters from `counter` on, 128 elements.
-inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, uint32_t dropped, uint8_t* kept) {
-  uint32_t a[kCounters], b[kCounters], c[kCounters], d[kCounters];
-  for (int i = 0; i < kCounters; ++i) {
-    const uint64_t at = low + i, carried = high + (at < low);
-    a[i] = static_cast<uint32_t>(at), b[i] = static_cast<uint32_t>(at >> 32);
-    c[i] = static_cast<uint32_t>(carried), d[i] = static_cast<uint32_t>(carried >> 32);
+// One unit: 16 counters from `counter` on, 128 elements. Words of 32 bits are the lower halves of lanes of 64.
+inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, uint16_t dropped, uint8_t* kept) {
+  Words a[2], b[2], c[2], d[2];
+  for (int i = 0; i < 2; ++i) {
+    a[i] = Words{0, 1, 2, 3, 4, 5, 6, 7} + (low + 8 * i), b[i] = a[i] >> 32;
+    c[i] = high - reinterpret_cast<Words>(a[i] < low), d[i] = c[i] >> 32;  // a comparison is 0 or -1
   }
-  for (int round = 0; round < 10; ++round) {
-    for (int i = 0; i < kCounters; ++i) {
-      const uint64_t first = static_cast<uint64_t>(a[i]) * 0xD2511F53u, second = static_cast<uint64_t>(c[i]) * 0xCD9E8D57u;
-      const uint32_t next_a = static_cast<uint32_t>(second >> 32) ^ b[i] ^ key_0;
-      const uint32_t next_c = static_cast<uint32_t>(first >> 32) ^ d[i] ^ key_1;
-      b[i] = static_cast<uint32_t>(second), d[i] = static_cast<uint32_t>(first);
-      a[i] = next_a, c[i] = next_c;
+  for (int round = 0; round < 10; ++round, key_0 += 0x9E3779B9u, key_1 += 0xBB67AE85u)
+    for (int i = 0; i < 2; ++i) {
+      const Words first = (a[i] & kWord) * 0xD2511F53u, second = (c[i] & kWord) * 0xCD9E8D57u;
+      a[i] = (second >> 32) ^ b[i] ^ key_0, c[i] = (first >> 32) ^ d[i] ^ key_1;
+      b[i] = second, d[i] = first;
     }
-    key_0 += 0x9E3779B9u, key_1 += 0xBB67AE85u;
-  }
-  uint32_t words[kCounters * 4];
-  for (int i = 0; i < kCounters; ++i) words[4 * i] = a[i], words[4 * i + 1] = b[i], words[4 * i + 2] = c[i], words[4 * i + 3] = d[i];
-  for (int i = 0; i < kCounters * 4; ++i) {
-    kept[2 * i] = (words[i] & 0xffff) >= dropped;
-    kept[2 * i + 1] = (words[i] >> 16) >= dropped;
+  for (int i = 0; i < 2; ++i) {
+    const Words x = (a[i] & kWord) | b[i] << 32, y = (c[i] & kWord) | d[i] << 32;
+    const Words pairs[] = {__builtin_shuffle(x, y, Words{0, 8, 1, 9, 2, 10, 3, 11}), __builtin_shuffle(x, y, Words{4, 12, 5, 13, 6, 14, 7, 15})};
+    uint16_t draws[64];
+    std::memcpy(draws, pairs, sizeof draws);
+    EACH(j, 64) kept[64 * i + j] = draws[j] >= dropped;
   }
 }
 
