@@ -22,7 +22,8 @@ inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, ui
     }
   for (int i = 0; i < 2; ++i) {
     const Words x = (a[i] & kWord) | b[i] << 32, y = (c[i] & kWord) | d[i] << 32;
-    const Words pairs[] = {__builtin_shuffle(x, y, Words{0, 8, 1, 9, 2, 10, 3, 11}), __builtin_shuffle(x, y, Words{4, 12, 5, 13, 6, 14, 7, 15})};
+    uint64_t pairs[16];
+    EACH(j, 8) pairs[2 * j] = x[j], pairs[2 * j + 1] = y[j];
     uint16_t draws[64];
     std::memcpy(draws, pairs, sizeof draws);
     EACH(j, 64) kept[64 * i + j] = draws[j] >= dropped;
