@@ -16,7 +16,7 @@ from bert_tf.optimization.accumulation import Features
 from bert_tf.optimization.adamw import AdamWConfig
 from bert_tf.optimization.averaging import MovingAverage
 from bert_tf.optimization.deferred import MOST_STEPS, DeferredTable
-from bert_tf.optimization.gradients import clip_by_global_norm, clipping, dense_gradients, on_own_devices
+from bert_tf.optimization.gradients import clipping, dense_gradients, scaled
 from bert_tf.optimization.loss_scale import LossScale
 from bert_tf.optimization.optimizers import ADAMW, OPTIMIZERS
 from bert_tf.optimization.parts import EMBEDDINGS, LayerDecay, Part, part_of
@@ -143,10 +143,6 @@ class Update:
             )
         return loss, self._apply(loss, variables, gradients)
 
-    @property
-    def _is_native(self) -> bool:
-        return self._optimization.adamw.native and self._optimization.optimizer == ADAMW
-
     def _is_updated(self, variable: tf.Variable) -> bool:
         """Whether a variable is updated, as a whole."""
         deferred = self._table is not None and variable is self._table.table
@@ -166,11 +162,7 @@ class Update:
         tf.identity(stops, name=STOPS)
         if self._loss_scale is not None:
             gradients = self._loss_scale.unscale(gradients)
-        clip: tf.Tensor | None = None
-        if self._is_native:
-            clip, norm = clipping(gradients, self._optimization.clip_norm)
-        else:
-            gradients, norm = clip_by_global_norm(gradients, self._optimization.clip_norm)
+        scale, norm = clipping(gradients, self._optimization.clip_norm)
         watched = {LOSS: loss, LEARNING_RATE: rate, GRADIENT_NORM: norm}
         if self._loss_scale is not None:
             watched[SKIPPED_STEPS] = self._loss_scale.skipped
@@ -181,15 +173,15 @@ class Update:
         if self._loss_scale is not None:  # another scale cures gradients, not the loss
             usable = tf.math.is_finite(loss) & (finite | ~self._loss_scale.at_end)
         with tf.control_dependencies([tf.debugging.Assert(usable, [NOT_FINITE])]):
-            gradients = on_own_devices(tf.identity, gradients)
+            scale = tf.identity(scale)  # which every update reads
         factors = [self._optimization.layer_decay.of(part_of(variable.name)) for variable in variables]
         make = OPTIMIZERS[self._optimization.optimizer]
         optimizer = make(variables, rate, step, self._optimization.adamw, factors=factors)
 
         def update() -> tf.Operation:
-            updates = [optimizer.apply(gradients[: len(variables)], clip)]
+            updates = [optimizer.apply(gradients[: len(variables)], scale)]
             if self._table:
-                updates.append(self._table.apply(gradients[-1] if clip is None else gradients[-1] * clip))
+                updates += map(self._table.apply, scaled(gradients[len(variables) :], scale))
             return tf.group(updates)
 
         updated = update() if self._loss_scale is None else self._loss_scale.update_if(finite, update)

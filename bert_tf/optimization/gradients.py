@@ -35,32 +35,24 @@ def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Tensor | tf.Variable
     return on_own_devices(tf.convert_to_tensor, tf.gradients(loss, variables))
 
 
-def clip_by_global_norm(gradients: Sequence[tf.Tensor], limit: float) -> tuple[list[tf.Tensor], tf.Tensor]:
-    """Scales gradients so that their common norm is at most `limit`.
+def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
+    """Returns what gradients are to be multiplied by, so that their common norm is at most `limit`, and that norm before.
 
     Args:
       gradients: of the whole batch: the norm of a replica's part says nothing.
       limit: largest norm.
-
-    Returns:
-      The scaled gradients, and the norm before scaling (scalar).
     """
     with tf.name_scope(_SCOPE):
-        scale, norm = _clipping(gradients, limit)
-        return on_own_devices(lambda gradient: gradient * scale, gradients), norm
+        norm = tf.linalg.global_norm(gradients)
+        return limit / tf.maximum(norm, limit), norm
 
 
-def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what gradients are to be multiplied by, and their common norm before; see `clip_by_global_norm`.
+def scaled(gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> list[tf.Tensor]:
+    """Multiplies gradients.
 
     Args:
       gradients: of the whole batch.
-      limit: largest norm.
+      scale: scalar, of `clipping`.
     """
     with tf.name_scope(_SCOPE):
-        return _clipping(gradients, limit)
-
-
-def _clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
-    norm = tf.linalg.global_norm(gradients)
-    return limit / tf.maximum(norm, limit), norm
+        return on_own_devices(lambda gradient: gradient * scale, gradients)

@@ -6,14 +6,19 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from bert_tf.optimization.gradients import clip_by_global_norm, dense_gradients
+from bert_tf.optimization.gradients import clipping, dense_gradients, scaled
 from tests.graphs import evaluate
 
 tf1 = tf.compat.v1
 
 
 def clip(limit, *gradients):
-    return evaluate(lambda: clip_by_global_norm([tf.constant(g) for g in gradients], limit))
+    def build():
+        tensors = [tf.constant(g) for g in gradients]
+        scale, norm = clipping(tensors, limit)
+        return scaled(tensors, scale), norm
+
+    return evaluate(build)
 
 
 def gradients_of_rows(*ids):
@@ -22,7 +27,7 @@ def gradients_of_rows(*ids):
     def build():
         table = tf1.get_variable("table", [3, 1])
         gradients = dense_gradients(tf.reduce_sum(tf.gather(table, ids)), [table])
-        return gradients[0], clip_by_global_norm(gradients, 1.0)[1]
+        return gradients[0], clipping(gradients, 1.0)[1]
 
     return evaluate(build)
 
