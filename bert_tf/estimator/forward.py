@@ -28,6 +28,8 @@ from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
+_AT_A_TIME = 2  # batches on a CPU
+
 
 class Forward:
     """A model on all devices of a machine; to be closed.
@@ -44,6 +46,7 @@ class Forward:
         """
         self._head, self._hidden_size = heads.of(model.head), model.config.hidden_size
         self._towers = [_Tower(model, machine, device) for device in machine.plan.towers]
+        self._at_a_time = 1 if machine.sees_gpu else _AT_A_TIME
 
     def load(self, checkpoint: str) -> int:
         """Takes the weights of a checkpoint in the place of those before; returns its step, 0 where it has none.
@@ -84,7 +87,8 @@ class Forward:
 
         Args:
           features: targets are not looked at.
-          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths.
+          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths, two batches at a time
+            on a CPU: what one core does alone of a batch is done beside the other.
           batching: how to pad.
 
         Raises:
@@ -105,7 +109,7 @@ class Forward:
                 waiting.clear()  # where one device fails the others end too
 
         with readable_errors("prediction"):
-            self._on_each(compute)
+            self._on_each(compute, times=1 if batch_size else self._at_a_time)
         return results
 
     def log_graph(self, tokens: int, loaded: Collection[str]) -> None:
@@ -122,10 +126,10 @@ class Forward:
         for tower in self._towers:
             tower.close()
 
-    def _on_each(self, do: Callable[[_Tower], None]) -> None:
-        """Does something on all devices at once; on the first in this thread, which hears of a signal."""
-        first, *others = self._towers
-        with concurrent.futures.ThreadPoolExecutor(len(self._towers)) as pool:  # starts a thread for each task
+    def _on_each(self, do: Callable[[_Tower], None], *, times: int = 1) -> None:
+        """Does something on all devices at once, `times` on each; once in this thread, which hears of a signal."""
+        first, *others = self._towers * times
+        with concurrent.futures.ThreadPoolExecutor(len(others) + 1) as pool:  # starts a thread for each task
             running = [pool.submit(do, tower) for tower in others]
             do(first)
             for other in running:

@@ -282,6 +282,26 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
             signal.signal(*self._previous.popitem())
 
 
+class EndHook(tf1.train.SessionRunHook):
+    """Does something when the last step is done and not yet saved, unless a signal ended training."""
+
+    def __init__(self, do: Callable[[], None], stop: StopOnSignalHook) -> None:
+        """Prepares the hook.
+
+        Args:
+          do: starts what the process does next.
+          stop: knows of signals.
+        """
+        self._do = do
+        self._stop = stop
+
+    def end(self, session: tf1.Session) -> None:
+        """Does it."""
+        del session
+        if self._stop.stopped_by is None:
+            self._do()
+
+
 class WatchHook(tf1.train.SessionRunHook):
     """Training on several machines: ends the watch with the last step, after which each leaves when it likes.
 

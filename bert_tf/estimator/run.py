@@ -19,7 +19,15 @@ from bert_tf.errors import CheckpointError, LostPeerError, OutputError
 from bert_tf.estimator import averaged, best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.failures import readable_errors
-from bert_tf.estimator.hooks import CheckpointHook, ProgressHook, StopOnSignalHook, WatchHook, write_scalars, write_text
+from bert_tf.estimator.hooks import (
+    CheckpointHook,
+    EndHook,
+    ProgressHook,
+    StopOnSignalHook,
+    WatchHook,
+    write_scalars,
+    write_text,
+)
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.replica_check import ReplicaCheckHook
 from bert_tf.estimator.saver import SaverHook, Saving
@@ -112,6 +120,7 @@ def train(
     watchers: Sequence[Hook] = (),
     hooks: Sequence[Hook] = (),
     machine: Machine | None = None,
+    at_end: Callable[[], None] | None = None,
 ) -> Outcome:
     """Trains to the last step, or to an early end, from the newest checkpoint in the folder where there is one.
 
@@ -123,6 +132,7 @@ def train(
       watchers: hooks that look at steps; for them a step ends before anything is logged, saved or evaluated.
       hooks: called between steps, after the package's own.
       machine: what the estimator was made for; of several that train together the chief alone writes.
+      at_end: starts what comes next in a thread, while the last checkpoint is written; not after a signal.
 
     Raises:
       TrainingError: loss or gradient are no longer finite, or memory is out.
@@ -158,7 +168,9 @@ def train(
         keep_max=training.keep_checkpoint_max,
         restores=watch is not None or bool(saved.listed(folder)),
     )
-    savers = [_saver(folder, training, listeners)] if writes else []
+    savers: list[Hook] = [_saver(folder, training, listeners)] if writes else []
+    if at_end is not None:
+        savers.insert(0, EndHook(at_end, stop))
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     batching, then = training.batching, training.then
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=batching, then=then)

@@ -97,7 +97,7 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
         job = memory_preflight.fitted(job, job.machine.gpu_memory)
     with contextlib.closing(Inference(job, plan)) as inference:
         if actions.do_train:
-            outcome = training.train(job, plan, make_forward=inference.forward)
+            outcome = training.train(job, plan, make_forward=inference.forward, at_end=lambda: _prepare_end(job, inference))
             step = outcome.step
             if outcome.stopped_by is not None:
                 log.warning("stopped by %s at step %d; the same command continues there", outcome.stopped_by.name, step)
@@ -109,6 +109,15 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
         evaluations = inference.evaluate() if actions.do_eval else {}
         predictions = inference.predict() if actions.do_predict else {}
         return FineTuned(job, inference.step or step, None, evaluations, predictions)
+
+
+def _prepare_end(job: Job, inference: Inference) -> None:
+    """Starts what comes after training beside the writing of its last checkpoint."""
+    if not job.machine.is_chief:
+        return
+    report.start_ahead()
+    if job.settings.actions.do_eval or job.settings.actions.do_predict:
+        inference.build_ahead()
 
 
 def _end(job: Job) -> None:

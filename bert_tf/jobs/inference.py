@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -42,14 +43,25 @@ class Inference:
         """
         self._job, self._plan = job, plan
         self._forward: Forward | None = None
+        self._building: concurrent.futures.Future[Forward] | None = None
         self._checkpoint = ""
         self.step = 0
 
     def forward(self) -> Forward:
-        """Returns the one graph, which is built when it is first needed."""
+        """Returns the one graph, which is built when it is first needed, or `build_ahead` says so."""
         if self._forward is None:
-            self._forward = Forward(training.forward_model(self._job), self._job.machine)
+            self._forward = self._build() if self._building is None else self._building.result()
         return self._forward
+
+    def _build(self) -> Forward:
+        return Forward(training.forward_model(self._job), self._job.machine)
+
+    def build_ahead(self) -> None:
+        """Starts to build the graph in a thread: beside what Python waits for, as a checkpoint that is written."""
+        if self._forward is None and self._building is None:
+            pool = concurrent.futures.ThreadPoolExecutor(1, "build ahead")
+            self._building = pool.submit(self._build)
+            pool.shutdown(wait=False)
 
     @WALL.span(EVALUATION)
     def evaluate(self) -> dict[str, Evaluation]:
@@ -138,6 +150,8 @@ class Inference:
 
     def close(self) -> None:
         """Frees the graph, where it was built."""
+        if self._building is not None and self._building.exception() is None:
+            self._forward = self._building.result()
         if self._forward is not None:
             self._forward.close()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -12,6 +13,19 @@ from bert_tf.log_form import log
 from bert_tf.run_layout import PAGE
 
 _ELSEWHERE = "write the page elsewhere with --output=FILE"
+
+
+def start_ahead() -> None:
+    """Has the library that draws started in a thread, beside the end of training: it is no work of Python's."""
+    threading.Thread(target=_start, name="start Vega").start()
+
+
+def _start() -> None:
+    with contextlib.suppress(Exception):  # which the page will meet again, and say
+        from bert_tf.report import drawing, scripts
+
+        drawing.start()
+        scripts.vega()
 
 
 def at_end(folder: Path) -> None:

@@ -37,13 +37,16 @@ from bert_tf.tasks.base import DEV
 from bert_tf.tasks.evaluation import summarize
 
 
-def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -> run.Outcome:
+def train(
+    job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward], at_end: Callable[[], None] | None = None
+) -> run.Outcome:
     """Claims the output folder and trains.
 
     Args:
       job: what to train.
       plan: which variables come from the checkpoint.
       make_forward: returns what evaluates on the way, see `EvaluationPlan`.
+      at_end: see `run.train`.
 
     Raises:
       OutputError: the folder holds another run, or cannot be written.
@@ -95,7 +98,7 @@ def train(job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward]) -
     with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
-        return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
+        return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine, at_end=at_end)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
