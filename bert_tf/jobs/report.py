@@ -16,15 +16,15 @@ _ELSEWHERE = "write the page elsewhere with --output=FILE"
 
 
 def start_ahead() -> None:
-    """Has the library that draws started in a thread, beside the end of training: it is no work of Python's."""
+    """Has a first picture drawn in a thread, which takes longer than all others: beside the end of training it costs little."""
     threading.Thread(target=_start, name="start Vega").start()
 
 
 def _start() -> None:
     with contextlib.suppress(Exception):  # which the page will meet again, and say
-        from bert_tf.report import drawing, scripts
+        from bert_tf.report import drawing, line_chart, scripts
 
-        drawing.start()
+        drawing.svg(line_chart.line_chart([line_chart.Curve("", 0, range(2), range(2))], line_chart.Style()))
         scripts.vega()
 
 

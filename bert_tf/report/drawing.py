@@ -5,11 +5,6 @@ from __future__ import annotations
 from bert_tf.report.charts import CONFIG, Spec
 
 
-def start() -> None:
-    """Starts Vega, for which the first picture would wait more than half a second."""
-    svg({"mark": "line", "layer": []})
-
-
 def svg(chart: Spec) -> str:
     """Returns the picture of a chart as SVG, without what follows a pointer.
 

@@ -164,6 +164,21 @@ def test_several_devices_change_no_bit(forward, on_three_devices, checkpoints, b
         assert found.tobytes() == expected.tobytes()
 
 
+def test_a_cpu_computes_two_batches_at_a_time_which_changes_no_bit(forward, checkpoints, monkeypatch):
+    forward.load(checkpoints[1])
+    rows = toy.features(12, seed=1)  # an even number
+    alone = forward.outputs(rows, batch_size=1)["logits"]
+    both, compute = threading.Barrier(2, timeout=60), _Tower.outputs
+
+    def compute_when_both_are_there(tower, batch):
+        both.wait()
+        return compute(tower, batch)
+
+    monkeypatch.setattr(_Tower, "outputs", compute_when_both_are_there)
+    found = forward.outputs(rows, batching=Batching(eval_tokens=1))["logits"]
+    np.testing.assert_array_equal(found, alone)
+
+
 def test_each_device_computes_with_weights_of_its_own(on_three_devices, checkpoints, monkeypatch):
     together, plain = threading.Barrier(len(CPUS), timeout=60), _Tower.outputs
     asked = []

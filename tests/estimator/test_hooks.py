@@ -11,7 +11,7 @@ import pytest
 import tensorflow as tf
 
 from bert_tf.errors import LostPeerError
-from bert_tf.estimator.hooks import CheckpointHook, ProgressHook, StopOnSignalHook, WatchHook
+from bert_tf.estimator.hooks import CheckpointHook, EndHook, ProgressHook, StopOnSignalHook, WatchHook
 from bert_tf.estimator.saver import SaverHook
 from bert_tf.estimator.update import GRADIENT_NORM, LEARNING_RATE, LOSS, SKIPPED_STEPS, STOP, STOPS
 from bert_tf.runtime.memory_use import MemoryUse
@@ -246,6 +246,14 @@ def test_a_signal_ends_training_after_the_step(number):
     # The signal comes between two steps; the next step still ends.
     assert take_steps([hook], on_step=lambda step: send.get(step, lambda: None)()) == 4
     assert hook.stopped_by is number
+
+
+@pytest.mark.parametrize(("stopped_by", "done"), [(None, 1), (signal.SIGTERM, 0)])
+def test_what_comes_after_training_starts_before_its_last_checkpoint_unless_a_signal_came(tmp_path, stopped_by, done):
+    stop, found = StopOnSignalHook(), []
+    stop.stopped_by = stopped_by
+    take_steps([EndHook(lambda: found.append(steps_on_disk(tmp_path)), stop), *saver(tmp_path, 4, total=6)], until=6)
+    assert found == [[4]] * done
 
 
 def test_training_in_another_thread_catches_no_signals():
