@@ -216,7 +216,7 @@ class AdamW(Optimizer):
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
         if config.fused and not config.native:  # once for all variables: their nodes take a tenth of the time of a start
             self._betas = tf.constant(config.beta_1), tf.constant(config.beta_2)
-            rates = {id(rate): rate for rate in self._rates}
+            rates = {rate.ref(): rate for rate in self._rates}
             self._decay_rates = {key: rate * config.weight_decay for key, rate in rates.items()}
 
     def apply(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float = 1.0) -> tf.Operation:
@@ -273,7 +273,7 @@ class AdamW(Optimizer):
         decayed = []
         if self._decay(trained):
             with tf.control_dependencies([gradient]):
-                share = self._decay_rates[id(rate)] * trained.weights.read_value()
+                share = self._decay_rates[rate.ref()] * trained.weights.read_value()
                 decayed.append(tf.raw_ops.AssignSubVariableOp(resource=trained.weights.handle, value=share))
         with tf.control_dependencies(decayed):
             return tf.raw_ops.ResourceApplyAdam(
