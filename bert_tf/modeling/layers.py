@@ -66,7 +66,14 @@ def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
 
 
 def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Variable]:
-    """As `dense`, but the bias is returned, for a native kernel that adds it: [N, E], and [E]."""
+    """As `dense`, but the bias is returned, for a native kernel that adds it: [N, E], and [E].
+
+    Args:
+      x: [N, D] rows.
+      width: E.
+      config: how to initialize.
+      scope: name of the scope.
+    """
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
         return custom_gradients.product(x, kernel), bias

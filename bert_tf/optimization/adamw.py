@@ -156,8 +156,7 @@ class Optimizer:
         self._config = config
         self._variables = [Trained.of(variable) for variable in variables]
         self._rate, self._factors = rate, list(factors or [1.0] * len(variables))
-        rates = {factor: rate if factor == 1.0 else rate * factor for factor in dict.fromkeys(self._factors)}
-        self._rates = [rates[factor] for factor in self._factors]
+        self._rates = [rate if factor == 1.0 else rate * factor for factor in self._factors]
         self._step = step
         self._prepare()
 
@@ -214,10 +213,6 @@ class AdamW(Optimizer):
             self._beta_2_power = tf.pow(config.beta_2, t)
             # The kernel adds epsilon to sqrt(v), the definition to sqrt(v / (1 - b2^t)).
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
-        if config.fused and not config.native:  # once for all variables: their nodes take a tenth of the time of a start
-            self._betas = tf.constant(config.beta_1), tf.constant(config.beta_2)
-            rates = {rate.ref(): rate for rate in self._rates}
-            self._decay_rates = {key: rate * config.weight_decay for key, rate in rates.items()}
 
     def apply(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float = 1.0) -> tf.Operation:
         """See `Optimizer`; a native kernel multiplies them itself.
@@ -270,10 +265,11 @@ class AdamW(Optimizer):
         return trained.assign(weights - rate * update, m, v)
 
     def _fused(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
+        config, decay = self._config, self._decay(trained)
         decayed = []
-        if self._decay(trained):
+        if decay:
             with tf.control_dependencies([gradient]):
-                share = self._decay_rates[rate.ref()] * trained.weights.read_value()
+                share = rate * decay * trained.weights.read_value()
                 decayed.append(tf.raw_ops.AssignSubVariableOp(resource=trained.weights.handle, value=share))
         with tf.control_dependencies(decayed):
             return tf.raw_ops.ResourceApplyAdam(
@@ -283,8 +279,8 @@ class AdamW(Optimizer):
                 beta1_power=self._beta_1_power,
                 beta2_power=self._beta_2_power,
                 lr=rate,
-                beta1=self._betas[0],
-                beta2=self._betas[1],
+                beta1=config.beta_1,
+                beta2=config.beta_2,
                 epsilon=self._epsilon,
                 grad=gradient,
             )

@@ -51,16 +51,6 @@ FUSED = pytest.mark.parametrize("fused", [True, False], ids=["fused", "operation
 CORRECTED = pytest.mark.parametrize("bias_correction", [False, True], ids=["published", "bias-corrected"])
 
 
-def test_all_variables_share_the_constants_of_the_update():
-    with tf.Graph().as_default() as graph:
-        variables = [tf1.get_variable(name, initializer=value) for name, value in START.items()]
-        now = tf1.train.get_or_create_global_step().read_value()
-        AdamW(variables, tf.constant(0.1), now, PUBLISHED).apply([tf.zeros(3)] * len(variables))
-    updates = [op for op in graph.get_operations() if op.type == "ResourceApplyAdam"]
-    assert len(updates) == len(START)
-    assert all(op.inputs[place] is updates[0].inputs[place] for op in updates for place in range(3, 9))
-
-
 @CORRECTED
 @FUSED
 @pytest.mark.parametrize(("name", "decay"), [(KERNEL, 0.01), (BIAS, 0.0), (NORM, 0.0)])
