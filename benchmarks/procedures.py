@@ -187,7 +187,12 @@ def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
     bench = stage.bench
     run, environment = bench.materials.new_folder(), variables(OWN, bench.threads)
     counts = {contender.name: int(contender.flags["checkpoints"]) for contender in contenders}
-    evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
+    try:
+        evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
+    except WorkerError as error:
+        for name in counts:
+            stage.note(name, f"failed: no checkpoints to evaluate: {error}")
+        return Measured({})
 
     def turn(checkpoints: int) -> float:
         output = bench.materials.new_folder()

@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from benchmarks import evaluations
+from benchmarks import evaluations, results
+from benchmarks.comparisons import COMPARISONS
 from benchmarks.whole_command import Job
 from benchmarks.workers import WorkerError
 from bert_tf.commands import classifier_flags, evaluate
@@ -44,3 +45,13 @@ def test_all_have_to_be_in_the_table(job, tmp_path, monkeypatch, rows, fits):
     else:
         with pytest.raises(WorkerError, match="evaluated 2 of 3 checkpoints"):
             evaluations.evaluate(job, tmp_path, 3, output, environment={}, limit=30)
+
+
+def test_without_checkpoints_nothing_is_evaluated_and_the_benchmark_goes_on(bench, monkeypatch):
+    def train(*_, **__):
+        raise WorkerError("ended with status 2")
+
+    monkeypatch.setattr(evaluations, "train", train)
+    (comparison,) = (row for row in COMPARISONS if row.name == "checkpoints-sample")
+    found = results.compare(comparison, bench)["rows"]
+    assert {row["status"] for row in found} == {"failed: no checkpoints to evaluate: ended with status 2"}
