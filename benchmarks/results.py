@@ -90,15 +90,16 @@ def judge(comparisons: Sequence[Mapping[str, Any]], told: Mapping[str, float] = 
 
     Args:
       comparisons: as `compare` returns them.
-      told: figures by requirement, of others who measured them.
+      told: figures by requirement, of others who measured them, for what was not measured here.
     """
     results = {result["name"]: result for result in comparisons}
     verdicts = []
     for row in COMPARISONS:
         for requirement in row.requirements:
-            figure = told.get(requirement.what)
-            by_word = None if figure is None else _judged(requirement, ratios.spread([figure]))
-            verdicts.append(by_word or _verdict(requirement, row.name, results))
+            verdict = _verdict(requirement, row.name, results)
+            if verdict["held"] is None and requirement.what in told:
+                verdict = _judged(requirement, ratios.spread([told[requirement.what]]))
+            verdicts.append(verdict)
     return verdicts
 
 
@@ -117,10 +118,10 @@ def _verdict(requirement: Requirement, name: str, results: Results) -> dict[str,
     if name not in results:
         return {**verdict, "note": "not asked for"}
     rows = {row["contender"]: row for row in results[name]["rows"]}
-    names = [name for name in (requirement.contender, requirement.against) if name]
-    for row in (rows[name] for name in names):
-        if row["status"] != MEASURED:
-            return {**verdict, "note": f"{row['contender']}: {row['status']}"}
+    for name in filter(None, (requirement.contender, requirement.against)):
+        status = rows[name]["status"] if name in rows else "not measured"  # an older record may lack a contender
+        if status != MEASURED:
+            return {**verdict, "note": f"{name}: {status}"}
     found = _KINDS[requirement.kind](requirement, rows, results)
     if found is None:
         return {**verdict, "note": "the other side of it was not measured"}

@@ -175,6 +175,18 @@ def test_what_was_not_measured_is_neither_held_nor_missed(bench, monkeypatch):
     assert (found["held"], found["note"]) == (None, "theirs: missing: not here")
 
 
+def test_a_record_may_be_older_than_a_contender(bench, monkeypatch):
+    requirement = Requirement("speed", "bert_tf, new", 1.8, against="theirs")
+    found = verdict(requirement, bench, monkeypatch)
+    assert (found["held"], found["note"]) == (None, "bert_tf, new: not measured")
+
+
+def test_what_was_measured_counts_more_than_what_was_told(bench, monkeypatch):
+    monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
+    told = {results.TRAINING: 1.18}
+    assert [results.judge(found, told)[0]["median"] for found in ([], [results.compare(TRAINING, bench)])] == [1.18, 2.0]
+
+
 def test_every_requirement_of_the_table_is_listed():
     verdicts = results.judge([])
     assert len(verdicts) == sum(len(row.requirements) for row in COMPARISONS)
