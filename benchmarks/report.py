@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.comparisons import COMPARISONS, OWN
+from benchmarks.comparisons import COMPARISONS, OWN, SUITES
 from benchmarks.cpu_table import by_cpu, training_ratio
 from benchmarks.markdown import spread, table
 from benchmarks.records import Record, name
@@ -16,7 +16,7 @@ from bert_tf.profiling.timing.wall_clock import PARTS
 
 NAME = "results.md"
 
-_ABOUT_COMPARISONS = {row.name: row.about for row in COMPARISONS if row.about}
+_ROWS = {row.name: row for row in COMPARISONS}
 
 _ABOUT = """# Benchmark
 
@@ -69,14 +69,23 @@ def _machine(machine: Mapping[str, Any]) -> str:
     return f"{machine['cores']} cores of {machine['memory_gb']} GB, {machine['system']}"
 
 
-def _measured(measured: Mapping[str, Any]) -> str:
+def _measured(comparison: Mapping[str, Any]) -> str:
     """Returns by what command something was measured, and when."""
-    settings = measured["settings"]
-    turns = f"{counted(settings['threads'], 'thread')}, {counted(settings['rounds'], 'round')} of {settings['steps']} steps"
-    return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {settings['data']}."
+    measured, turns = comparison["measured"], _turns(comparison)
+    data = measured["settings"]["data"]
+    return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {data}."
 
 
-# Columns of a comparison's table: heading, and the cell of a row. A column in which nothing stands is left out.
+def _turns(comparison: Mapping[str, Any]) -> str:
+    """Returns threads, rounds and steps: those of the command, but for what a comparison has of its own."""
+    settings, row, suite = comparison["measured"]["settings"], _ROWS.get(comparison["name"]), SUITES.get(comparison["suite"])
+    threads = counted((row and row.threads) or settings["threads"], "thread")
+    rounds = counted(1 if suite and suite.procedure == "curves" else settings["rounds"], "round")
+    steps = f" of {counted(suite.steps or settings['steps'], 'step')}" if suite and suite.worker == "train" else ""
+    return f"{threads}, {rounds}{steps}"
+
+
+# Columns of a comparison's table: heading, and the cell of a row. An empty column is left out.
 _COLUMNS: tuple[tuple[str, Callable[[Mapping[str, Any]], str]], ...] = (
     ("contender", lambda row: row["contender"]),
     ("batch", lambda row: str(row["batch_size"])),
@@ -95,9 +104,10 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
         for heading, cell in _COLUMNS
         if any(cells := [cell(row) for row in comparison["rows"]])
     ]
-    text = f"### {comparison['title']}\n\n{_measured(comparison['measured'])}\n\n"
-    if comparison["name"] in _ABOUT_COMPARISONS:
-        text += f"{_ABOUT_COMPARISONS[comparison['name']]}\n\n"
+    text = f"### {comparison['title']}\n\n{_measured(comparison)}\n\n"
+    row = _ROWS.get(comparison["name"])
+    if row and row.about:
+        text += f"{row.about}\n\n"
     if comparison["peak_gflops"]:
         text += f"Matmul peak, measured in the same rounds: {spread(comparison['peak_gflops'])} GFLOP/s.\n\n"
     text += table([heading for heading, _ in filled], zip(*(cells for _, cells in filled)))

@@ -50,7 +50,8 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
         record["finished"] = number == len(comparisons)
         records.write(output_dir, record)
         report.write(output_dir, records.read_all(output_dir))
-        plot.draw_scaling(output_dir, record["comparisons"])
+        if comparison.suite == "scaling":  # else matplotlib may be missing, and the picture is there
+            plot.draw_scaling(output_dir, record["comparisons"])
     return record
 
 

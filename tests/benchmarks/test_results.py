@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from benchmarks import machine, report, results, session
+from benchmarks import machine, plot, report, results, session
 from benchmarks.comparisons import COMPARISONS, Comparison, Contender, Requirement
 from benchmarks.stage import Stage
 
@@ -211,6 +211,33 @@ def test_the_report_names_machine_command_and_verdicts(bench, tmp_path):
     ):
         assert part in text
     assert "not finished" not in text
+
+
+@pytest.mark.parametrize(
+    ("name", "turns"),
+    [
+        ("train", "2 threads, 3 rounds of 20 steps"),
+        ("features", "2 threads, 3 rounds"),
+        ("squad-features-1", "1 thread, 3 rounds"),
+        ("curves", "2 threads, 1 round of 50 steps"),
+        ("memory", "2 threads, 3 rounds of 12 steps"),
+        ("command", "2 threads, 3 rounds"),
+    ],
+)
+def test_the_report_says_how_long_each_comparison_was_measured(name, turns):
+    (row,) = (row for row in COMPARISONS if row.name == name)
+    settings = {"threads": 2, "rounds": 3, "steps": 20, "data": "d"}
+    measured = {"command": "c", "date": "today", "commit": "e", "settings": settings}
+    found = {**dataclasses.asdict(row), "unit": "s", "baseline": None, "peak_gflops": None, "rows": [], "measured": measured}
+    assert f"today, commit e; {turns}; d." in report._comparison(found)
+
+
+def test_a_picture_is_drawn_of_what_is_scaled_alone(bench, tmp_path, monkeypatch):
+    drawn = []
+    monkeypatch.setattr(plot, "draw_scaling", lambda _, comparisons: drawn.append(len(comparisons)))
+    scaling = dataclasses.replace(ROW, name="scaling-batch", suite="scaling")
+    session.run((scaling, ROW), bench, tmp_path, command="c", data="d")
+    assert drawn == [1]
 
 
 def test_an_interrupted_run_leaves_what_it_has_measured(bench, tmp_path, monkeypatch):
