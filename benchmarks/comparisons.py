@@ -395,7 +395,7 @@ COMPARISONS = (
             workload=workload,
             requirements=(
                 Requirement(
-                    f"10 checkpoints of {data} evaluated, in times of 3",
+                    f"evaluating 10 checkpoints of {data}, time to that of 3",
                     _OF_TEN.name,
                     2.0,
                     against=_OF_THREE.name,

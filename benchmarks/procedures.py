@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import shutil
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
@@ -187,18 +188,20 @@ def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
     bench = stage.bench
     run, environment = bench.materials.new_folder(), variables(OWN, bench.threads)
     counts = {contender.name: int(contender.flags["checkpoints"]) for contender in contenders}
-    try:
-        evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
-    except WorkerError as error:
-        for name in counts:
-            stage.note(name, f"failed: no checkpoints to evaluate: {error}")
-        return Measured({})
 
     def turn(checkpoints: int) -> float:
         output = bench.materials.new_folder()
         return evaluations.evaluate(job, run, checkpoints, output, environment=environment, limit=bench.limits.answer)
 
-    return Measured(_turns(stage, {name: functools.partial(turn, count) for name, count in counts.items()}, warm_up=False))
+    try:
+        evaluations.train(job, run, max(counts.values()), environment=environment, limit=bench.limits.answer)
+        return Measured(_turns(stage, {name: functools.partial(turn, count) for name, count in counts.items()}, warm_up=False))
+    except WorkerError as error:
+        for name in counts:
+            stage.note(name, f"failed: no checkpoints to evaluate: {error}")
+        return Measured({})
+    finally:
+        shutil.rmtree(run, ignore_errors=True)  # a gigabyte
 
 
 def _run_command(stage: Stage, contender: Contender, job: whole_command.Job) -> whole_command.Finished:

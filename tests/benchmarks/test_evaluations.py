@@ -47,6 +47,24 @@ def test_all_have_to_be_in_the_table(job, tmp_path, monkeypatch, rows, fits):
             evaluations.evaluate(job, tmp_path, 3, output, environment={}, limit=30)
 
 
+def test_checkpoints_are_deleted_when_they_are_evaluated(bench, monkeypatch):
+    runs = []
+
+    def train(_, run, *__, **___):
+        run.mkdir()
+        runs.append(run)
+
+    def evaluate(_, run, checkpoints, *__, **___):
+        assert run.is_dir()
+        return float(checkpoints)
+
+    monkeypatch.setattr(evaluations, "train", train)
+    monkeypatch.setattr(evaluations, "evaluate", evaluate)
+    (comparison,) = (row for row in COMPARISONS if row.name == "checkpoints-sample")
+    assert [row["median"] for row in results.compare(comparison, bench)["rows"]] == [10.0, 3.0]
+    assert [run.exists() for run in runs] == [False]
+
+
 def test_without_checkpoints_nothing_is_evaluated_and_the_benchmark_goes_on(bench, monkeypatch):
     def train(*_, **__):
         raise WorkerError("ended with status 2")
