@@ -21,7 +21,7 @@ def by_cpu(found: Sequence[Record]) -> str:
     Args:
       found: the records.
     """
-    latest = max((newest(record)["date"] for record in found), default="")
+    latest = max(map(newest, found), key=lambda each: str(each["date"]), default={"commit": ""})["commit"]
     heads = [f"{name(record)}, {_when(record, latest)}" for record in found]
     verdicts = [results.judge(record["comparisons"], _told(record)) for record in found]
     rows = [_row(of_one) for of_one in zip(*verdicts)]
@@ -50,8 +50,8 @@ def _cell(verdict: _Verdict) -> str:
 
 
 def _when(record: Record, latest: str) -> str:
-    """Returns the commits that a column is of; of a CPU that later runs were not on, the last."""
-    last = newest(record)
-    if last["date"] < latest:
-        return f"not measured since {last['commit'][:_COMMIT]}"
+    """Returns the commits that a column is of; of a CPU on which the latest commit was not measured, the last."""
+    last = newest(record)["commit"]
+    if last != latest:
+        return f"not measured since {last[:_COMMIT]}"
     return ", ".join(dict.fromkeys(comparison["measured"]["commit"][:_COMMIT] for comparison in record["comparisons"]))

@@ -66,8 +66,8 @@ def commit() -> str:
 
 
 def now() -> str:
-    """Returns date and time."""
-    return datetime.datetime.now().astimezone().isoformat(timespec="seconds")
+    """Returns date and time, in UTC: records of several machines are compared by it."""
+    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 
 def _find(pattern: str, path: str) -> str | None:

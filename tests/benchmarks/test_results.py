@@ -279,6 +279,15 @@ def test_each_cpu_model_has_a_record_and_a_column(bench, tmp_path, monkeypatch):
     assert "| training against transformers, dynamic padding | at least 1.8 | 2 | 2 |" in text
 
 
+def test_a_cpu_is_up_to_date_where_the_latest_commit_was_measured_on_it(bench, tmp_path, monkeypatch):
+    monkeypatch.setattr(machine, "commit", lambda: "abcdef1")
+    for name in ("One", "Another"):
+        monkeypatch.setattr(machine, "cpu", lambda name=name: {"name": name})
+        monkeypatch.setattr(machine, "now", lambda name=name: f"2026-01-01, {len(name)} o'clock")
+        session.run((ROW,), bench, tmp_path, command="c", data="d")
+    assert "| Another, abcdef1 | One, abcdef1 |" in (tmp_path / "results.md").read_text()
+
+
 def test_figures_that_were_told_are_in_the_table(bench, tmp_path, monkeypatch):
     monkeypatch.setattr(results, "COMPARISONS", (TRAINING,))
     session.run((TRAINING,), bench, tmp_path, command="c", data="d")
