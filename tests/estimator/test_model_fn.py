@@ -18,6 +18,9 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.inputs import pipeline
 from bert_tf.modeling.heads import sentence as heads
 from bert_tf.modeling.heads.base import LossOptions
+from bert_tf.optimization.adamw import AdamWConfig
+from bert_tf.optimization.averaging import MovingAverage
+from bert_tf.optimization.parts import part_of
 from bert_tf.tasks.sentence import scores
 from tests.estimator import toy
 from tests.graphs import evaluate
@@ -25,6 +28,7 @@ from tests.graphs import evaluate
 tf1 = tf.compat.v1
 
 TWO_CLASSES = HeadSpec(2)
+NATIVE = AdamWConfig(native=True)
 # Of each kind, a head and the labels of eight examples.
 KINDS = {
     CLASSIFICATION: (HeadSpec(3), np.array([0, 1, 2, 0, 1, 2, 0, 1], np.int32)),
@@ -179,14 +183,28 @@ def test_an_update_counts_the_step_and_changes_every_weight(learning):
     assert unchanged == []
 
 
-def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(learning):
+@pytest.mark.parametrize(
+    "optimization",
+    [
+        {},
+        {"adamw": AdamWConfig(fused=False), "average": MovingAverage(0.9)},
+        {"adamw": NATIVE},
+        {"optimizer": "lamb", "micro_batches": 2},
+        {"frozen": frozenset(part_of(name) for name in encoder_shapes(toy.CONFIG))},
+    ],
+    ids=["fused", "operation by operation", "native", "LAMB", "head alone"],
+)
+def test_an_update_with_a_loss_that_is_no_number_changes_no_weight(optimization, request):
+    if optimization.get("adamw") is NATIVE:
+        request.getfixturevalue("kernels")
+    spec = build(TRAIN, optimization=Optimization(learning_rate=0.01, warmup_steps=0, total_steps=10, **optimization))
     poison = tf1.trainable_variables()[-1].assign([np.nan, 0.0])
     with session() as opened:
         opened.run(poison)
         state = tf1.global_variables()
         before = opened.run(state)
         with pytest.raises(tf.errors.InvalidArgumentError, match="the loss or its gradient is not a finite number"):
-            opened.run(learning.train_op)
+            opened.run(spec.train_op)
         after = opened.run(state)
     assert all(old.tobytes() == new.tobytes() for old, new in zip(before, after))
 
