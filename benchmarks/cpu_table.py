@@ -16,7 +16,7 @@ _Verdict = Mapping[str, Any]
 
 
 def by_cpu(found: Sequence[Record]) -> str:
-    """Returns the table, with notes.
+    """Returns the table of requirements, and notes.
 
     Args:
       found: the records.

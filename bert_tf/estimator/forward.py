@@ -28,7 +28,7 @@ from bert_tf.tasks.base import Outputs
 
 tf1 = tf.compat.v1
 
-_AT_A_TIME = 2  # batches on a CPU
+_AT_A_TIME = 2  # batches, on a CPU
 
 
 class Forward:
@@ -87,8 +87,8 @@ class Forward:
 
         Args:
           features: targets are not looked at.
-          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths, two batches at a time
-            on a CPU: what one core does alone of a batch is done beside the other.
+          batch_size: rows of a batch, which one device computes; None for as many as suit their lengths. Then a CPU computes
+            two batches at a time, since some operations of a batch use one core alone.
           batching: how to pad.
 
         Raises:

@@ -283,20 +283,20 @@ class StopOnSignalHook(tf1.train.SessionRunHook):
 
 
 class EndHook(tf1.train.SessionRunHook):
-    """Does something when the last step is done and not yet saved, unless a signal ended training."""
+    """Calls a function after the last step, before that is saved, unless a signal ended training."""
 
     def __init__(self, do: Callable[[], None], stop: StopOnSignalHook) -> None:
         """Prepares the hook.
 
         Args:
-          do: starts what the process does next.
+          do: starts what the process does next; an error in it would cost the last checkpoint.
           stop: knows of signals.
         """
         self._do = do
         self._stop = stop
 
     def end(self, session: tf1.Session) -> None:
-        """Does it."""
+        """Calls the function."""
         del session
         if self._stop.stopped_by is None:
             self._do()

@@ -132,7 +132,7 @@ def train(
       watchers: hooks that look at steps; for them a step ends before anything is logged, saved or evaluated.
       hooks: called between steps, after the package's own.
       machine: what the estimator was made for; of several that train together the chief alone writes.
-      at_end: starts what comes next in a thread, while the last checkpoint is written; not after a signal.
+      at_end: starts a thread for what comes next, while the last checkpoint is written; not called after a signal.
 
     Raises:
       TrainingError: loss or gradient are no longer finite, or memory is out.

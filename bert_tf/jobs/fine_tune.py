@@ -112,7 +112,7 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
 
 
 def _prepare_end(job: Job, inference: Inference) -> None:
-    """Starts what comes after training beside the writing of its last checkpoint."""
+    """Starts what follows training while its last checkpoint is written."""
     if not job.machine.is_chief:
         return
     report.start_ahead()

@@ -48,7 +48,7 @@ class Inference:
         self.step = 0
 
     def forward(self) -> Forward:
-        """Returns the one graph, which is built when it is first needed, or `build_ahead` says so."""
+        """Returns the one graph: that of `build_ahead`, or one that is built when it is first needed."""
         if self._forward is None:
             self._forward = self._build() if self._building is None else self._building.result()
         return self._forward
@@ -57,7 +57,7 @@ class Inference:
         return Forward(training.forward_model(self._job), self._job.machine)
 
     def build_ahead(self) -> None:
-        """Starts to build the graph in a thread: beside what Python waits for, as a checkpoint that is written."""
+        """Builds the graph in a thread, while the caller waits for something else, as for a checkpoint to be written."""
         if self._forward is None and self._building is None:
             pool = concurrent.futures.ThreadPoolExecutor(1, "build ahead")
             self._building = pool.submit(self._build)
@@ -149,7 +149,7 @@ class Inference:
         return family.predictions(outputs, columns, job.examples[split])
 
     def close(self) -> None:
-        """Frees the graph, where it was built."""
+        """Frees the graph, if there is one; waits for one that is being built."""
         if self._building is not None and self._building.exception() is None:
             self._forward = self._building.result()
         if self._forward is not None:

@@ -16,12 +16,12 @@ _ELSEWHERE = "write the page elsewhere with --output=FILE"
 
 
 def start_ahead() -> None:
-    """Has a first picture drawn in a thread, which takes longer than all others: beside the end of training it costs little."""
+    """Starts Vega in a thread: the first picture of a process takes longest."""
     threading.Thread(target=_start, name="start Vega").start()
 
 
 def _start() -> None:
-    with contextlib.suppress(Exception):  # which the page will meet again, and say
+    with contextlib.suppress(Exception):  # the page fails in the same way, and says so
         from bert_tf.report import drawing, line_chart, scripts
 
         drawing.svg(line_chart.line_chart([line_chart.Curve("", 0, range(2), range(2))], line_chart.Style()))

@@ -48,8 +48,8 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """Rows times a kernel: [N, D] and [D, E] to [N, E].
 
-    On CPUs the gradient of the rows is a product in which TensorFlow reads the kernel across. In float32 that is slower by a
-    fifth to a third where E is more than D; to transpose the kernel before costs a tenth of that.
+    The gradient of the rows is a product with the transposed kernel, for which TensorFlow on a CPU reads the kernel column by
+    column: in float32 a fifth to a third slower, where E is more than D. Transposing the kernel first costs a tenth of that.
 
     Args:
       x: [N, D] rows.
@@ -61,7 +61,7 @@ def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     @tf.custom_gradient
     def multiply(x: tf.Tensor, kernel: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
         def gradient(upstream: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-            with tf.control_dependencies([upstream]):  # earlier it would lie in memory through the forward pass
+            with tf.control_dependencies([upstream]):  # else it is made in the forward pass, and kept until here
                 transposed = _transposed(kernel)
             return tf.matmul(upstream, transposed), tf.matmul(x, upstream, transpose_a=True)
 
@@ -71,7 +71,7 @@ def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def _transposed(matrix: tf.Tensor) -> tf.Tensor:
-    """Returns [E, D] of [D, E], by way of three axes: one of two the graph optimizer would put back into the product."""
+    """Returns [E, D] of [D, E]; with a third axis, since the graph optimizer would fold a plain transpose into the product."""
     rows, columns = matrix.shape
     return tf.reshape(tf.transpose(tf.reshape(matrix, [rows, columns, 1]), [1, 0, 2]), [columns, rows])
 

@@ -215,7 +215,7 @@ class AdamW(Optimizer):
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
 
     def apply(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float = 1.0) -> tf.Operation:
-        """See `Optimizer`; a native kernel multiplies them itself.
+        """See `Optimizer`; the native kernel scales gradients itself.
 
         Args:
           gradients: of the whole batch, the same on all replicas.
