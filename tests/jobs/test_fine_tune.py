@@ -13,6 +13,7 @@ import shlex
 import shutil
 import signal
 from pathlib import Path
+from types import SimpleNamespace
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -729,3 +730,21 @@ def test_a_task_given_as_a_value_is_learned_and_the_figures_come_back(trained, t
         configured(Weather(), output_dir=tmp_path / "out", do_eval=True), environment={}, task=Weather()
     )
     assert (again.step, again.metrics) == (done.step, done.metrics)
+
+
+@pytest.mark.parametrize(
+    ("is_chief", "actions", "started"),
+    [
+        (True, {"do_eval": True}, ["page", "graph"]),
+        (True, {"do_predict": True}, ["page", "graph"]),
+        (True, {}, ["page"]),
+        (False, {"do_eval": True}, []),
+    ],
+)
+def test_what_follows_training_starts_ahead_as_far_as_it_is_asked_for(is_chief, actions, started, monkeypatch):
+    found = []
+    monkeypatch.setattr(fine_tune.report, "start_ahead", lambda: found.append("page"))
+    machine = SimpleNamespace(is_chief=is_chief)
+    job = SimpleNamespace(machine=machine, settings=SimpleNamespace(actions=settings.ActionSettings(**actions)))
+    fine_tune._prepare_end(job, SimpleNamespace(build_ahead=lambda: found.append("graph")))
+    assert found == started
