@@ -26,7 +26,7 @@ class Contender:
       name: unique in the comparison.
       library: whose worker does it.
       way: how batches are padded: max, dynamic, grouped.
-      flags: levers, for our own worker.
+      flags: levers, for our own worker; of evaluated checkpoints, how many.
       size, max_seq_length, batch_size: where they differ from those of the comparison.
       precision: of activations and products.
     """
