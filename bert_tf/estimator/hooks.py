@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 import signal
@@ -289,17 +290,18 @@ class EndHook(tf1.train.SessionRunHook):
         """Prepares the hook.
 
         Args:
-          do: starts what the process does next; an error in it would cost the last checkpoint.
+          do: starts what the process does next; it fails again, and says so, where it is needed.
           stop: knows of signals.
         """
         self._do = do
         self._stop = stop
 
     def end(self, session: tf1.Session) -> None:
-        """Calls the function."""
+        """Calls the function; an error is no reason to lose the last checkpoint."""
         del session
         if self._stop.stopped_by is None:
-            self._do()
+            with contextlib.suppress(Exception):
+                self._do()
 
 
 class WatchHook(tf1.train.SessionRunHook):

@@ -256,6 +256,11 @@ def test_what_comes_after_training_starts_before_its_last_checkpoint_unless_a_si
     assert found == [[4]] * done
 
 
+def test_what_cannot_be_started_at_the_end_costs_no_checkpoint(tmp_path):
+    take_steps([EndHook(lambda: 1 / 0, StopOnSignalHook()), *saver(tmp_path, 4, total=6)], until=6)
+    assert steps_on_disk(tmp_path) == [4, 6]
+
+
 def test_training_in_another_thread_catches_no_signals():
     failed = []
 

@@ -13,7 +13,7 @@ inline Words times(Words x, uint32_t y) {
   return reinterpret_cast<Words>(_mm256_mul_epu32(reinterpret_cast<__m256i>(x), _mm256_set1_epi64x(y)));
 }
 
-// One unit: 8 counters from `counter` on, 64 elements. Words of 32 bits are the low halves of lanes, whose high ones say nothing.
+// One unit: 8 counters from `counter` on, 64 elements. Words of 32 bits are the low halves of lanes; the high halves are not used.
 inline void keep(uint64_t low, uint64_t high, uint32_t key_0, uint32_t key_1, uint16_t dropped, uint8_t* kept) {
   Words a[2], b[2], c[2], d[2];
   for (int i = 0; i < 2; ++i) {
