@@ -51,12 +51,14 @@ def _panel(axes: Any, comparison: Mapping[str, Any], key: str) -> None:
     shares = {row[key]: row["share_of_peak"]["median"] for row in rows if "share_of_peak" in row}
     axes.plot(list(costs), list(costs.values()), "o-", color="tab:blue", label="measured")
     axes.set(xlabel=comparison["axis"], ylabel="milliseconds an example", xscale="log", yscale="log")
+    axes.set_xticks(list(costs), [f"{grown:,}" for grown in costs], rotation=20)
+    axes.set_xticks([], minor=True)
     axes.set_title(comparison["title"].split(",")[0], fontsize="medium")
     if shares:
         axes.plot(
             list(shares), [costs[n] * share for n, share in shares.items()], ":", color="tab:blue", label="at the matmul peak"
         )
-        axes.legend(loc="upper left", fontsize="small")
+        axes.legend(fontsize="small")
         right = axes.twinx()
         right.plot(list(shares), [100 * share for share in shares.values()], "s--", color="tab:orange")
         right.set(ylabel="% of the matmul peak", ylim=(0, 100))
