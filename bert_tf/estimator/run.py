@@ -63,6 +63,9 @@ class Training:
     evaluation: EvaluationPlan | None = None  # while it trains
     setting: Setting = UNKNOWN_SETTING  # what the diagnosis afterwards goes by
     then: tuple[Phase, ...] = ()  # what to train on after the schedule, as one training
+    at_end: Callable[[], None] | None = (
+        None  # starts, before the last checkpoint is written, what comes next; not after a signal
+    )
 
     @property
     def steps(self) -> int:
@@ -120,7 +123,6 @@ def train(
     watchers: Sequence[Hook] = (),
     hooks: Sequence[Hook] = (),
     machine: Machine | None = None,
-    at_end: Callable[[], None] | None = None,
 ) -> Outcome:
     """Trains to the last step, or to an early end, from the newest checkpoint in the folder where there is one.
 
@@ -132,7 +134,6 @@ def train(
       watchers: hooks that look at steps; for them a step ends before anything is logged, saved or evaluated.
       hooks: called between steps, after the package's own.
       machine: what the estimator was made for; of several that train together the chief alone writes.
-      at_end: starts a thread for what comes next, while the last checkpoint is written; not called after a signal.
 
     Raises:
       TrainingError: loss or gradient are no longer finite, or memory is out.
@@ -155,22 +156,9 @@ def train(
     if start:
         log.info("continuing from step %d of %d", start, steps)
     timing = StepTimingHook(timer, training.setting)
-    progress = ProgressHook(
-        folder if writes else None,
-        units=training.units,
-        total_steps=steps,
-        every_n_steps=training.log_every_n_steps,
-        timer=timer,
-    )
-    saver = SaverHook(
-        total_steps=steps,
-        keep_slots=training.keep_optimizer_slots,
-        keep_max=training.keep_checkpoint_max,
-        restores=watch is not None or bool(saved.listed(folder)),
-    )
-    savers: list[Hook] = [_saver(folder, training, listeners)] if writes else []
-    if at_end is not None:
-        savers.insert(0, EndHook(at_end, stop))
+    progress = _progress(folder if writes else None, training, timer)
+    saver = _run_saver(folder, training, watch)
+    savers = _savers(folder, training, listeners, stop) if writes else []
     between_steps = [timing, saver, *watchers, progress, stop, *_guards(training, watch, start), *savers, *hooks]
     batching, then = training.batching, training.then
     input_fn = train_input_fn(features, schedule, seed=seed, start_step=start, batching=batching, then=then)
@@ -248,6 +236,28 @@ def _guards(training: Training, watch: Watch | None, start: int) -> list[Hook]:
     if watch:
         guards.append(WatchHook(watch, training.steps - start))
     return guards
+
+
+def _progress(folder: str | None, training: Training, timer: StepTimer) -> ProgressHook:
+    return ProgressHook(
+        folder, units=training.units, total_steps=training.steps, every_n_steps=training.log_every_n_steps, timer=timer
+    )
+
+
+def _run_saver(folder: str, training: Training, watch: Watch | None) -> SaverHook:
+    """Returns how the session of a run is saved and restored; of several machines all restore what the chief has saved."""
+    return SaverHook(
+        total_steps=training.steps,
+        keep_slots=training.keep_optimizer_slots,
+        keep_max=training.keep_checkpoint_max,
+        restores=watch is not None or bool(saved.listed(folder)),
+    )
+
+
+def _savers(folder: str, training: Training, listeners: Sequence[EvaluationListener], stop: StopOnSignalHook) -> list[Hook]:
+    """Returns what says when to save, after what is started before the last checkpoint is written."""
+    saver = _saver(folder, training, listeners)
+    return [saver] if training.at_end is None else [EndHook(training.at_end, stop), saver]
 
 
 def _saver(folder: str, training: Training, listeners: Sequence[EvaluationListener]) -> CheckpointHook:

@@ -46,7 +46,7 @@ def train(
       job: what to train.
       plan: which variables come from the checkpoint.
       make_forward: returns what evaluates on the way, see `EvaluationPlan`.
-      at_end: see `run.train`.
+      at_end: see `run.Training`.
 
     Raises:
       OutputError: the folder holds another run, or cannot be written.
@@ -92,13 +92,14 @@ def train(
         _evaluation_plan(job, make_forward),
         _setting(job),
         then,
+        at_end,
     )
     watchers = [*_watchers(job), describe.VariablesHook(job.output_dir, plan.loaded)] if machine.is_chief else []
     watchers.append(RatesHook(training.mean_batch(0), every_n_steps=settings.log_every_n_steps or 1))
     with values.as_float32(plan.prefix) if plan.prefix else contextlib.nullcontext("") as prefix:
         model = dataclasses.replace(model, restore=dataclasses.replace(plan, prefix=prefix))
         estimator = run.make_estimator(model, job.output_dir, machine)
-        return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine, at_end=at_end)
+        return run.train(estimator, columns, training, seed=settings.seed, watchers=watchers, machine=machine)
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
