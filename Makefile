@@ -1,24 +1,42 @@
-.PHONY: run install check check-gpu test coverage test-slow benchmark-env
-PYTHON ?= python3
-BIN := .venv/bin
+.PHONY: run install check check-requirements test coverage test-slow benchmark-env
+# The virtual environment. It is remade if make is given another PYTHON or TF than it was made with.
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+# TF=2.15 for TensorFlow 2.15, TF=newest for the newest one that supports the Python; without it that of the environment, else the newest.
+TF ?= $(if $(wildcard $(VENV)/made-2.15-*),2.15,newest)
+REQUIREMENTS := $(if $(filter 2.15,$(TF)),requirements-2.15.txt,requirements.txt)
+ifeq ($(filter 2.15 newest,$(TF)),)
+$(error TF is newest or 2.15, not $(TF))
+endif
+
+# Without PYTHON that of the environment, else python3, else another one that TensorFlow supports.
+FOUND := $(shell .ci/find_python $(TF) $(if $(PYTHON),only $(PYTHON),first $(wildcard $(BIN)/python)))
+ifeq ($(filter /%,$(firstword $(FOUND))),)
+$(error $(or $(FOUND),.ci/find_python failed))
+endif
+MADE := $(VENV)/made-$(TF)-$(lastword $(FOUND))
+ifeq ($(shell $(BIN)/python -c 'print(1)' 2>/dev/null),)
+.PHONY: $(MADE)
+endif
 
 # make run GPU=1 installs CUDA's libraries too, 1.9 GB. NVIDIA is what tells that there is a card.
 NVIDIA = $(wildcard /proc/driver/nvidia /dev/nvidia0) $(shell command -v nvidia-smi)
-RUNS := $(if $(filter-out 0 no false,$(GPU)),.venv/gpu,.venv/runs)
+RUNS := $(VENV)/$(if $(filter-out 0 no false,$(GPU)),gpu,runs)
 
 run: $(RUNS)
-	@[ -e .venv/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
+	@[ -e $(VENV)/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
 	  || echo "make run: there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries, with which it is used" >&2
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
-install: .venv/develops
+install: $(VENV)/develops
 
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
 
-# Whether requirements-gpu.txt can be installed here; it needs the package registry, and installs nothing.
-check-gpu: install
-	$(BIN)/pip install --quiet --dry-run -r requirements-gpu.txt
+# Whether today's package registry has versions that fit together: for development, a GPU, and each extra. Nothing is installed.
+check-requirements: install
+	$(BIN)/python .ci/check_requirements.py $(REQUIREMENTS)
 
 # Files in the order that tests/conftest.py gives them, the long ones first: sorted by their number of tests, these would be
 # left for one worker at the end.
@@ -41,18 +59,22 @@ test-slow: install
 benchmark-env: .peers/transformers .peers/keras_hub .peers/model_garden
 
 .peers/%:
-	($(PYTHON) -m venv $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
+	($(firstword $(FOUND)) -m venv $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
 	  || (rm -rf $@; echo "$* cannot be installed: it is left out" >&2)
 
-.venv/runs: requirements.txt
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet -r requirements.txt
+$(MADE):
+	@[ ! -e $(VENV) ] || [ -e $(VENV)/pyvenv.cfg ] || { echo "make: $(VENV) is no virtual environment: name another VENV" >&2; exit 1; }
+	$(firstword $(FOUND)) -m venv --clear $(VENV)
 	touch $@
 
-.venv/gpu: .venv/runs requirements-gpu.txt
-	$(BIN)/pip install --quiet -r requirements-gpu.txt
+$(VENV)/runs: $(MADE) requirements-base.txt $(REQUIREMENTS)
+	$(BIN)/pip install --quiet -r $(REQUIREMENTS)
 	touch $@
 
-.venv/develops: .venv/runs requirements-dev.txt
-	$(BIN)/pip install --quiet -r requirements-dev.txt
+$(VENV)/gpu: $(VENV)/runs requirements-gpu.txt
+	$(BIN)/pip install --quiet -r $(REQUIREMENTS) -r requirements-gpu.txt
+	touch $@
+
+$(VENV)/develops: $(VENV)/runs requirements-dev.txt
+	$(BIN)/pip install --quiet -r $(REQUIREMENTS) -r requirements-dev.txt
 	touch $@

@@ -33,6 +33,9 @@ FLAGS = (
     Flag("suites", str, ",".join(DEFAULT_SUITES), f"what to measure, of {','.join(SUITES)}"),
     Flag("peers", bool, False, "measure other libraries too; `make benchmark-env` installs them"),
     Flag("peer_python", str, None, f"their interpreters, NAME=PATH,...; else .peers/NAME/bin/python of {', '.join(PEERS)}"),
+    Flag(
+        "other_python", str, None, "for the suites versions-*: interpreter with this package's requirements, of other versions"
+    ),
     Flag("data_dir", str, None, "folder of MRPC; else the bundled sample. SST-2 beside it serves the suite features"),
     Flag("task_data", str, None, f"folders of other tasks, NAME=FOLDER,... of {', '.join(OF_TASKS)}; else the bundled samples"),
     Flag("sizes", str, f"{DEFAULT},base", "models: default (the checkpoint), base (random weights)"),
@@ -50,6 +53,7 @@ class Settings(NamedTuple):
     sizes: tuple[str, ...]
     peers: bool
     peer_python: Mapping[str, str]
+    other_python: str | None
     data_dir: str | None
     task_data: Mapping[str, str]
     rounds: int
@@ -80,6 +84,8 @@ def parse(argv: Sequence[str]) -> Settings:
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
     given["peer_python"] = _pythons(given["peer_python"])
     given["task_data"] = _folders(given["task_data"])
+    if given["other_python"] and not Path(given["other_python"]).is_file():
+        raise FlagError(f"--other_python={given['other_python']}: no such interpreter")
     return Settings(**given)
 
 
@@ -138,7 +144,7 @@ def _run(settings: Settings, command: str) -> int:
     output_dir = atomic.make_folder(settings.output_dir)
     reports_go_to(output_dir)
     source, data = _source(settings, comparisons)
-    environments = Environments.found(settings.peer_python, peers=settings.peers)
+    environments = Environments.found(settings.peer_python, peers=settings.peers, other=settings.other_python)
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         with tempfile.TemporaryDirectory(prefix="bert_tf-benchmark-") as scratch:

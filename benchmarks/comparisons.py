@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 OWN = "bert_tf"
+OTHER = "bert_tf, other Python"  # the same worker in another environment, such as one with TensorFlow 2.15
 PEAK = "matmul peak"  # no contender, but it takes its turns among those of a training
 PEERS = ("transformers", "keras_hub", "model_garden")
 
@@ -88,7 +89,7 @@ class Suite:
     checked: bool = True
 
 
-SUITES: Mapping[str, Suite] = {
+_SUITES: Mapping[str, Suite] = {
     "features": Suite("features", "examples/s", "rounds", "rate", steps=1),
     "train": Suite("train", "examples/s", "rounds", "rate"),
     "predict": Suite("predict", "examples/s", "rounds", "rate", steps=1),
@@ -106,6 +107,8 @@ SUITES: Mapping[str, Suite] = {
     "command": Suite("command", "s", "commands", "wall", checked=False),
     "scaling": Suite("train", "examples/s", "rounds", "rate", checked=False),  # each has another size
 }
+_OF_VERSIONS = {f"versions-{name}": _SUITES[name] for name in ("features", "train", "half", "predict", "start")}
+SUITES: Mapping[str, Suite] = {**_SUITES, **_OF_VERSIONS}
 DEFAULT_SUITES = ("features", "train", "predict", "start", "memory")
 
 
@@ -168,6 +171,7 @@ _OURS_IN_HALF = Contender("bert_tf bfloat16", precision=HALF)
 _TRANSFORMERS = Contender("transformers dynamic", "transformers")
 _TRANSFORMERS_IN_HALF = Contender("transformers bfloat16", "transformers", precision=HALF)
 _BEST = Contender("transformers", "transformers")
+_ELSEWHERE = Contender(OTHER, OTHER)
 _IN_GIVEN_ORDER = Contender("transformers, as given", "transformers", way="given")
 _BY_LENGTH = Contender("transformers, by length", "transformers", way="by length")
 
@@ -424,6 +428,27 @@ COMPARISONS = (
             ),
         )
         for name, data, workload in (("command", "MRPC", {}), ("command-sample", "the bundled sample", {"sample": True}))
+    ),
+    *(
+        Comparison(
+            name=f"versions-{name}",
+            title=f"This environment and that of --other_python: {work}",
+            suite=f"versions-{suite}",
+            max_seq_length=128 if name == "features" else 64,
+            texts=texts,
+            contenders=(own, dataclasses.replace(_ELSEWHERE, precision=own.precision)),
+            baselines=(OTHER,),
+            requirements=(
+                Requirement(f"{work}, to the other environment", own.name, bound, against=OTHER, at_least=name != "start"),
+            ),
+        )
+        for name, suite, work, texts, own, bound in (
+            ("features", "features", "text to cached ids", "sentences", _OURS, 0.97),
+            ("train", "train", "training", "train", _OURS, 0.97),
+            ("train-half", "half", "training in bfloat16", "train", _OURS_IN_HALF, 0.97),
+            ("predict", "predict", "prediction", "dev and test", _OURS, 0.97),
+            ("start", "start", "time to the first training step", "train", _OURS, 1 / 0.97),
+        )
     ),
     Comparison(
         name="scaling-batch",

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from benchmarks import PROJECT
-from benchmarks.comparisons import OWN, PEAK, PEERS
+from benchmarks.comparisons import OTHER, OWN, PEAK, PEERS
 from benchmarks.workers import WorkerError
 
 PEER_FOLDER = Path(__file__).resolve().parent / "peers"
@@ -36,12 +36,15 @@ class Environments:
         self.missing = missing
 
     @classmethod
-    def found(cls, pythons: Mapping[str, str], *, peers: bool, project: Path = PROJECT) -> Environments:
-        """Looks for the peers' interpreters.
+    def found(
+        cls, pythons: Mapping[str, str], *, peers: bool, other: str | None = None, project: Path = PROJECT
+    ) -> Environments:
+        """Looks for the interpreters of peers and of another environment.
 
         Args:
           pythons: interpreter by library, where it is not `.peers/NAME/bin/python`.
           peers: whether peers are wanted.
+          other: interpreter of another environment of this package.
           project: folder of `.peers`.
         """
         commands: dict[str, tuple[str, ...]] = {
@@ -49,6 +52,10 @@ class Environments:
             PEAK: (sys.executable, "-m", "benchmarks.matmul_peak"),
         }
         missing = {}
+        if other is None:
+            missing[OTHER] = "--other_python was not given"
+        else:
+            commands[OTHER] = (other, "-m", "benchmarks.worker")
         for name in PEERS:
             python = Path(pythons.get(name, project / ".peers" / name / "bin" / "python"))
             if not peers:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import texts, weights
-from benchmarks.comparisons import OWN, SUITES, Comparison, Contender
+from benchmarks.comparisons import OTHER, OWN, SUITES, Comparison, Contender
 from benchmarks.sizes import DEFAULT, SIZES
 from bert_tf import documents
 from bert_tf.config import BertConfig
@@ -176,5 +176,5 @@ def workload(
         "threads": threads,
         "seed": SEED,
         **comparison.workload,
-        **({"flags": dict(contender.flags)} if contender.library == OWN else {}),
+        **({"flags": dict(contender.flags)} if contender.library in (OWN, OTHER) else {}),
     }

@@ -55,7 +55,8 @@ def name(record: Record) -> str:
     """Returns what people call the CPU of a record."""
     cpu = record["cpu"]
     numbers = f", family {cpu['family']}, model {cpu['model']}" if cpu.get("family") else ""
-    return f"{cpu['name']}{numbers}{f' ({note})' if (note := cpu.get('note')) else ''}"
+    note = f" ({cpu['note']})" if cpu.get("note") else ""
+    return f"{cpu['name']}{numbers}{note}"
 
 
 def newest(record: Record) -> Mapping[str, Any]:

@@ -41,8 +41,10 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
     }
     record = records.read(output_dir, machine.cpu())
     by_name = {comparison["name"]: comparison for comparison in record["comparisons"]}
+    wanted = {contender.library for comparison in comparisons for contender in comparison.contenders}
     for name, why in bench.environments.missing.items():
-        logging.warning("%s is left out: %s", name, why)
+        if name in wanted:
+            logging.warning("%s is left out: %s", name, why)
     for number, comparison in enumerate(comparisons, start=1):
         logging.info("***** %d of %d: %s *****", number, len(comparisons), comparison.title)
         by_name[comparison.name] = {**results.compare(comparison, bench), "measured": measured}

@@ -105,10 +105,11 @@ __version__ = "0.1.0"
 _TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos", "tensorflow-intel")
 
 
-def _installed_tensorflow() -> "str | None":
+def _installed_tensorflow() -> "tuple[str, str] | None":
+    """Returns the name and the version of the installed TensorFlow package, or None."""
     for package in _TENSORFLOW_PACKAGES:
         try:
-            return metadata.version(package)
+            return package, metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
     return None
@@ -117,23 +118,25 @@ def _installed_tensorflow() -> "str | None":
 def _platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
     """Returns one line on why bert_tf cannot run with these versions, or None.
 
+    A TensorFlow 2.x that is newer than the tested ones is accepted.
+
     Args:
       python: (major, minor) of the interpreter.
       tensorflow: version of the installed TensorFlow, or None.
     """
-    if not (3, 9) <= python <= (3, 11):
-        return "bert_tf needs Python 3.9 to 3.11 (TensorFlow 2.15, the last with Estimator), this is Python %d.%d" % python
+    if not (3, 9) <= python <= (3, 13):
+        return "bert_tf needs Python 3.9 to 3.13; this is Python %d.%d." % python
     if tensorflow is None:
-        return "bert_tf needs TensorFlow 2.15, none is installed: pip install -r requirements.txt"
-    if tensorflow.split(".")[:2] != ["2", "15"]:
-        return (
-            "bert_tf needs TensorFlow 2.15 (the last with Estimator), %s is installed: pip install -r requirements.txt"
-            % tensorflow
-        )
+        return "bert_tf needs TensorFlow, which is not installed. Run: pip install -r requirements.txt"
+    major, _, rest = tensorflow.partition(".")
+    minor = rest.partition(".")[0]
+    if major != "2" or not minor.isdigit() or int(minor) < 15:
+        return "bert_tf needs TensorFlow 2.15 to 2.21; %s is installed. Run: pip install -r requirements.txt" % tensorflow
     return None
 
 
-_problem = _platform_problem(sys.version_info[:2], _installed_tensorflow())
+_tensorflow = _installed_tensorflow()
+_problem = _platform_problem(sys.version_info[:2], _tensorflow and _tensorflow[1])
 if _problem:
     raise ImportError(_problem, name=__name__)
 

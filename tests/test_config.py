@@ -172,7 +172,7 @@ def test_missing_file_is_named(tmp_path):
         (b'{"vocab_size": 100,', ":1: not JSON: "),
         (b'{"a": "\xff"}', ":1: not UTF-8"),
         (b'{"vocab_size": 100,\n"vocab_size": 200}', ":2: the key 'vocab_size' appears twice"),
-        (b"[" * 2000, ": nested more than 64 deep"),
+        (b"[" * 2000 + b"]" * 2000, ": nested more than 64 deep"),
         (b"[1, 2]", ": a JSON object is expected"),
         (b'{"vocab_size": 100}', ": missing hidden_size, num_hidden_layers"),
     ],

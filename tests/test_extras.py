@@ -1,20 +1,65 @@
-"""Optional packages: one list for the installer and for messages."""
+"""Optional packages: one list for the installer, the messages and the docs."""
 
 from __future__ import annotations
 
 import ast
+import re
+import shlex
 from pathlib import Path
 
+import pytest
+from packaging.requirements import Requirement
+
+import bert_tf
 from bert_tf import extras
 
-PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
+ROOT = Path(__file__).resolve().parents[1]
+KNOWN = {requirement for group in extras.EXTRAS.values() for requirement in group}
+DEVELOPMENT = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
+
+
+def documented_lines() -> list[str]:
+    """The commands that docs and README give to install packages."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+    return [line for page in pages for line in re.findall(r"pip install [^`#\n]*", page.read_text(encoding="utf-8"))]
+
+
+def quoted(line: str) -> list[str]:
+    """The requirements in a command that have versions or extras: 'pyarrow>=15,<26', '.[onnx]'."""
+    return [word for word in shlex.split(line) if re.search(r"[<>\[]", word)]
 
 
 def test_the_groups_are_those_of_the_project():
-    section = PYPROJECT.read_text().partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
-    rows = [line.partition(" = ") for line in section.splitlines() if " = " in line and not line.startswith("#")]
+    section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]\n")[2]
+    rows = [line.partition(" = ") for line in section.partition("\n[")[0].splitlines() if " = " in line]
     assert {name: tuple(ast.literal_eval(value)) for name, _, value in rows} == extras.EXTRAS
 
 
-def test_a_group_is_installed_by_its_packages():
-    assert extras.install("onnx") == "pip install 'onnx>=1.16,<1.19' 'onnxruntime>=1.17'"
+@pytest.mark.parametrize(
+    ("installed", "ending"),
+    [(("tensorflow", "2.15.1"), " 'tensorflow==2.15.1'"), (("tensorflow-cpu", "2.21"), " 'tensorflow-cpu==2.21'"), (None, "")],
+)
+def test_a_group_is_installed_by_its_packages_beside_the_tensorflow_that_is_there(monkeypatch, installed, ending):
+    monkeypatch.setattr(bert_tf, "_installed_tensorflow", lambda: installed)
+    assert extras.install("parquet") == f"pip install 'pyarrow>=15,<26'{ending}"
+
+
+def test_tests_run_with_the_versions_that_users_get():
+    chosen = {Requirement(line).name: line for line in DEVELOPMENT if line and line[0] not in "#-"}
+    wanted = {Requirement(line).name: line for line in KNOWN}
+    assert {name: line for name, line in wanted.items() if chosen.get(name) != line} == {"nvtx": "nvtx>=0.2"}
+
+
+def test_pyarrow_is_bounded():
+    """26 does not run beside NumPy 1, and does not declare it."""
+    assert {line for line in KNOWN if line.startswith("pyarrow")} == {"pyarrow>=15,<26"}
+
+
+@pytest.mark.parametrize("line", documented_lines())
+def test_the_docs_name_the_same_versions(line):
+    for word in quoted(line):
+        match = re.fullmatch(r".*?\[([a-z,]+)\]", word)
+        if match and not word.startswith("tensorflow["):
+            assert set(match.group(1).split(",")) <= set(extras.EXTRAS)
+        elif not match:
+            assert word in KNOWN | {"tensorflow[and-cuda]"}

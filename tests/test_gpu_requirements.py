@@ -6,17 +6,21 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from importlib import metadata
 from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
 
+from bert_tf.runtime import build
 from bert_tf.runtime.build import Build
-from bert_tf.runtime.diagnosis import CUDA_LIBRARIES, Facts, causes
+from bert_tf.runtime.diagnosis import Facts, causes, libraries
 from bert_tf.runtime.nvidia import Gpu, System
 
+FILES = ("requirements.txt", "requirements-2.15.txt")
 ROOT = Path(__file__).resolve().parents[1]
+OLD_TOO = sys.version_info < (3, 12)  # TensorFlow 2.15 runs on this Python
 HINT = "there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries"
 
 
@@ -25,26 +29,43 @@ def requirements(name):
     return [line for line in lines if line]
 
 
-def test_the_version_of_tensorflow_is_said_once():
-    assert requirements("requirements-gpu.txt") == ["-r requirements.txt", "tensorflow[and-cuda]"]
-    pinned = [line for line in requirements("requirements.txt") if re.match(r"tensorflow\b(?!-)", line)]
-    assert pinned == ["tensorflow==2.15.1"]  # and-cuda of 2.15.0 cannot be installed
+def test_the_versions_of_tensorflow_are_said_once():
+    assert requirements("requirements-gpu.txt") == ["-r requirements-base.txt", "tensorflow[and-cuda]"]
+    pinned = {name: [line for line in requirements(name) if re.match(r"tensorflow==", line)] for name in FILES}
+    assert pinned == {
+        "requirements.txt": ['tensorflow==2.21.0; python_version >= "3.10"', 'tensorflow==2.20.0; python_version < "3.10"'],
+        "requirements-2.15.txt": ["tensorflow==2.15.1"],  # and-cuda of 2.15.0 cannot be installed
+    }
+
+
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("python", ["3.9", "3.10", "3.13"])
+def test_each_file_chooses_one_tensorflow_and_its_text_within_the_range_of_the_package(name, python):
+    ranges = {row.name: row.specifier for row in map(Requirement, requirements("requirements-base.txt"))}
+    rows = [Requirement(line) for line in requirements(name) if not line.startswith("-r")]
+    chosen = [row for row in rows if row.marker is None or row.marker.evaluate({"python_version": python})]
+    assert [row.name for row in chosen] == ["tensorflow", "tensorflow-text"]
+    versions = [next(iter(row.specifier)).version for row in chosen]
+    assert len({version.rpartition(".")[0] for version in versions}) == 1
+    assert all(version in ranges[row.name] for row, version in zip(chosen, versions))
 
 
 def test_the_extra_brings_every_library_that_tensorflow_loads():
     asked = [Requirement(line) for line in metadata.requires("tensorflow")]
     wheels = {row.name for row in asked if row.marker and row.marker.evaluate({"extra": "and-cuda"})}
     assert {"nvidia-cuda-nvcc-cu12", "nvidia-nccl-cu12"} <= wheels
-    for library in CUDA_LIBRARIES["12"]:
+    for library in libraries(build.installed()):
         name = re.sub(r"^lib|Lt$", "", library.partition(".")[0]).replace("cudart", "cuda-runtime")
         assert f"nvidia-{name}-cu12" in wheels
 
 
-def would_do(*arguments, target="run", there=".venv/runs"):
+def would_do(*arguments, target="run", there="runs"):
     """What make would run, were the virtual environment there."""
-    command = ["make", "--dry-run", f"--assume-old={there}", target, *arguments]
-    environment = {**os.environ, "MAKEFLAGS": ""}  # else a make that runs the tests decides
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, env=environment).stdout
+    command = ["make", "--dry-run", f"PYTHON={sys.executable}", "VENV=absent", f"--assume-old=absent/{there}"]
+    decided = ("MAKEFLAGS", "MAKEOVERRIDES", "TF", "VENV", "PYTHON")  # by a make that runs the tests
+    environment = {name: value for name, value in os.environ.items() if name not in decided}
+    done = subprocess.run([*command, target, *arguments], cwd=ROOT, capture_output=True, text=True, check=True, env=environment)
+    return done.stdout
 
 
 def test_make_run_installs_the_libraries_where_asked():
@@ -58,9 +79,9 @@ def test_make_run_installs_the_libraries_where_asked():
 )
 def test_make_run_tells_of_a_card_in_one_line(tmp_path, card, libraries, told):
     if libraries:
-        (tmp_path / ".venv").mkdir()
-        (tmp_path / ".venv/gpu").touch()
-    check = would_do(f"NVIDIA={card}").rpartition(".venv/bin/python run_classifier")[0].partition("[ -e")
+        (tmp_path / "absent").mkdir()
+        (tmp_path / "absent/gpu").touch()
+    check = would_do(f"NVIDIA={card}").rpartition("absent/bin/python run_classifier")[0].partition("[ -e")
     done = subprocess.run(["sh", "-c", check[1] + check[2]], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert [HINT in line for line in done.stderr.splitlines()] == [True] * told
 
@@ -76,6 +97,12 @@ def test_a_remedy_can_be_pasted(monkeypatch, installed, named):
 
 
 def test_the_checks_of_a_change_try_the_requirements_out():
-    assert "make check-gpu" in (ROOT / ".ci/run").read_text(encoding="utf-8")
-    commands = would_do(target="check-gpu", there=".venv/develops")
-    assert "pip install --quiet --dry-run -r requirements-gpu.txt" in commands
+    steps = (ROOT / ".ci/run").read_text(encoding="utf-8")
+    assert {"check", "test", "check-requirements"} <= set(re.findall(r"[\w-]+", steps))
+    assert ".ci/check_requirements.py requirements.txt" in would_do(target="check-requirements", there="develops")
+
+
+@pytest.mark.skipif(not OLD_TOO, reason="this Python has no TensorFlow 2.15")
+def test_and_those_of_the_old_tensorflow():
+    commands = would_do("TF=2.15", target="check-requirements", there="develops")
+    assert ".ci/check_requirements.py requirements-2.15.txt" in commands

@@ -51,6 +51,8 @@ def fits(said: ast.FunctionDef, actual: Any) -> bool:
         return True
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return True
+    if "object" in parameters and parameters["object"].kind is inspect.Parameter.POSITIONAL_ONLY:  # C's name for a message
+        return True
     positional = [arg.arg for arg in said.args.args if arg.arg not in ("self", "cls")]
     inner = [name for name in parameters if name != "self"]
     return positional == inner[: len(positional)] and {arg.arg for arg in said.args.kwonlyargs} <= {*inner}

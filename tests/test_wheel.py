@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-SOURCES = ("bert_tf", "pyproject.toml", "requirements.txt", "README.md", "LICENSE")
+SOURCES = ("bert_tf", "pyproject.toml", "requirements-base.txt", "README.md", "LICENSE")
 QUICKSTART = """
 import bert_tf
 model = bert_tf.fine_tune("MRPC", output_dir="out", num_train_epochs=2)

@@ -41,7 +41,7 @@ class Entry(NamedTuple):
         """Its size; of texts 0."""
         kinds: Mapping[str, Any] = {"bfloat16": ml_dtypes.bfloat16}
         with contextlib.suppress(TypeError):
-            return math.prod(self.shape) * np.dtype(kinds.get(self.dtype, self.dtype)).itemsize
+            return math.prod(self.shape) * int(np.dtype(kinds.get(self.dtype, self.dtype)).itemsize)
         return 0
 
 

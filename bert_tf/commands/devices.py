@@ -54,11 +54,15 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    from bert_tf.runtime import noise  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+    from bert_tf.runtime import (  # TensorFlow, and what imports it, waits until it is needed: --help is quick
+        noise,
+        quick_import,
+    )
 
     logging.set_verbosity(logging.WARNING)
     logging.use_absl_handler()
     absl_flags.FLAGS.mark_as_parsed()
+    quick_import.install()
     noise.quiet_before_import()
     noise.quiet_python()
     report = survey(settings.devices, environment=os.environ)

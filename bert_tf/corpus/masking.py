@@ -160,8 +160,8 @@ def _key(seed: int, epoch: int) -> Bits:
 
 def _uniform(keys: Bits, purpose: int) -> Floats:
     """Returns a number of [0, 1) for each key, another one for each purpose."""
-    found: Floats = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
-    return found
+    found = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
+    return found.astype(np.float64, copy=False)
 
 
 def splitmix64(values: Bits) -> Bits:

@@ -1,1 +1,1 @@
-"""Brings the rooms together; the only package that imports tf.estimator."""
+"""Brings the rooms together; `api` chooses the Estimator of the installed TensorFlow."""

@@ -173,7 +173,7 @@ class _Tower:
     def restore(self, prefix: str, step: int) -> None:
         with self._graph.as_default():  # outside of a graph a saver would build another one
             self._saver.restore(self._session, prefix)
-            self._step.load(step, self._session)
+            self._session.run(self._step.initializer, {self._step.initializer.inputs[1]: step})
 
     def save(self, prefix: str) -> None:
         with self._graph.as_default():

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from bert_tf.checkpoints.restore import RestorePlan, starting_from
 from bert_tf.config import BertConfig
-from bert_tf.estimator import stamps
+from bert_tf.estimator import api, stamps
 from bert_tf.estimator.describe import log_graph
 from bert_tf.estimator.replica_check import watch_variables
 from bert_tf.estimator.update import Optimization, Update
@@ -28,12 +28,12 @@ from bert_tf.optimization import replicas
 from bert_tf.optimization.parts import POOLER
 
 tf1 = tf.compat.v1
-TRAIN, PREDICT = tf.estimator.ModeKeys.TRAIN, tf.estimator.ModeKeys.PREDICT
+TRAIN, PREDICT = api.ModeKeys.TRAIN, api.ModeKeys.PREDICT
 
 TOKENS = "watch/tokens"  # of training: a scalar int32, the real tokens of the step over all replicas
 
 Features = Mapping[str, tf.Tensor]
-ModelFn = Callable[[Features, str], tf.estimator.EstimatorSpec]
+ModelFn = Callable[[Features, str], api.EstimatorSpec]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,11 +60,11 @@ def make_model_fn(model: Model) -> ModelFn:
     head = heads.of(model.head)
 
     @tf.autograph.experimental.do_not_convert  # strategies would take seconds to rewrite what has no need of it
-    def build(features: Features, mode: str) -> tf.estimator.EstimatorSpec:
+    def build(features: Features, mode: str) -> api.EstimatorSpec:
         if mode == PREDICT:
             outputs = compute_outputs(model, head, features, model.execution)
             real = {field.name: _without_padding(field, outputs[field.name], features) for field in head.outputs}
-            return tf.estimator.EstimatorSpec(mode, predictions=real)
+            return api.EstimatorSpec(mode, predictions=real)
         if model.optimization is None:
             raise ValueError("a model without `optimization` cannot be trained")
         stamps.mark_ready(features[pipeline.READY])
@@ -82,9 +82,9 @@ def make_model_fn(model: Model) -> ModelFn:
         _describe(model, head, features)
         if model.check_replicas:
             watch_variables()
-        return tf.estimator.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
+        return api.EstimatorSpec(mode, loss=loss, train_op=train_op, scaffold=_scaffold())
 
-    def model_fn(features: Features, mode: str) -> tf.estimator.EstimatorSpec:  # an Estimator reads the names of the arguments
+    def model_fn(features: Features, mode: str) -> api.EstimatorSpec:  # an Estimator reads the names of the arguments
         return build(features, mode)
 
     return model_fn

@@ -12,14 +12,13 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.python.client import timeline
 
 from bert_tf import atomic, documents, run_layout
 from bert_tf.errors import BertError
 from bert_tf.estimator import stamps
 from bert_tf.host import HOST
 from bert_tf.log_form import log
-from bert_tf.profiling.operations import operations_file, step_stats
+from bert_tf.profiling.operations import chrome_trace, operations_file, step_stats
 from bert_tf.profiling.operations.matmul_peak import MatmulPeak
 from bert_tf.profiling.operations.operations_file import Record
 from bert_tf.profiling.timing.ranges import CudaProfiler, Ranges
@@ -151,7 +150,9 @@ class ProfileHook(tf1.train.SessionRunHook):
     def _write(self, session: tf1.Session) -> None:
         trace = self._folder / f"chrome_trace_step{self._next}.json"
         self._folder.mkdir(parents=True, exist_ok=True)
-        atomic.write_text(trace, timeline.Timeline(self._traces[-1]).generate_chrome_trace_format())
+        shown = chrome_trace.text(self._traces[-1])
+        if shown is not None:
+            atomic.write_text(trace, shown)
         means = {name: float(np.mean(seconds)) for name, seconds in self._ranges.seconds.items()}
         phases = {"steps": len(self._ranges.seconds[_BATCH]), **means}
         atomic.write_text(self._output_dir / run_layout.PHASES, documents.to_json(phases, indent=2))

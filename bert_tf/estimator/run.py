@@ -16,7 +16,7 @@ from bert_tf import run_layout
 from bert_tf.checkpoints import optimizer_state, saved, values
 from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.errors import CheckpointError, LostPeerError, OutputError
-from bert_tf.estimator import averaged, best
+from bert_tf.estimator import api, averaged, best
 from bert_tf.estimator.evaluation_hook import EvaluationListener, EvaluationPlan
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.estimator.hooks import (
@@ -45,7 +45,6 @@ from bert_tf.runtime.peers import Watch
 
 tf1 = tf.compat.v1
 
-Estimator = tf.estimator.Estimator
 Hook = tf.compat.v1.train.SessionRunHook
 
 
@@ -93,7 +92,7 @@ class Outcome:
     stopped_by: signal.Signals | None = None
 
 
-def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Machine) -> Estimator:
+def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Machine) -> api.Estimator:
     """Returns an Estimator of a machine whose checkpoints and event files are in `output_dir`.
 
     Args:
@@ -101,21 +100,18 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
       output_dir: folder of the run.
       machine: that computes.
     """
-    config = tf.estimator.RunConfig(
+    config = api.RunConfig(
         model_dir=os.fspath(output_dir),
         tf_random_seed=model.seed,
         session_config=machine.session_config,
         train_distribute=machine.strategy,
-        eval_distribute=machine.strategy,  # nothing is evaluated, but of several machines TensorFlow warns without it
         device_fn=machine.plan.device_function,
-        log_step_count_steps=None,
-        save_summary_steps=None,  # `ProgressHook` writes them; another set of fetches would have the graph optimized again
     )
-    return Estimator(make_model_fn(model), config=config)
+    return api.Estimator(make_model_fn(model), config=config)
 
 
 def train(
-    estimator: Estimator,
+    estimator: api.Estimator,
     features: TrainingRows,
     training: Training,
     *,
@@ -334,14 +330,14 @@ def _step(checkpoint: str | None) -> int:
 
 
 @WALL.span(GRAPH)
-def _fit(estimator: Estimator, input_fn: InputFn, hooks: list[Hook], steps: int, watch: Watch | None) -> None:
+def _fit(estimator: api.Estimator, input_fn: InputFn, hooks: list[Hook], steps: int, watch: Watch | None) -> None:
     if watch is None:
         estimator.train(input_fn, hooks=hooks, max_steps=steps)
         return
-    spec = tf.estimator.TrainSpec(input_fn, max_steps=steps, hooks=hooks)
+    spec = api.TrainSpec(input_fn, max_steps=steps, hooks=hooks)
     watch.start()
     try:
-        tf.estimator.train_and_evaluate(estimator, spec, tf.estimator.EvalSpec(input_fn))  # workers only train
+        api.train_and_evaluate(estimator, spec, api.EvalSpec(input_fn))  # workers only train
     except (tf.errors.OpError, LostPeerError):
         watch.settle()  # ends the process where a peer is to blame
         raise

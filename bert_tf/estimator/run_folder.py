@@ -26,6 +26,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 DETERMINING = "training"  # the part of the record that decides what is learned
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no more than the rounding
+VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: those that a run was opened with before, oldest first
 COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
 
 _REMEDY = "restore it, or train with --overwrite_output_dir"
@@ -206,7 +207,7 @@ def claim(output_dir: str | os.PathLike[str], record: Mapping[str, Any], *, over
     folder = atomic.make_folder(output_dir)
     try:
         _refuse_another_run(folder, record)
-        _note_other_kernels(folder, record)
+        record = _continued(folder, record)
     except OutputError:
         if not overwrite:
             raise
@@ -275,15 +276,30 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
         )
 
 
-def _note_other_kernels(folder: Path, record: Mapping[str, Any]) -> None:
-    """Says that a run which goes on, as its record has it, is rounded otherwise from here on."""
+def _continued(folder: Path, record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns a record with the TensorFlow versions before; says what may round differently from here on."""
     earlier = load_record(folder)
     if earlier is None or not any(folder.glob(CHECKPOINTS)):
-        return
-    before, now = (_is_native(found.get(MACHINE)) for found in (earlier, record))
-    if before != now:
+        return record
+    native_before, native = (_is_native(found.get(MACHINE)) for found in (earlier, record))
+    if native_before != native:
         kinds = {True: "native kernels", False: "TensorFlow's own"}
-        log.info("%s: begun with %s, goes on with %s: the last bits of its numbers differ", folder, kinds[before], kinds[now])
+        log.info(
+            "%s: begun with %s, goes on with %s: the last bits of its numbers differ",
+            folder,
+            kinds[native_before],
+            kinds[native],
+        )
+    (before, past), (now, _) = (_tensorflows(found.get(VERSIONS)) for found in (earlier, record))
+    if before and before != now:
+        log.info("%s: last opened with TensorFlow %s, now with %s: later steps may round differently", folder, before, now)
+        past = [*past, before]
+    return {**record, VERSIONS: {**record[VERSIONS], EARLIER: past}} if past else record
+
+
+def _tensorflows(versions: object) -> tuple[str | None, list[str]]:
+    """Returns the version in a record, and those before it."""
+    return (versions.get("tensorflow"), versions.get(EARLIER, [])) if isinstance(versions, Mapping) else (None, [])
 
 
 def _is_native(machine: object) -> bool:

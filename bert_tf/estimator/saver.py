@@ -13,12 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.training.saver import BulkSaverBuilder
 
 from bert_tf.checkpoints import optimizer_state
 from bert_tf.checkpoints.restore import unwrapped
 from bert_tf.checkpoints.saved import delete_set_aside, problem_of
-from bert_tf.estimator import averaged
+from bert_tf.estimator import averaged, save_only
 from bert_tf.estimator.update import BEFORE_SAVING
 from bert_tf.log_form import log
 from bert_tf.optimization import averaging
@@ -83,7 +82,7 @@ class RunSaver(tf1.train.Saver):
         moments = [variable for variable in tf1.global_variables() if variable.name not in names]
         rows = tf1.get_collection(DEFERRED)
         saved = [*weights, *moments] if keep_slots else weights
-        builder = None if restores else _SavesOnly()
+        builder = None if restores else save_only.builder()
         super().__init__(saved, sharded=True, max_to_keep=keep_max or _ALL, save_relative_paths=True, builder=builder)
         self._weights = _saver(weights, builder) if keep_slots and restores else self
         self._moments, self._rows = _saver(moments, builder), _saver(rows)
@@ -126,7 +125,7 @@ class RunSaver(tf1.train.Saver):
         if goes_on:
             _read(self._rows, sess, optimizer_state.rows(prefix))
         delete_set_aside(prefix)
-        optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] * goes_on)
+        optimizer_state.prune(prefix, self.last_checkpoints if self._keep_slots else [prefix] if goes_on else [])
         averaged.settle(prefix)
         self.saving.add(optimizer_state.size(prefix) + averaged.size(prefix), time.monotonic() - began)
         return prefix
@@ -173,14 +172,7 @@ def _averages(weights: Sequence[tf.Variable]) -> tf1.train.Saver | None:
     return tf1.train.Saver(saved, sharded=True, max_to_keep=None)
 
 
-class _SavesOnly(BulkSaverBuilder):
-    """Builds savers that cannot restore."""
-
-    def _AddShardedRestoreOps(self, *_: Any) -> tf.Operation:  # noqa: N802  (TensorFlow's name)
-        return tf.debugging.Assert(False, ["the run began without a checkpoint to restore"])
-
-
-def _saver(variables: Sequence[tf.Variable], builder: BulkSaverBuilder | None = None) -> tf1.train.Saver:
+def _saver(variables: Sequence[tf.Variable], builder: Any = None) -> tf1.train.Saver:
     return tf1.train.Saver(list(variables), sharded=True, max_to_keep=None, allow_empty=True, builder=builder)
 
 

@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 
 import tensorflow as tf
-from tensorflow.python.framework.config import is_op_determinism_enabled
 
 from bert_tf.host import HOST
 from bert_tf.optimization import replicas
 from bert_tf.optimization.gradients import on_own_devices
+from bert_tf.runtime import determinism
 
 # Tensors that hooks fetch by name; each a scalar float64, seconds since 1970.
 BATCH = "watch/time/batch"  # the batch is there, in the memory of the host; its reader says when, see `inputs.pipeline.READY`
@@ -38,7 +38,7 @@ def mark(name: str, after: Sequence[tf.Tensor] = ()) -> None:
       after: the tensors.
     """
     with tf.device(HOST), tf.control_dependencies(list(after)):
-        if is_op_determinism_enabled():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
+        if determinism.is_demanded():  # it refuses tf.timestamp; Python's clock takes a few microseconds more
             tf.numpy_function(time.time, [], tf.float64, name=name)
         else:
             tf.timestamp(name=name)
@@ -123,7 +123,8 @@ def mark_copied(graph: tf.Graph) -> None:
       graph: of training, complete: what is added to it earlier would change the numbers of operations, and with them the seeds
         of the weights that are drawn.
     """
-    features = [tensor for op in graph.get_operation_by_name(BATCH + _GATE)._control_outputs for tensor in op.outputs]
+    opened = graph.get_operation_by_name(BATCH + _GATE)
+    features = [tensor for op in graph.get_operations() if opened in op.control_inputs for tensor in op.outputs]
     arrived = []
     for tensor in features:
         readers = tensor.consumers()

@@ -127,8 +127,7 @@ def _around(spans: Sequence[Span], before: IntArray) -> tuple[list[Span], list[S
 
 
 def _total(spans: Sequence[Span]) -> IntArray:
-    total: IntArray = np.sum([span.lengths for span in spans], axis=0, dtype=np.int32)
-    return total
+    return np.asarray(np.sum([span.lengths for span in spans], axis=0, dtype=np.int32))
 
 
 def _marked(lengths: IntArray, tokenizer: WordPieceTokenizer) -> IntArray:

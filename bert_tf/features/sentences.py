@@ -74,8 +74,7 @@ def build(
 
 
 def _total(spans: Sequence[Span]) -> IntArray:
-    total: IntArray = np.sum([span.lengths for span in spans], axis=0, dtype=np.int32)
-    return total
+    return np.asarray(np.sum([span.lengths for span in spans], axis=0, dtype=np.int32))
 
 
 def _ids(texts: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[IntArray, IntArray]:

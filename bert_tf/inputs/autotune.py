@@ -9,10 +9,16 @@ from __future__ import annotations
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.data.ops import multi_device_iterator_ops as per_replica
 
 _PREFETCHED = 2  # batches
-_make_device_dataset = per_replica._create_device_dataset
+
+try:
+    from tensorflow.python.data.ops import multi_device_iterator_ops as per_replica
+
+    _make_device_dataset = per_replica._create_device_dataset
+    CONTROLS_REPLICAS = True
+except (ImportError, AttributeError):  # the end of a run on replicas may then take a minute
+    CONTROLS_REPLICAS = False
 
 
 def options() -> tf.data.Options:
@@ -33,8 +39,9 @@ def switch_off_for_replicas() -> None:
 
     TensorFlow makes them without any, and has no setting for it.
     """
-    per_replica._create_device_dataset = _untuned_device_dataset
+    if CONTROLS_REPLICAS:
+        per_replica._create_device_dataset = _untuned_device_dataset
 
 
-def _untuned_device_dataset(*arguments: Any) -> tf.data.Dataset:
-    return _make_device_dataset(*arguments).with_options(options())
+def _untuned_device_dataset(*arguments: Any, **settings: Any) -> tf.data.Dataset:
+    return _make_device_dataset(*arguments, **settings).with_options(options())

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
+from bert_tf import extras
 from bert_tf.batch import stream
 from bert_tf.batch.job import FilePair
 from bert_tf.cluster import paths
@@ -42,7 +43,7 @@ def refuse_missing() -> None:
     try:
         import apache_beam  # noqa: F401
     except ImportError as error:
-        raise FlagError("--beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'") from error
+        raise FlagError(f"--beam needs Apache Beam: {extras.install('beam')}") from error
     finally:
         logging.disable(before)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic
+from bert_tf import atomic, extras
 from bert_tf.batch import inputs, stream, trained
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.job import FilePair, Given
@@ -169,7 +169,7 @@ def _refuse_contradictions(config: EncodeConfig) -> None:
     if kind == PUBLISHED and options.normalize:
         raise FlagError(f"--normalize: vectors of --output_format={PUBLISHED} are as the encoder computes them")
     if kind == PARQUET and importlib.util.find_spec("pyarrow") is None:
-        raise FlagError(f"{files.output}: Parquet needs pyarrow: pip install 'pyarrow>=15', or name the output .npz")
+        raise FlagError(f"{files.output}: Parquet needs pyarrow: {extras.install('parquet')}, or name the output .npz")
 
 
 def _is_written_into(output: str) -> bool:

@@ -163,7 +163,7 @@ def _local(checkpoint: str | None) -> str | None:
     try:
         from bert_tf.cluster import fetched
     except ImportError as error:
-        raise FlagError(f"{checkpoint}: Apache Beam reads it: pip install 'apache-beam>=2.60', or name a local copy") from error
+        raise FlagError(f"{checkpoint}: Apache Beam reads it: {extras.install('beam')}, or name a local copy") from error
     return fetched.checkpoint(checkpoint)
 
 

@@ -45,7 +45,7 @@ def make_record(job: Job) -> dict[str, Any]:
             "replicas": job.machine.replicas,
             run_folder.NATIVE: job.machine.native_kernels,
         },
-        "versions": {
+        run_folder.VERSIONS: {
             "bert_tf": bert_tf.__version__,
             "python": platform.python_version(),
             "tensorflow": tf.__version__,

@@ -14,8 +14,8 @@ from bert_tf.runtime.nvidia import Gpu, System
 HIDING = "CUDA_VISIBLE_DEVICES"
 
 _NO_DEVICE = 100  # of cuInit
-# By CUDA's major version: what TensorFlow 2.15 loads before it uses a GPU (seen with LD_DEBUG=libs and a driver that is a
-# stub); without one of them it uses none. NCCL is compiled in; libcurand is not asked for.
+# By CUDA's major version: what TensorFlow 2.15 and 2.21 load before they use a GPU, with cuDNN (seen with LD_DEBUG=libs and a
+# driver that is a stub); without one of them they use none. libcurand is not asked for.
 CUDA_LIBRARIES = {
     "12": (
         "libcudart.so.12",
@@ -24,9 +24,9 @@ CUDA_LIBRARIES = {
         "libcufft.so.11",
         "libcusolver.so.11",
         "libcusparse.so.12",
-        "libcudnn.so.8",
     )
 }
+_LOWEST_OF_2_15 = (5, 0)  # compute capability; wheels since 2.17 have none of 5.x
 _REPAIRED = {"2.15.0": "2.15.1"}  # and-cuda of the first asks for wheels of TensorRT that cannot be had (tensorflow#66517)
 _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibility, table 1
 
@@ -120,11 +120,20 @@ def _not_offered(gpu: Gpu, facts: Facts) -> Cause | None:
 
 def _too_old(gpu: Gpu, facts: Facts) -> Cause | None:
     needed = facts.build.lowest_capability
-    if gpu.compute_capability is None or tuple(map(int, gpu.compute_capability.split("."))) >= needed:
+    if gpu.compute_capability is None:
+        return None
+    capability = tuple(map(int, gpu.compute_capability.split(".")))
+    if capability >= needed:
         return None
     wanted = "{}.{}".format(*needed)
-    reason = f"its compute capability is {gpu.compute_capability}, this TensorFlow needs {wanted}"
-    return Cause("gpu_too_old", reason, "take a newer GPU")
+    reason = f"its compute capability is {gpu.compute_capability}, TensorFlow {facts.build.version} needs {wanted} or higher"
+    if capability >= _LOWEST_OF_2_15 and not facts.build.version.startswith("2.15."):
+        return Cause(
+            "gpu_too_old",
+            reason,
+            "use TensorFlow 2.15, which supports it: pip install -r requirements-2.15.txt on Python 3.9 to 3.11",
+        )
+    return Cause("gpu_too_old", reason, "use a newer GPU")
 
 
 def _forbidden() -> Cause | None:
@@ -181,7 +190,14 @@ def _not_started(facts: Facts) -> Cause | None:
     return Cause("driver_does_not_start", f"{cuda_driver.described(number)}: {said.meaning}", said.remedy)
 
 
+def libraries(build: Build) -> tuple[str, ...]:
+    """Returns the files of CUDA and cuDNN that a TensorFlow loads; none if its CUDA is not known here."""
+    of_cuda = CUDA_LIBRARIES.get((build.cuda_version or "").partition(".")[0], ())
+    cudnn = (build.cudnn_version or "").partition(".")[0]
+    return (*of_cuda, f"libcudnn.so.{cudnn}") if of_cuda and cudnn else of_cuda
+
+
 def _no_libraries(facts: Facts) -> Cause | None:
-    needed = CUDA_LIBRARIES.get((facts.build.cuda_version or "").partition(".")[0], ())
+    needed = libraries(facts.build)
     problems = nvidia.not_loaded(needed, facts.build.folder)
     return Cause("no_cuda_libraries", f"cannot load {', '.join(problems)}", _install(facts)) if problems else None

@@ -52,7 +52,10 @@ def compile_warning(capability: Capability | None, installed: Build, environment
     each = "at each start, since CUDA_CACHE_DISABLE is set" if _disabled(environment) else "once for each user and driver"
     said += f": its driver compiles the kernels, {each}, which takes minutes to half an hour without a word"
     if capability > _newest_of_libraries(installed):
-        return f"{said}, and may fail, as CUDA {installed.cuda_version} is older too; --visible_gpus=none computes on the CPU"
+        return (
+            f"{said}, and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with"
+            f" CUDA {installed.cuda_version}, older than the GPU (tensorflow#89272); --visible_gpus=none computes on the CPU"
+        )
     return f"{said}; in a container keep ~/.nv/ComputeCache, or CUDA_CACHE_PATH, on a volume"
 
 

@@ -8,6 +8,7 @@ import re
 import warnings
 
 from bert_tf import home
+from bert_tf.runtime import early_output
 
 _SAID_BETTER = re.compile(r"Initialize variable ")  # of each, where the list of variables says it
 _OURS = re.compile(rf"[/\\](tensorflow|tensorflow_estimator|keras)[/\\]|{re.escape(str(home.PACKAGE) + os.sep)}")
@@ -16,7 +17,7 @@ _DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator is, 
 
 def quiet_before_import() -> None:
     """Silences the C++ side; takes effect only before TensorFlow is imported. A variable set by the user stays."""
-    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    os.environ.setdefault(early_output.LEVEL, "3")
 
 
 def quiet_python() -> None:

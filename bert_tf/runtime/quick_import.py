@@ -16,18 +16,19 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
-from types import ModuleType
+
+from bert_tf.runtime import early_output, import_hook
 
 # Keras and TensorBoard import these where they are installed, and work without them.
 _OPTIONAL = frozenset({"PIL", "fsspec", "h5py", "pandas", "pydot", "scipy"})
+_KERAS = "keras.src"  # TensorFlow imports it early to register its optimizers; nothing but tf.estimator needs it
 _PACKAGES = ("tensorflow", "tensorflow_estimator")  # the first imports the second when it is used
 _LIBRARIES = ("libtensorflow_framework.so.2", "libtensorflow_cc.so.2")  # the second needs the first
 
 
 def install() -> None:
     """Makes the import of TensorFlow skip optional packages; they can still be imported afterwards."""
-    if "tensorflow" not in sys.modules and not any(isinstance(finder, _TensorFlowFinder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _TensorFlowFinder())
+    import_hook.wrap(_PACKAGES, _quickly)
 
 
 def load_ahead() -> None:
@@ -46,51 +47,23 @@ def _load() -> None:
     # ctypes.CDLL(path) holds the interpreter lock while it opens a library; a call of dlopen does not.
     dlopen = ctypes.CDLL(None).dlopen
     dlopen.restype = ctypes.c_void_p
-    for name in _LIBRARIES:  # the import reports what cannot be opened
-        dlopen(os.fsencode(Path(spec.origin).with_name(name)), os.RTLD_LAZY | os.RTLD_LOCAL)
+    with early_output.held_back:
+        for name in _LIBRARIES:  # the import reports what cannot be opened
+            dlopen(os.fsencode(Path(spec.origin).with_name(name)), os.RTLD_LAZY | os.RTLD_LOCAL)
 
 
-class _TensorFlowFinder(importlib.abc.MetaPathFinder):
-    """Comes before the other finders, and wraps the loaders that they find for TensorFlow."""
-
-    def __init__(self) -> None:
-        self._asks_others = False
-
-    def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
-        if fullname not in _PACKAGES or self._asks_others:
-            return None
-        self._asks_others = True
-        try:
-            spec = importlib.util.find_spec(fullname)
-        finally:
-            self._asks_others = False
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader)
-        return spec
-
-
-class _Loader(importlib.abc.Loader):
-    """Loads by another loader, without optional packages and without garbage collection: modules leave no garbage."""
-
-    def __init__(self, loader: importlib.abc.Loader) -> None:
-        self._loader = loader
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__loader__ = self._loader
-        if module.__spec__ is not None:
-            module.__spec__.loader = self._loader
-        collects = gc.isenabled()
-        gc.disable()
-        try:
-            with _without_optional():
-                self._loader.exec_module(module)
-        finally:
-            if collects:
-                gc.enable()
-        gc.freeze()  # modules live to the end
+@contextlib.contextmanager
+def _quickly() -> Iterator[None]:
+    """Imports without optional packages, early lines on standard error, and garbage collection: modules leave no garbage."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        with early_output.held_back, _without_optional():
+            yield
+    finally:
+        if collects:
+            gc.enable()
+    gc.freeze()  # modules live to the end
 
 
 @contextlib.contextmanager
@@ -111,10 +84,11 @@ class _OptionalFinder(importlib.abc.MetaPathFinder):
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()
+        self._hidden = _OPTIONAL if importlib.util.find_spec("tensorflow_estimator") else {*_OPTIONAL, _KERAS}
 
     def find_spec(self, fullname: str, *_: object) -> importlib.machinery.ModuleSpec | None:
         if threading.get_ident() != self._thread:
             return None
-        if fullname in _OPTIONAL:
+        if fullname in self._hidden:
             raise ModuleNotFoundError(f"{fullname} is left out", name=fullname)
         return importlib.machinery.PathFinder.find_spec(fullname) if fullname == "distutils" else None

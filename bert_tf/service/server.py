@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
+import socket
 import threading
 from collections.abc import Callable, Iterator
 from types import FrameType
@@ -16,6 +18,7 @@ from bert_tf.service import patience
 from bert_tf.service.settings import ServeConfig
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
+_LOOK_S = 0.1  # how often a service that ends looks for a second signal
 
 
 class Server(uvicorn.Server):
@@ -59,6 +62,18 @@ class Server(uvicorn.Server):
         finally:
             for number, handler in before.items():
                 signal.signal(number, handler)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Ends as uvicorn does; a second signal cuts it short. Since Python 3.12 it would wait for open connections."""
+        ending = asyncio.ensure_future(super().shutdown(sockets))
+        try:
+            await asyncio.sleep(0)  # closes the sockets
+            while not ending.done() and not self.force_exit:
+                await asyncio.wait({ending}, timeout=_LOOK_S)
+            if ending.done():
+                ending.result()
+        finally:
+            ending.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Ends gracefully, and on the second signal at once.

@@ -224,7 +224,8 @@ def _write_array(form: ArrayForm, parts: _Parts, target: Any) -> None:
     dtype = np.dtype(form.dtype)
     vectors = sum(part.vectors for part in parts) // (dtype.itemsize * form.width)
     header = {"descr": dtype.str, "fortran_order": False, "shape": (vectors, form.width)}
-    np.lib.format.write_array_header_1_0(target, header)  # type: ignore[no-untyped-call]
+    layout: Any = np.lib.format  # typed in some versions of NumPy only
+    layout.write_array_header_1_0(target, header)
     parts.copy_vectors(target)
 
 

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from bert_tf import documents, files
+from bert_tf import documents, extras, files
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DataError
 from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
@@ -149,8 +149,9 @@ def _in_place(path: str, member: zipfile.ZipInfo) -> Array:
     with open(path, "rb") as file:
         file.seek(member.header_offset)
         file.seek(sum(_LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))), 1)
-        np.lib.format.read_magic(file)  # type: ignore[no-untyped-call]
-        shape, _, dtype = np.lib.format.read_array_header_1_0(file)  # type: ignore[no-untyped-call]
+        layout: Any = np.lib.format  # typed in some versions of NumPy only
+        layout.read_magic(file)
+        shape, _, dtype = layout.read_array_header_1_0(file)
         return np.memmap(path, dtype, "r", file.tell(), shape) if shape[0] else np.empty(shape, dtype)
 
 
@@ -161,7 +162,7 @@ class _Parquet:
         try:
             import pyarrow.parquet
         except ImportError as error:
-            raise DataError("Parquet needs pyarrow: pip install 'pyarrow>=15'", path) from error
+            raise DataError(f"Parquet needs pyarrow: {extras.install('parquet')}", path) from error
         self._path, self._file = path, pyarrow.parquet.ParquetFile(path)
         schema = self._file.schema_arrow
         self.width = int(schema.field("vector").type.list_size)

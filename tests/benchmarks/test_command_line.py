@@ -8,6 +8,7 @@ import sys
 import pytest
 
 from benchmarks import command_line, session
+from benchmarks.comparisons import OTHER
 from bert_tf.errors import FlagError
 from tests.tiny import write_project
 
@@ -75,7 +76,7 @@ def project(tmp_path, monkeypatch):
 def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch, capsys):
     def run(comparisons, bench, output_dir, *, command, data):
         assert [comparison.name for comparison in comparisons] == ["train", "train-128"]
-        assert (bench.rounds, bench.environments.missing.keys()) == (2, {"transformers", "keras_hub", "model_garden"})
+        assert (bench.rounds, bench.environments.missing.keys()) == (2, {"transformers", "keras_hub", "model_garden", OTHER})
         assert data == f"{project.data_dir}; weights: $BERT_BASE_DIR"
         (output_dir / "results.md").write_text(command)
 
@@ -89,6 +90,11 @@ def test_hands_what_was_asked_for_to_the_session(project, tmp_path, monkeypatch,
     ]
     assert command_line.main(["benchmark", *arguments]) == 0
     assert capsys.readouterr().out.startswith("python -m bert_tf benchmark --suites=train --sizes=default")
+
+
+def test_an_interpreter_that_is_missing_is_one_line(tmp_path, capsys):
+    assert command_line.main(["benchmark", "--other_python=/no/such", f"--output_dir={tmp_path}"]) == 2
+    assert "--other_python=/no/such: no such interpreter" in capsys.readouterr().err
 
 
 def test_a_missing_folder_of_data_is_one_line(tmp_path, capsys):

@@ -4,14 +4,21 @@ import sys
 
 import pytest
 
+from benchmarks.comparisons import OTHER
 from benchmarks.environments import Environments, variables
 from benchmarks.workers import WorkerError
 
 
 def test_peers_that_are_not_wanted_are_missing():
     found = Environments.found({}, peers=False)
-    assert set(found.missing.values()) == {"--peers was not given"}
+    assert {found.missing.pop(OTHER), *found.missing.values()} == {"--other_python was not given", "--peers was not given"}
     assert found.command("bert_tf", "w.json") == (sys.executable, "-m", "benchmarks.worker", "w.json")
+
+
+def test_another_environment_runs_the_same_worker():
+    found = Environments.found({}, peers=False, other="/other/python")
+    assert found.command(OTHER, "w.json") == ("/other/python", "-m", "benchmarks.worker", "w.json")
+    assert variables(OTHER, 2)["PYTHONPATH"]
 
 
 def test_a_peer_without_an_environment_is_told_how_to_get_one(tmp_path):

@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from bert_tf import extras
 from bert_tf.batch.job import Columns, FilePair
 from bert_tf.commands import predict
 from bert_tf.errors import FlagError
@@ -194,7 +195,7 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", missing)
     assert main("--beam", checkpoint=run, input="a.tsv", output="b.tsv") == 2
-    assert capsys.readouterr().err == ("error: --beam needs Apache Beam: pip install -r requirements.txt 'apache-beam>=2.60'\n")
+    assert capsys.readouterr().err == f"error: --beam needs Apache Beam: {extras.install('beam')}\n"
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):

@@ -21,6 +21,7 @@ from bert_tf import run_layout
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
+from bert_tf.estimator import api
 from bert_tf.estimator.model_fn import Model, make_model_fn
 from bert_tf.estimator.placement_log import PlacementHook
 from bert_tf.estimator.update import BEFORE_SAVING, Optimization
@@ -93,16 +94,16 @@ def train(folder: Path, pretrained: Path, function: placement.DeviceFunction | N
         optimization=Optimization(learning_rate=0.01, warmup_steps=2, total_steps=SCHEDULE.steps, **optimization),
         restore=plan_restore(CheckpointReader(pretrained), CONFIG, HEAD_VARIABLES),
     )
-    config = tf.estimator.RunConfig(
+    config = api.RunConfig(
         model_dir=str(folder),
         tf_random_seed=1,
         device_fn=function,
-        save_summary_steps=None,
         session_config=tf1.ConfigProto(allow_soft_placement=soft, device_count={"CPU": CPUS}),
     )
     watch = Watch()
-    estimator = tf.estimator.Estimator(make_model_fn(model), config=config)
-    estimator.train(train_input_fn(features(), SCHEDULE, seed=1), hooks=[PlacementHook(folder), watch])
+    saves = tf1.train.CheckpointSaverHook(str(folder), save_steps=SCHEDULE.steps)
+    estimator = api.Estimator(make_model_fn(model), config=config)
+    estimator.train(train_input_fn(features(), SCHEDULE, seed=1), hooks=[PlacementHook(folder), watch, saves])
     return watch
 
 

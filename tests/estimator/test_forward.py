@@ -61,20 +61,14 @@ def on_three_devices():
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    """Logits of the second checkpoint by TensorFlow's own Estimator, of each example alone."""
-    folder = tmp_path_factory.mktemp("estimator")
+    """Logits of the second checkpoint, of each example alone."""
+    folder = tmp_path_factory.mktemp("alone")
     write(folder, 7)
-
-    def input_fn():
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in EXAMPLES.batch_fields}
-        alone = [EXAMPLES.batch(np.array([row]), EXAMPLES.lengths[row]) for row in range(13)]
-        return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
-
-    return np.array([row["logits"] for row in toy.make_estimator(folder).predict(input_fn)])
+    return toy.logits_alone(folder, EXAMPLES)
 
 
 @pytest.mark.parametrize("batch_size", [None, 1, 5])
-def test_logits_are_those_of_the_estimator_in_the_order_of_the_examples(forward, checkpoints, expected, batch_size):
+def test_logits_are_those_of_each_example_alone_in_the_order_of_the_examples(forward, checkpoints, expected, batch_size):
     forward.load(checkpoints[1])
     assert list(EXAMPLES.lengths) != sorted(EXAMPLES.lengths, reverse=True)
     np.testing.assert_allclose(forward.outputs(EXAMPLES, batch_size=batch_size)["logits"], expected, atol=1e-6)

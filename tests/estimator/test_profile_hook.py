@@ -110,8 +110,9 @@ def test_a_batch_that_goes_to_a_device_has_a_phase_for_it(tmp_path, recorded):
     """No GPU is at hand: the stamp is added as for one, and the losses stay those of a run without it."""
     phases = json.loads((record(tmp_path, (4, 6), copies=True) / "phases.json").read_text())
     parts = ["data", "copy to device", "forward", "backward", "optimizer"]
-    assert set(phases) == {"steps", *parts, "batch"}  # on a CPU nothing waits for the copy: it may end in a later phase
-    assert 0 < sum(phases[name] for name in parts) <= phases["batch"]
+    assert set(phases) == {"steps", *parts, "batch"}
+    # On a CPU nothing waits for the copy: it may end in a later phase, and phases then overlap.
+    assert all(0 < phases[name] <= phases["batch"] for name in parts)
     copied, plain = ([line["loss"] for line in toy.metrics_lines(folder)] for folder in (tmp_path, recorded.parent))
     assert copied == pytest.approx(plain, rel=1e-5)
 

@@ -193,14 +193,7 @@ def test_results_are_shown_by_tensorboard(copy):
 @pytest.fixture(scope="module")
 def logits(finished):
     """Of 13 examples, each measured alone, in the given order."""
-    examples = toy.features(13, seed=1)
-
-    def input_fn():
-        signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in examples.batch_fields}
-        alone = [examples.batch(np.array([row]), examples.lengths[row]) for row in range(13)]
-        return tf.data.Dataset.from_generator(lambda: iter(alone), output_signature=signature)
-
-    return np.array([row["logits"] for row in toy.make_estimator(finished).predict(input_fn)])
+    return toy.logits_alone(finished, toy.features(13, seed=1))
 
 
 @pytest.fixture(scope="module")

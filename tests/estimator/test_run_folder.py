@@ -84,6 +84,28 @@ def test_a_run_that_goes_on_with_other_kernels_says_so(claimed, caplog, trained,
     assert caplog.messages == ([line] if trained and line else [])
 
 
+def computed_by(tensorflow):
+    return {**RECORD, "versions": {"tensorflow": tensorflow}}
+
+
+def test_a_run_that_goes_on_with_another_tensorflow_says_so_and_keeps_the_versions_before(claimed, caplog):
+    caplog.set_level("INFO", logger="absl")
+    for version in ("2.14.0", "2.15.1", "2.15.1", "2.21.0", "2.21.0"):
+        claim(claimed, computed_by(version), overwrite=False)
+        (claimed / "model.ckpt-5.index").touch()
+    line = f"{claimed}: last opened with TensorFlow {{}}, now with {{}}: later steps may round differently"
+    assert caplog.messages == [line.format("2.14.0", "2.15.1"), line.format("2.15.1", "2.21.0")]
+    versions = load_record(claimed)["versions"]
+    assert versions == {"tensorflow": "2.21.0", "earlier_tensorflow": ["2.14.0", "2.15.1"]}
+
+
+def test_before_the_first_checkpoint_another_tensorflow_begins_the_run(claimed, caplog):
+    caplog.set_level("INFO", logger="absl")
+    for version in ("2.15.1", "2.21.0"):
+        claim(claimed, computed_by(version), overwrite=False)
+    assert (caplog.messages, load_record(claimed)["versions"]) == ([], {"tensorflow": "2.21.0"})
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [

@@ -14,7 +14,7 @@ from bert_tf.checkpoints.restore import RestorePlan, plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run
 from bert_tf.estimator.forward import Forward
-from bert_tf.estimator.model_fn import Model
+from bert_tf.estimator.model_fn import PREDICT, Model, make_model_fn
 from bert_tf.estimator.update import Optimization
 from bert_tf.features.columns import Features
 from bert_tf.head_spec import CLASSIFICATION, HeadSpec
@@ -92,6 +92,20 @@ def train(
     settings = run.Training(schedule, **{"save_checkpoints_steps": 5, "log_every_n_steps": 1, **(training or {})})
     estimator = make_estimator(folder, seed=seed, schedule=schedule, **model)
     return run.train(estimator, data or features(schedule.rows), settings, seed=seed)
+
+
+def logits_alone(folder: Path, data: Features) -> np.ndarray:
+    """[N, 2] logits of the newest checkpoint: the model_fn in a session of its own, one example at a time."""
+    signature = {field.name: tf.TensorSpec(field.shape(None, None), tf.int32) for field in data.batch_fields}
+    batches = [data.batch(np.array([row]), data.lengths[row]) for row in range(len(data.lengths))]
+    with tf.Graph().as_default():
+        examples = tf.data.Dataset.from_generator(lambda: iter(batches), output_signature=signature)
+        features = tf.compat.v1.data.make_one_shot_iterator(examples).get_next()
+        predictions = make_model_fn(Model(CONFIG, HEAD))(features=features, mode=PREDICT).predictions
+        saver = tf.compat.v1.train.Saver(tf.compat.v1.trainable_variables())
+        with tf.compat.v1.Session() as session:
+            saver.restore(session, tf.train.latest_checkpoint(str(folder)))
+            return np.concatenate([session.run(predictions["logits"]) for _ in batches])
 
 
 def make_forward(*, execution: Execution = EXECUTION, machine: Machine | None = None) -> Forward:

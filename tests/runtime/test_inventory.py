@@ -14,6 +14,7 @@ from bert_tf.runtime import build, inventory, nvidia
 from bert_tf.runtime.build import Build
 from tests.runtime.fake_machine import CUDA_12, DRIVER, RTX, SMI_RTX, FakeMachine
 
+WHEEL_2_21 = Build("2.21.0", True, "12.5.1", "9", ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90"))
 A100 = {"device_name": "NVIDIA A100", "compute_capability": (8, 0)}
 ADVICE = f"{shlex.quote(sys.executable)} -m pip install 'tensorflow[and-cuda]==2.15.1'"
 
@@ -198,7 +199,33 @@ def test_a_driver_that_is_too_old(machine):
 def test_a_gpu_that_is_too_old(machine):
     machine.smi("0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7")
     machine.loads([DRIVER, *CUDA_12])
-    assert reasons(take()) == [["its compute capability is 3.7, this TensorFlow needs 5.0"]]
+    assert reasons(take()) == [["its compute capability is 3.7, TensorFlow 2.15.1 needs 5.0 or higher"]]
+    assert take().unusable_gpus[0].causes[0].remedy == "use a newer GPU"
+
+
+@pytest.mark.parametrize(
+    ("line", "remedy"),
+    [
+        (
+            "0, NVIDIA GeForce GTX 970, GPU-1, 00000000:01:00.0, 4096, 4000, 550.54, 5.2",
+            "use TensorFlow 2.15, which supports it",
+        ),
+        ("0, Tesla K80, GPU-1, 00000000:01:00.0, 11441, 11000, 525.1, 3.7", "use a newer GPU"),
+    ],
+)
+def test_a_gpu_that_only_tensorflow_2_15_supports(machine, line, remedy):
+    machine.built(WHEEL_2_21)
+    machine.smi(line)
+    machine.loads([DRIVER, *CUDA_12[:-1], "libcudnn.so.9"])
+    ((reason,),) = reasons(take())
+    assert reason.endswith("TensorFlow 2.21.0 needs 6.0 or higher")
+    assert take().unusable_gpus[0].causes[0].remedy.startswith(remedy)
+
+
+def test_tensorflow_2_21_loads_cudnn_9(laptop):
+    laptop.built(WHEEL_2_21)
+    laptop.loads([DRIVER, *CUDA_12])
+    assert reasons(take()) == [["cannot load libcudnn.so.9"]] * 2
 
 
 def test_no_permission(laptop, monkeypatch):

@@ -12,13 +12,31 @@ from bert_tf.runtime.settings import DeviceSettings
 from tests.runtime.fake_machine import FakeMachine
 
 WHEEL = Build("2.15.1", True, "12.2", "8", ("sm_50", "sm_60", "sm_70", "sm_75", "compute_80"))
-SLOW, DOUBTFUL = "compiles the kernels, once for each user and driver", "and may fail, as CUDA 12.2 is older too"
+WHEEL_2_21 = Build("2.21.0", True, "12.5.1", "9", ("sm_60", "sm_70", "sm_80", "sm_89", "compute_90"))
+SLOW, DOUBTFUL = (
+    "compiles the kernels, once for each user and driver",
+    "and may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with CUDA 12.2",
+)
 
 
 @pytest.mark.parametrize("capability", [(5, 0), (6, 1), (7, 5), (8, 0), (8, 6), (8, 9), None, (3, 7)])
 def test_nothing_is_said_of_gpus_that_the_wheel_has_code_for(capability):
     """Nor of one that is too old, which TensorFlow does not list."""
     assert newer_gpus.compile_warning(capability, WHEEL, {}) is None
+
+
+@pytest.mark.parametrize("capability", [(6, 0), (6, 1), (7, 0), (7, 5), (8, 0), (8, 6), (8, 9), (9, 0), (5, 2)])
+def test_tensorflow_2_21_has_code_for_gpus_up_to_hopper(capability):
+    """5.2 is too old for it, which `devices` says."""
+    assert newer_gpus.compile_warning(capability, WHEEL_2_21, {}) is None
+
+
+@pytest.mark.parametrize("capability", [(10, 0), (12, 0)])
+def test_blackwell_may_fail_with_tensorflow_2_21(capability):
+    said = newer_gpus.compile_warning(capability, WHEEL_2_21, {})
+    assert said.startswith("its compute capability {}.{} is newer than this TensorFlow 2.21.0".format(*capability))
+    assert "may fail with CUDA_ERROR_INVALID_PTX, since this TensorFlow was built with CUDA 12.5.1" in said
+    assert said.endswith("--visible_gpus=none computes on the CPU")
 
 
 @pytest.mark.parametrize(("capability", "doubtful"), [((9, 0), False), ((10, 0), True), ((12, 0), True)])
@@ -52,9 +70,11 @@ def test_without_a_cache_every_start_compiles():
 
 def test_the_wheel_that_is_installed_has_code_for_the_cards_of_its_time():
     installed = build.installed()
+    wheel = WHEEL if installed.version.startswith("2.15.") else WHEEL_2_21
     assert all(installed.has_code_for(capability) for capability in [(6, 1), (7, 5), (8, 6)])
     assert installed.has_source_for((9, 0))
-    assert not installed.has_code_for((9, 0))
+    assert installed.has_code_for((9, 0)) == wheel.has_code_for((9, 0))
+    assert not installed.has_code_for((12, 0))
 
 
 @pytest.mark.parametrize(("before", "after"), [(None, str(2 << 30)), ("123", "123")])

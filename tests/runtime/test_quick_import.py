@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+import tensorflow as tf
 
-HEAVY = {"PIL", "fsspec", "h5py", "pandas", "scipy", "setuptools"}
+HEAVY = {"PIL", "fsspec", "h5py", "pandas", "scipy", "setuptools"} | ({"keras"} if not hasattr(tf, "estimator") else set())
 
 CODE = """
 import sys
@@ -14,9 +15,10 @@ from bert_tf.runtime import quick_import
 quick_import.load_ahead()
 quick_import.install()
 import tensorflow as tf
-assert tf.estimator.Estimator and tf.keras
+assert not hasattr(tf, "estimator") or tf.estimator.Estimator
 print(*sorted({heavy} & sys.modules.keys()))
-import distutils, pandas, setuptools
+assert tf.keras.optimizers.Adam
+import pandas, setuptools, distutils  # of setuptools
 print("setuptools" in distutils.__file__, pandas.DataFrame([1]).sum()[0], type(tf.__spec__.loader).__name__)
 """
 

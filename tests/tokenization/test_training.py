@@ -104,5 +104,5 @@ def test_a_size_or_limit_that_leaves_no_room_is_refused(settings, message):
 
 def test_a_missing_package_is_named_with_its_command(monkeypatch):
     monkeypatch.setattr(training.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(FlagError, match="pip install 'tokenizers>=0.20'"):
+    with pytest.raises(FlagError, match="pip install 'tokenizers>=0.20"):
         training.refuse_missing()

@@ -43,7 +43,7 @@ class Prediction:
 def directions(vectors: Vectors) -> Vectors:
     """Returns vectors scaled to length 1, those of length 0 as they are; [..., D] to [..., D]."""
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
-    scaled: Vectors = vectors / np.where(lengths > 0.0, lengths, 1.0)
+    scaled: Vectors = (vectors / np.where(lengths > 0.0, lengths, 1.0)).astype(np.float32, copy=False)
     return scaled
 
 

@@ -100,7 +100,7 @@ def decode(logits: Floats, features: Features, contexts: Sequence[str], rules: R
     blocks = [np.arange(first, min(first + _BLOCK, len(starts))) for first in range(0, len(starts), _BLOCK)]
     pairs = _Pairs(*map(np.concatenate, zip(*(_pairs(logits, features, starts, rows, rules) for rows in blocks))))
     order = np.lexsort((pairs.last, pairs.first, -pairs.score, examples[pairs.row]))
-    pairs = _Pairs(*(column[order] for column in pairs))
+    pairs = _Pairs(pairs.row[order], pairs.first[order], pairs.last[order], pairs.score[order])
     columns = (
         features.targets[spans.FIRST][pairs.first],
         features.targets[spans.AFTER][pairs.last],

@@ -53,7 +53,7 @@ def of_outputs(logits: Array, features: Features, examples: Sequence[TagExample]
     lengths = np.fromiter((len(example.words) for example in examples), np.int64, len(examples))
     starts = np.cumsum(lengths) - lengths
     number = features.targets[WORDS.name]  # [total]
-    rows = np.arange(len(features)) if features.example_ids is None else features.example_ids
+    rows = np.asarray(np.arange(len(features)) if features.example_ids is None else features.example_ids)
     word = (starts[np.repeat(rows, features.lengths)] + number)[number >= 0]
     of_words = np.zeros([int(lengths.sum()), len(labels)], np.float32)
     of_words[:, usual(labels)] = SURE

@@ -14,7 +14,6 @@ from tensorflow import data as data
 from tensorflow import debugging as debugging
 from tensorflow import distribute as distribute
 from tensorflow import errors as errors
-from tensorflow import estimator as estimator
 from tensorflow import io as io
 from tensorflow import linalg as linalg
 from tensorflow import math as math
@@ -129,6 +128,7 @@ class Variable(_Operators):
     @overload
     def assign_add(self, delta: TensorLike) -> Tensor: ...
     def load(self, value: npt.ArrayLike, session: compat.v1.Session) -> None: ...
+    initial_value: Tensor
     def value(self) -> Tensor: ...
     def sparse_read(self, indices: TensorLike, name: str | None = None) -> Tensor: ...
     def ref(self) -> object: ...
@@ -175,7 +175,6 @@ class Operation:
     inputs: Sequence[Tensor]
     outputs: list[Tensor]
     control_inputs: list[Operation]
-    _control_outputs: list[Operation]
     def _add_control_input(self, op: Operation) -> None: ...
     node_def: Any
     def get_attr(self, name: str) -> Any: ...

@@ -6,6 +6,10 @@ from tensorflow import DType
 from tensorflow.python.training.checkpoint_state_pb2 import CheckpointState
 
 # Messages of protocol buffers.
+class ClusterDef:
+    @classmethod
+    def FromString(cls, text: bytes) -> ClusterDef: ...
+
 class Int64List:
     def __init__(self, *, value: Iterable[int]) -> None: ...
 

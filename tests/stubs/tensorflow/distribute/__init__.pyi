@@ -1,8 +1,11 @@
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from enum import Enum
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from tensorflow import Tensor
+from tensorflow.compat.v1 import ConfigProto
+from tensorflow.data import Dataset
 from tensorflow.distribute import experimental as experimental
 
 _T = TypeVar("_T")
@@ -38,7 +41,23 @@ class StrategyExtended:
 class Strategy:
     extended: StrategyExtended
     num_replicas_in_sync: int
+    cluster_resolver: Any
+    def scope(self) -> AbstractContextManager[None]: ...
+    def run(self, fn: Callable[..., _T], args: tuple[object, ...] = ()) -> _T: ...
+    def make_input_fn_iterator(self, input_fn: Callable[[InputContext], Dataset]) -> Any: ...
+    def update_config_proto(self, config_proto: ConfigProto) -> ConfigProto: ...
     def experimental_local_results(self, value: _T) -> tuple[_T, ...]: ...
+
+class Server:
+    target: str
+    def __init__(
+        self,
+        server_or_cluster_def: object,
+        job_name: str | None = None,
+        task_index: int | None = None,
+        *,
+        config: ConfigProto | None = None,
+    ) -> None: ...
 
 class MirroredStrategy(Strategy):
     def __init__(self, devices: Sequence[str] | None = None, cross_device_ops: CrossDeviceOps | None = None) -> None: ...

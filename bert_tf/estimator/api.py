@@ -1,0 +1,41 @@
+"""The Estimator of the installed TensorFlow: tf.estimator up to 2.15, `substitute` since. No other module knows which."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+import tensorflow as tf
+
+SUBSTITUTE = "BERT_TF_ESTIMATOR_SUBSTITUTE"  # environment variable; if it is 1, the substitute is used on 2.15 too (tests)
+
+if TYPE_CHECKING or os.environ.get(SUBSTITUTE) == "1" or not hasattr(tf, "estimator"):
+    from bert_tf.estimator.substitute import (
+        Estimator,
+        EstimatorSpec,
+        EvalSpec,
+        ModeKeys,
+        RunConfig,
+        TrainSpec,
+        train_and_evaluate,
+    )
+else:
+    Estimator = tf.estimator.Estimator
+    EstimatorSpec = tf.estimator.EstimatorSpec
+    EvalSpec = tf.estimator.EvalSpec
+    ModeKeys = tf.estimator.ModeKeys
+    TrainSpec = tf.estimator.TrainSpec
+    train_and_evaluate = tf.estimator.train_and_evaluate
+
+    def RunConfig(*, train_distribute: tf.distribute.Strategy | None = None, **settings: Any) -> Any:  # noqa: N802
+        """Returns a configuration without the hooks that tf.estimator would add: `hooks.ProgressHook` has their work."""
+        return tf.estimator.RunConfig(
+            train_distribute=train_distribute,
+            eval_distribute=train_distribute,  # nothing is evaluated, but of several machines TensorFlow warns without it
+            log_step_count_steps=None,
+            save_summary_steps=None,  # another set of fetches would have the graph optimized again
+            **settings,
+        )
+
+
+__all__ = ["Estimator", "EstimatorSpec", "EvalSpec", "ModeKeys", "RunConfig", "TrainSpec", "train_and_evaluate"]

@@ -1,0 +1,22 @@
+"""A recorded step as Chrome's trace viewer reads it; by a private module of TensorFlow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+try:
+    from tensorflow.python.client.timeline import Timeline
+
+    def text(step_stats: Any) -> str | None:
+        """Returns the JSON of a step's `StepStats`."""
+        return Timeline(step_stats).generate_chrome_trace_format()
+
+except ImportError:
+
+    def text(step_stats: Any) -> str | None:
+        """Returns None: this TensorFlow cannot write it."""
+        del step_stats
+        return None
+
+
+__all__ = ["text"]

@@ -1,0 +1,120 @@
+"""What TensorFlow's libraries write to standard error while they are loaded.
+
+Since TensorFlow 2.17 they write before they read TF_CPP_MIN_LOG_LEVEL (tensorflow#100442). Standard error is therefore
+redirected to a file during the import; afterwards, the lines that the variable allows are printed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import re
+import sys
+import tempfile
+import threading
+from pathlib import Path
+from typing import BinaryIO
+
+LEVEL = "TF_CPP_MIN_LOG_LEVEL"
+
+_STDERR = 2
+_HEADING = b"WARNING: All log messages before absl::InitializeLog()"
+# "I0000 00:00:1795446098.248589   24071 port.cc:153] ...", and "2025-09-17 14:44:05.157831: I external/...".
+_LINE = re.compile(rb"(?:[\d-]{10} [\d:.]+: (?=[IWEF] )|(?=[IWEF]\d{4} ))([IWEF])")
+_SEVERITIES = b"IWEF"
+_FLAGS_OF_ONE_CPU = 1 << 14  # bytes of /proc/cpuinfo
+
+
+class _HeldBack:
+    """Holds standard error of this process back in a block; blocks of several threads are one.
+
+    After an exception all of it is printed.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._blocks = 0
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._blocks:
+                self._min_severity = _min_severity()
+                if self._min_severity:
+                    self._hold()
+            self._blocks += 1
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        with self._lock:
+            if kind is not None:
+                self._min_severity = 0
+            self._blocks -= 1
+            if not self._blocks and self._file is not None:
+                self._print(self._file)
+                self._file = None
+
+    def _hold(self) -> None:
+        with contextlib.suppress(OSError):  # it is closed, or nothing can be written here: nothing is held
+            file = _file()
+            self._terminal = os.dup(_STDERR)
+            _flush()
+            os.dup2(file.fileno(), _STDERR)
+            self._file = file
+
+    def _print(self, file: BinaryIO) -> None:
+        _flush()
+        os.dup2(self._terminal, _STDERR)
+        os.close(self._terminal)
+        with file, contextlib.suppress(OSError):  # nobody reads standard error
+            file.seek(0)
+            for line in file:
+                if allowed(line, self._min_severity):
+                    os.write(_STDERR, line)
+
+    def release_child(self) -> None:
+        """Gives a forked process its standard error back; what was held, its parent prints."""
+        if self._file is not None:
+            os.dup2(self._terminal, _STDERR)
+        self._lock, self._blocks, self._file = threading.Lock(), 0, None
+
+
+def allowed(line: bytes, min_severity: int) -> bool:
+    """Whether a line is printed: severe enough, or not of TensorFlow's log.
+
+    Args:
+      line: of standard error.
+      min_severity: from 0 for information to 3 for fatal errors.
+    """
+    found = _LINE.match(line)
+    severe = found is None or _SEVERITIES.index(found[1]) >= min_severity
+    return severe and not (min_severity and line.startswith(_HEADING))
+
+
+def _min_severity() -> int:
+    text = os.environ.get(LEVEL, "0")
+    return int(text) if text.isdecimal() and not _is_too_old() else 0
+
+
+def _is_too_old() -> bool:
+    """Whether TensorFlow's libraries say why they abort, on a CPU without AVX; what is held then is lost."""
+    if platform.machine() != "x86_64":
+        return False
+    with contextlib.suppress(OSError), Path("/proc/cpuinfo").open("rb") as file:
+        return b" avx " not in file.read(_FLAGS_OF_ONE_CPU)
+    return False
+
+
+def _file() -> BinaryIO:
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("stderr"), "w+b")
+    return tempfile.TemporaryFile()
+
+
+def _flush() -> None:
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # it is closed, or there is none
+        sys.stderr.flush()
+
+
+held_back = _HeldBack()
+os.register_at_fork(after_in_child=held_back.release_child)

@@ -1,0 +1,209 @@
+"""Which Python and which TensorFlow make takes, on machines made of a few programs, and what CI makes of failures."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod")
+
+
+class Machine:
+    """A clone of the build files, and a PATH with nothing on it but a few tools and the Pythons that a test adds."""
+
+    def __init__(self, folder: Path):
+        self.folder, self.bin = folder / "clone", folder / "bin"
+        self.bin.mkdir()
+        shutil.copytree(ROOT / ".ci", self.folder / ".ci")
+        for name in ("Makefile", *(path.name for path in ROOT.glob("requirements*.txt"))):
+            shutil.copy(ROOT / name, self.folder / name)
+        for name in TOOLS:
+            (self.bin / name).symlink_to(shutil.which(name))
+
+    def python(self, version: str, name: str = "python3", *, pip: str = "exit 0") -> Path:
+        """Adds a program that says it is this Python; its virtual environments have it as python, and this pip."""
+        path = self.bin / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(
+            f"""#!/bin/sh
+case "$1" in
+  --version) echo Python {version}.0 ;;
+  -c) echo {version} {path} ;;
+  -m) for last; do :; done
+      rm -rf "$last"; mkdir -p "$last/bin"; : > "$last/pyvenv.cfg"; cat "$0" > "$last/bin/python"; echo '#!/bin/sh
+echo pip "$@" >> "{self.folder}/done"; {pip}' > "$last/bin/pip"; echo venv {version} >> "{self.folder}/done"
+      for tool in ruff mypy pytest; do echo '#!/bin/sh
+echo "${{0##*/}}" "$@" >> "{self.folder}/done"; [ ! -e "{self.folder}/$1-fails" ]' > "$last/bin/$tool"; done
+      chmod +x "$last"/bin/* ;;
+esac
+"""
+        )
+        path.chmod(0o755)
+        return path
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        environment = {"PATH": os.fspath(self.bin), "HOME": os.fspath(self.folder / "home")}
+        return subprocess.run(command, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
+
+    def make(self, *arguments: str) -> list[str]:
+        """Returns what was done."""
+        (self.folder / "done").write_text("")
+        result = self.run("make", "NVIDIA=", *arguments)
+        assert result.returncode == 0, result.stderr
+        return self.done()
+
+    def done(self) -> list[str]:
+        return (self.folder / "done").read_text().splitlines()
+
+
+@pytest.fixture
+def machine(tmp_path):
+    return Machine(tmp_path)
+
+
+@pytest.mark.parametrize("version", ["3.9", "3.10", "3.11", "3.12", "3.13"])
+def test_python3_is_taken_if_tensorflow_supports_it(machine, version):
+    machine.python(version)
+    machine.python("3.13", "python3.13")
+    assert machine.make("run")[0] == f"venv {version}"
+
+
+@pytest.mark.parametrize("name", ["python3.12", "../clone/home/.pyenv/versions/3.12.1/bin/python"])
+def test_another_python_is_looked_for(machine, name):
+    machine.python("3.14")
+    machine.python("3.12", name)
+    assert machine.make("run") == ["venv 3.12", "pip install --quiet -r requirements.txt"]
+
+
+def test_the_newest_that_is_left_is_taken(machine):
+    machine.python("3.14")
+    machine.python("3.9", "python3.9")
+    machine.python("3.11", "python3.11")
+    assert machine.make("run")[0] == "venv 3.11"
+
+
+def test_uv_is_asked_last(machine):
+    machine.python("3.14")
+    machine.python("3.12", "elsewhere/python")
+    (machine.bin / "uv").write_text(f'#!/bin/sh\n[ "$4" != 3.12 ] || echo {machine.bin}/elsewhere/python\n')
+    (machine.bin / "uv").chmod(0o755)
+    assert machine.make("run")[0] == "venv 3.12"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "bert_tf needs Python 3.9 to 3.13; python3 is Python 3.14.0. Install one of them, or name it: make PYTHON="),
+        (("TF=2.15", "PYTHON=python3.12"), "TensorFlow 2.15 needs Python 3.9 to 3.11; python3.12 is Python 3.12.0."),
+        (("PYTHON=python9",), "PYTHON=python9 is not a program"),
+        (("TF=2.16",), "TF is newest or 2.15, not 2.16"),
+    ],
+)
+def test_without_a_python_that_fits_one_line_says_which_do(machine, arguments, said):
+    machine.python("3.14")
+    if arguments:
+        machine.python("3.12", "python3.12")
+    result = machine.run("make", "run", *arguments)
+    assert result.returncode != 0
+    assert result.stderr.count("\n") == 1
+    assert said in result.stderr
+
+
+def test_the_environment_is_kept_as_it_was_made(machine):
+    machine.python("3.13")
+    machine.python("3.11", "python3.11")
+    assert machine.make("run", "TF=2.15") == ["venv 3.11", "pip install --quiet -r requirements-2.15.txt"]
+    assert machine.make("run") == []
+    assert machine.make("install") == ["pip install --quiet -r requirements-2.15.txt -r requirements-dev.txt"]
+    assert machine.make("install", "PYTHON=python3.11") == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "made"),
+    [(("TF=newest",), "venv 3.11"), (("PYTHON=python3.10",), "venv 3.10"), (("VENV=.other",), "venv 3.13")],
+)
+def test_another_python_tensorflow_or_folder_makes_another_environment(machine, arguments, made):
+    machine.python("3.13")
+    machine.python("3.11", "python3.11")
+    machine.python("3.10", "python3.10")
+    machine.make("run", "TF=2.15")
+    assert machine.make("run", *arguments)[0] == made
+    assert machine.make("run", *arguments) == []
+
+
+def test_what_a_failed_installation_left_is_no_hindrance(machine):
+    machine.python("3.12", pip="exit 1")
+    assert machine.run("make", "run").returncode != 0
+    assert machine.run("make", "run", "PYTHON=python3.14").returncode != 0
+    machine.python("3.13", "python3.13")
+    assert machine.make("run", "PYTHON=python3.13")[0] == "venv 3.13"
+
+
+def test_an_environment_whose_python_is_gone_is_made_again(machine):
+    machine.python("3.12")
+    machine.make("run")
+    (machine.folder / ".venv/bin/python").unlink()
+    assert machine.make("run")[0] == "venv 3.12"
+
+
+def test_an_environment_of_before_is_made_again(machine):
+    machine.python("3.12")
+    (machine.folder / ".venv/bin").mkdir(parents=True)
+    (machine.folder / ".venv/pyvenv.cfg").touch()
+    (machine.folder / ".venv/runs").touch()
+    assert machine.make("run")[0] == "venv 3.12"
+
+
+def test_a_folder_that_is_no_environment_is_left_alone(machine):
+    machine.python("3.12")
+    (machine.folder / "thesis").mkdir()
+    (machine.folder / "thesis/chapter1").touch()
+    result = machine.run("make", "run", "VENV=thesis")
+    assert result.returncode != 0
+    assert "make: thesis is no virtual environment: name another VENV" in result.stderr
+    assert (machine.folder / "thesis/chapter1").exists()
+
+
+def test_of_an_environment_the_python_behind_it_is_taken(tmp_path):
+    """So that the environment can be made anew by it: real ones, since Pythons differ in what they say of themselves."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "made"], check=True)
+    command = [ROOT / ".ci/find_python", "newest", "only", tmp_path / "made/bin/python"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    path, version = done.stdout.rsplit(maxsplit=1)
+    assert version == "{}.{}".format(*sys.version_info)
+    assert not Path(path).is_relative_to(tmp_path)
+    assert Path(path).resolve() == Path(sys.executable).resolve()
+
+
+def test_ci_tests_the_oldest_and_the_newest(machine):
+    machine.python("3.11")
+    for version in ("3.9", "3.10", "3.13"):
+        machine.python(version, f"python{version}")
+    result = machine.run(".ci/run")
+    assert result.returncode == 0, result.stderr
+    assert [line for line in machine.done() if line.startswith("venv")] == ["venv 3.13", "venv 3.9"]
+    assert [line.split()[0] for line in machine.done()].count("pytest") == 4  # architecture and all tests, twice
+
+
+def test_ci_says_which_tensorflow_it_leaves_out(machine):
+    machine.python("3.13")
+    result = machine.run(".ci/run")
+    assert result.returncode == 0
+    assert "TensorFlow 2.15 is left out: TensorFlow 2.15 needs Python 3.9 to 3.11" in result.stdout
+
+
+def test_ci_fails_when_a_suite_fails_and_runs_the_other(machine):
+    machine.python("3.11")
+    (machine.folder / "-m-fails").touch()  # pytest -m "not slow"
+    result = machine.run(".ci/run")
+    assert result.returncode == 1
+    assert [line.partition(" PYTHON")[0] for line in result.stderr.splitlines() if line.startswith("failed:")] == [
+        "failed: make test TF=newest",
+        "failed: make test TF=2.15",
+    ]
