@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy.typing as npt
 
-from bert_tf import atomic, documents, lock
+from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.checkpoints.tensors import STEP, Tensors
@@ -55,8 +55,9 @@ def refuse_taken(target: Path, *, overwrite: bool) -> None:
       overwrite: whether one that this command has written may be.
 
     Raises:
-      OutputError: it is.
+      OutputError: it is, or its name is that of a checkpoint or of a part of a run.
     """
+    run_layout.refuse_taken_name(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / MADE_FROM).is_file():
