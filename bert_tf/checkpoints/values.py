@@ -74,7 +74,8 @@ def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) ->
     Raises:
       CheckpointError: names them.
     """
-    floats = ((name, value) for name, value in entries.items() if tf.as_dtype(value.dtype) in _FLOATS)
+    arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
+    floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
     problem = problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()])
     if problem:
         raise CheckpointError(problem)

@@ -144,7 +144,7 @@ def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Mappi
     frequent = _frequent(_of_corpus(counts, tokenizer, settings), {new.word for new in listed}, settings)
     chosen = additions.most_saving(frequent, tokenizer, settings["top"] or TOP)
     if not (listed or chosen):
-        why = f"the vocabulary has every word that occurs {_least(settings)} times or more (--min_frequency)"
+        why = f"no word of several pieces occurs {_least(settings)} times or more (--min_frequency)"
         raise DataError(f"{why}; nothing was written", settings[FROM])
     if len(chosen) < (settings["top"] or 0):
         counted_words = counted(len(chosen), "word")

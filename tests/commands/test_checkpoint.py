@@ -250,6 +250,20 @@ def test_no_tool_writes_weights_that_are_not_finite(run, tmp_path, action, value
     assert os.listdir(tmp_path) == ["broken"]
 
 
+@pytest.mark.parametrize("step", [np.arange(3), np.int64(-5), np.float32(2.5)])
+def test_a_step_is_one_whole_number(run, tmp_path, step):
+    broken = changed(tmp_path / "broken", run, 60, global_step=step)
+    with pytest.raises(CheckpointError, match="global_step is .*, expected one whole number"):
+        bert_tf.strip_checkpoint(broken, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+def test_texts_of_a_checkpoint_are_kept(run, tmp_path):
+    noted = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))
+    bert_tf.strip_checkpoint(noted, output=tmp_path / "out")
+    assert held(tmp_path / "out" / "model.ckpt-60")["note"] == b"of whom"
+
+
 @pytest.mark.parametrize("layout", ["tf1", "tf2-names", "hf"])
 def test_a_full_disk_is_one_line_and_leaves_nothing(run, tmp_path, layout, call):
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -327,7 +341,8 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("average {run} --last=2", "--output is required"),
         ("average {run} --output={out}", "average: 1 checkpoints given, two or more wanted; of one run: --last=N or --best=N"),
-        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted"),
+        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted; train with --save_checkpoints_steps"),
+        ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
         ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are still there, --best=4 wanted"),

@@ -193,7 +193,9 @@ def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
 def test_rare_words_are_not_added(extended, caplog):
     assert [new.word for new in extended(min_frequency=2).words] == ["storm"]
     assert "--top=3: only 1 word to add occur 2 times or more" in caplog.text
-    with pytest.raises(DataError, match=r"every word that occurs 5 times or more \(--min_frequency\); nothing was written"):
+    with pytest.raises(
+        DataError, match=r"no word of several pieces occurs 5 times or more \(--min_frequency\); nothing was written"
+    ):
         extended(min_frequency=None, overwrite=True)
 
 
@@ -280,6 +282,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
         ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
+        ("make {corpus} --unused=2000000000 --output={out}", "--unused=2000000000: --size=30522 counts these rows too"),
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
         ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
@@ -294,7 +297,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("extend {model} --add={tmp}/twice --output={out}", "{tmp}/twice:3: 'storm' is already in line 1"),
         ("extend {model} --add={tmp}/blanks --output={out}", "{tmp}/blanks:1: 'the storm' is several words"),
         ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: none of the words can be added; nothing was written"),
-        ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: the vocabulary has every word that occurs 5 times"),
+        ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: no word of several pieces occurs 5 times"),
         ("extend {model} --from={tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),
         ("extend {model} --from={corpus} --nodo_lower_case --output={out}", "the vocabulary is uncased"),
