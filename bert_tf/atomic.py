@@ -151,6 +151,23 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 
 @contextlib.contextmanager
+def as_os_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
+    """Turns the errors of a library that writes a file by itself into an `OSError`, as any other file has.
+
+    Args:
+      path: of the file.
+      *kinds: what the library raises on a full disk.
+
+    Raises:
+      OSError: it raised one.
+    """
+    try:
+        yield
+    except kinds as error:
+        raise OSError(None, f"{str(error).partition(chr(10))[0][:200]}; is the disk full?", os.fspath(path)) from error
+
+
+@contextlib.contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
     """Turns what the operating system refuses within the block into an `OutputError` about `path`."""
     try:

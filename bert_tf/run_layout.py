@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import atomic
+from bert_tf.errors import OutputError
 
 RECORD = "run_config.json"
 CHECKPOINTS, LIST, OPTIMIZER = "model.ckpt-*", "checkpoint", "optimizer"
@@ -76,6 +78,19 @@ def names(parts: tuple[Part, ...]) -> Iterator[str]:
 
 # Of a run's own; what is half-written is deleted there too.
 FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESULTS)) if "/" in name)
+
+
+def refuse_taken_name(output: Path) -> None:
+    """Stops where an output would be taken for a checkpoint that lies beside it, or for a part of the run that it lies in.
+
+    Raises:
+      OutputError: it would be.
+    """
+    folder = output.absolute().parent
+    parts = names((*OF_TRAINING, *OF_TEXT, *OF_RESULTS)) if (folder / RECORD).is_file() else ()
+    is_part = any(fnmatch.fnmatch(output.name, name.partition("/")[0]) for name in parts)
+    if is_part or (folder / f"{output.name}.index").is_file():
+        raise OutputError(f"{output}: would be taken for a checkpoint or a part of the run in {folder}; name another --output")
 
 
 def own_folders(output_dir: Path) -> set[Path]:

@@ -6,11 +6,13 @@ Flags, --help and the keyword arguments of the library are made of them.
 from __future__ import annotations
 
 import dataclasses
+import errno
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
+from bert_tf import files
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError, unknown_name
 
@@ -88,10 +90,56 @@ def check(row: Setting, value: object) -> None:
     """
     if value == "" and not row.may_be_empty:
         raise left_empty(row.name)
+    if isinstance(value, str):
+        refuse_unusable_text(f"--{row.name}", value)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
         raise FlagError(f"flag --{row.name}={value}: not a number up to {row.highest}")
+
+
+def refuse_unusable_text(name: str, text: str) -> None:
+    """Refuses what no file can be named by, and no text of a file holds.
+
+    Args:
+      name: of the setting.
+      text: its value.
+
+    Raises:
+      FlagError: a NUL, or half a character.
+    """
+    try:
+        text.encode("utf-8", "surrogateescape")  # names of files may hold any byte
+    except UnicodeEncodeError as error:
+        raise FlagError(f"{name}={text!a:.80}: half a character, {text[error.start]!a}") from error
+    if "\0" in text:
+        raise FlagError(f"{name}={text!r:.80}: holds a NUL character")
+
+
+def path_of(name: str, value: object) -> str:
+    """Returns a path that a program gives as a text.
+
+    Args:
+      name: of the argument.
+      value: of it.
+
+    Raises:
+      FlagError: it is no path, is empty, or no file can have it.
+    """
+    try:
+        text = _text(value)
+    except TypeError as error:
+        raise FlagError(f"{name}={value!r:.80}: expected a path, as a text or a pathlib.Path") from error
+    if not text:
+        raise FlagError(f"{name} is empty: give a path")
+    refuse_unusable_text(name, text)
+    for part in text.split(","):  # some take several in one text
+        try:
+            os.stat(part)
+        except OSError as error:
+            if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):  # others are of those who open it
+                raise FlagError(f"{name}={part!r:.80}: {files.reason(error)}") from error
+    return text
 
 
 def left_empty(name: str) -> FlagError:
@@ -166,9 +214,16 @@ def _number(read: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return number
 
 
+def _text(value: Any) -> str:
+    found = os.fspath(value)
+    if not isinstance(found, str):  # bytes
+        raise TypeError
+    return found
+
+
 _READ: Mapping[type, Callable[[Any], Any]] = {
     bool: _bool,
     int: _number(operator.index),
     float: _number(float),
-    str: os.fspath,
+    str: _text,
 }

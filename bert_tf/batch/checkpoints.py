@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf.checkpoints import saved
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.estimator import best
 from bert_tf.log_form import log
 
@@ -46,7 +46,7 @@ def _of(name: str) -> list[Named]:
     found: list[str | None]
     pattern = name.removesuffix(ALL)
     is_pattern = glob.has_magic(pattern)
-    folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if Path(path).is_dir()]
+    folders = [path for path in (glob.glob(pattern) if is_pattern else [pattern]) if is_folder(path)]
     if name.endswith(ALL):
         found = [prefix for folder in folders for prefix in _kept(folder)]
     elif is_pattern:

@@ -30,7 +30,7 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 PRETRAINED = "this is a pretrained model, it has no task head"
 
-_LENGTH = 128  # where nothing says otherwise, as in the published script
+_LENGTH = 128  # unless something says otherwise, or the model has fewer positions; as in the published script
 _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
 
@@ -200,7 +200,7 @@ def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
     config = BertConfig.from_json_file(_file(given.bert_config_file, folder / run_layout.CONFIG, "--bert_config_file"))
     vocabulary = _vocabulary(_file(given.vocab_file, folder / run_layout.VOCABULARY, "--vocab_file"))
     lower_case = _first(given.do_lower_case, recorded.do_lower_case, casing.find(vocabulary).lower_case)
-    length = _first(given.max_seq_length, recorded.max_seq_length, _LENGTH)
+    length = _first(given.max_seq_length, recorded.max_seq_length, min(_LENGTH, config.max_position_embeddings))
     long_text = _first(given.long_text, recorded.long_text, "truncate")
     return Trained(prefix, folder, config, vocabulary, lower_case, length, long_text, trained)
 

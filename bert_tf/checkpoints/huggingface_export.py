@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import safetensors.numpy
 
-from bert_tf import documents
+from bert_tf import atomic, documents
 from bert_tf.checkpoints import huggingface_classes, other_names
 from bert_tf.checkpoints.huggingface import CONFIG_NAME, WEIGHTS_NAME
 from bert_tf.checkpoints.huggingface_classes import Architecture
@@ -57,7 +57,9 @@ def write(
     }
     changes = {name: renamed[name].there for name in names if name in renamed}
     tensors = {new: _float32(changes[name](weights[name]) if name in changes else weights[name]) for name, new in names.items()}
-    safetensors.numpy.save_file(tensors, folder / WEIGHTS_NAME, metadata={"format": "pt"})
+    path = folder / WEIGHTS_NAME
+    with atomic.as_os_errors(path, safetensors.SafetensorError):
+        safetensors.numpy.save_file(tensors, path, metadata={"format": "pt"})
     values = {**_config(config, known), **_labelled(known, tensors, labels), **(facts or {})}
     text = documents.to_json(values, indent=2, sort_keys=True) + "\n"
     (folder / CONFIG_NAME).write_text(text, encoding="utf-8")

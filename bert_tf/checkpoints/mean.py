@@ -36,6 +36,7 @@ def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Ent
     for reader in readers[1:]:
         _refuse_another_model(readers[0], reader, names)
     wanted = np.array(shares or [1.0] * len(readers), np.float64)
+    wanted /= wanted.max()  # the sum of large ones would be infinite
     factors = wanted / wanted.sum()
     found = {name: _mean(readers, name, factors) for name in progress.bar(names, desc="averaging", unit="variables")}
     step = {_STEP: readers[-1][_STEP]} if _STEP in readers[-1].shapes else {}
@@ -70,7 +71,6 @@ def _mean(readers: Sequence[CheckpointReader], name: str, factors: npt.NDArray[n
     total: npt.NDArray[np.float64] = np.full(readers[0].shapes[name], -0.0)  # 0.0 + -0.0 would lose the sign
     for reader, factor in zip(readers, factors):
         value = reader[name]
-        if not np.isfinite(value).all():
-            raise CheckpointError(str(values.problem_of_values(reader.prefix, [name])))
+        values.refuse_not_finite(reader.prefix, {name: value})
         total += factor * value.astype(np.float64)
     return total.astype(np.float32)

@@ -16,8 +16,12 @@ import tensorflow as tf
 
 from bert_tf import files
 from bert_tf.errors import CheckpointError, UnreadableError
+from bert_tf.run_layout import AVERAGE, BEST, EMA, RECORD
+
+tf1 = tf.compat.v1
 
 CHECKPOINT_NAME = "bert_model.ckpt"
+_KEPT_BY = {BEST: "--eval_every_n_steps=100", EMA: "--ema=0.999", AVERAGE: "--average_last=3 --save_checkpoints_steps=100"}
 PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # how the names of a checkpoint's files end
 
 
@@ -38,9 +42,9 @@ class CheckpointReader:
         """
         self.prefix = os.fspath(prefix)
         if not _is_there(self.prefix):
-            raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_neighbours(self.prefix)}")
+            raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_hint(self.prefix)}")
         try:
-            self._reader = tf.train.load_checkpoint(self.prefix)
+            self._reader = tf1.train.NewCheckpointReader(self.prefix)  # load_checkpoint looks into a folder of this name
             self.shapes = {name: tuple(s) for name, s in self._reader.get_variable_to_shape_map().items()}
             self.dtypes: dict[str, tf.DType] = self._reader.get_variable_to_dtype_map()
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
@@ -64,6 +68,11 @@ class CheckpointReader:
             return self._reader.get_tensor(name)
         except (tf.errors.OpError, RuntimeError, ValueError, IndexError) as error:
             raise CheckpointError(f"{self.prefix}: damaged at {name}: {_first_line(error)}; fetch it again") from error
+
+
+def is_folder(name: str | os.PathLike[str]) -> bool:
+    """Whether a name stands for a folder: not where it is a checkpoint's too, which a folder does not hide."""
+    return Path(name).is_dir() and not Path(f"{os.fspath(name)}.index").is_file()
 
 
 def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.NDArray[Any]]) -> None:
@@ -110,8 +119,11 @@ def _is_there(prefix: str) -> bool:
     return alone in parts or index in parts
 
 
-def _neighbours(prefix: str) -> str:
-    found = sorted(Path(prefix).parent.glob("*.index"))
+def _hint(prefix: str) -> str:
+    path = Path(prefix)
+    if path.name in _KEPT_BY and path.with_name(RECORD).is_file():
+        return f": this run kept none; train with {_KEPT_BY[path.name]}"
+    found = sorted(path.parent.glob("*.index"))
     return f"; the folder holds {', '.join(path.stem for path in found[:5])}" if found else ""
 
 

@@ -64,6 +64,23 @@ def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
     return f"{place}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
 
 
+def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) -> None:
+    """Stops before weights are written that are NaN or infinite, also those that are once they are float32.
+
+    Args:
+      place: the checkpoint that they are of.
+      entries: arrays by name; those of no floating-point numbers are passed over.
+
+    Raises:
+      CheckpointError: names them.
+    """
+    arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
+    floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
+    problem = problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()])
+    if problem:
+        raise CheckpointError(problem)
+
+
 def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Stops where a checkpoint does not have the variables of a model.
 

@@ -13,6 +13,7 @@ os.environ["NNCF_CI"] = "1"  # read when it is imported: else it tells its maker
 import nncf
 import openvino
 
+from bert_tf import atomic
 from bert_tf.conversion.calibration import Calibration
 from bert_tf.conversion.encoder import ATTENTION
 
@@ -24,7 +25,7 @@ def save(source: Path, target: Path) -> None:
       source: file of ONNX.
       target: name of the .xml file.
     """
-    openvino.save_model(openvino.Core().read_model(source), target, compress_to_fp16=False)
+    _save(openvino.Core().read_model(source), target)
 
 
 def quantize(source: Path, target: Path, calibration: Calibration) -> None:
@@ -47,4 +48,9 @@ def quantize(source: Path, target: Path, calibration: Calibration) -> None:
             model_type=nncf.ModelType.TRANSFORMER,
             ignored_scope=nncf.IgnoredScope(patterns=[f".*{ATTENTION}.*"]),
         )
-    openvino.save_model(model, target, compress_to_fp16=False)
+    _save(model, target)
+
+
+def _save(model: openvino.Model, target: Path) -> None:
+    with atomic.as_os_errors(target, RuntimeError):
+        openvino.save_model(model, target, compress_to_fp16=False)

@@ -14,16 +14,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import re
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf.features.columns import IntArray
-from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, UNUSED, Vocabulary
 
-_UNUSED = re.compile(r"\[unused\d+\]")
 _MASKED, _KEPT = 0.8, 0.1  # the others become random pieces
 _COUNT, _ORDER, _CHOICE, _PIECE = range(4)  # what numbers are drawn for
 
@@ -150,7 +148,7 @@ def _continues(vocabulary: Vocabulary) -> BoolArray:
 @functools.lru_cache(maxsize=2)
 def _texts(vocabulary: Vocabulary) -> IntArray:
     """[n] ids of the pieces that text may have."""
-    left_out = {*SPECIAL_TOKENS, *filter(_UNUSED.fullmatch, vocabulary.tokens)}
+    left_out = {*SPECIAL_TOKENS, *filter(UNUSED.fullmatch, vocabulary.tokens)}
     return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
 
 

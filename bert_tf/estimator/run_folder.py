@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import hashlib
 import itertools
 import os
 import shutil
@@ -27,6 +28,7 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 DETERMINING = "training"  # the part of the record that decides what is learned
 MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no more than the rounding
 VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: those that a run was opened with before, oldest first
+LEARNED = "learned_sha256"  # of what the numbers of the head mean, see `learned_digest`
 COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
 
 _REMEDY = "restore it, or train with --overwrite_output_dir"
@@ -54,7 +56,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _is_column),
     "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),
-    "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)),
+    "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value),
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
     "do_lower_case": lambda value: isinstance(value, bool),
     "bert_config": lambda value: isinstance(value, dict),
@@ -62,6 +64,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
 
 _TASK = ("task_name", "kind")
 _TOGETHER = ("task_name", "labels", "kind")  # a record of a task has all of them
+_MEANING = ("kind", "labels", "do_lower_case")
 # What of a configuration neither shapes nor scales what trained weights compute.
 _OF_TRAINING_ONLY = ("hidden_dropout_prob", "attention_probs_dropout_prob", "initializer_range")
 
@@ -132,10 +135,21 @@ def load_record(output_dir: str | os.PathLike[str]) -> dict[str, Any] | None:
     for name, is_usable in _KINDS.items():
         if name in values and not is_usable(values[name]):
             raise OutputError(f"{path}: damaged record of a run: {name} is {str(values[name])[:100]!r}; {_REMEDY}")
+    if record.get(LEARNED, learned_digest(values)) != learned_digest(values):
+        raise OutputError(f"{path}: kind, labels or do_lower_case: not as in the training; {_REMEDY}")
     if "kind" in values and not families.is_known(values["kind"]):
         kind = str(values["kind"])[:100]
         raise OutputError(f"{path}: no family of the kind {kind!r} is known here; register it (tasks.families.register) first")
     return record
+
+
+def learned_digest(values: Mapping[str, Any]) -> str:
+    """Returns the sha256 of what outputs mean, which the weights do not show: labels in their order, and others.
+
+    Args:
+      values: that determine a run.
+    """
+    return hashlib.sha256(documents.to_json([values.get(name) for name in _MEANING]).encode()).hexdigest()
 
 
 def trained(output_dir: str | os.PathLike[str]) -> dict[str, Any]:

@@ -16,10 +16,12 @@ from bert_tf.checkpoints.tensors import HUGGINGFACE, TensorFlowTensors
 from bert_tf.errors import CheckpointError, FlagError, unknown_name
 from bert_tf.estimator import evaluations, run_folder
 from bert_tf.jobs import checkpoint_output, checkpoint_sources
+from bert_tf.jobs.counted import counted
 from bert_tf.log_form import log
 from bert_tf.metrics import ranking
 
 _ALL = 1 << 62  # steps
+_MORE = "train with --save_checkpoints_steps=100 for more, of which --keep_checkpoint_max=5 are kept"
 # Of a record: where these differ, the same numbers mean other things.
 _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 
@@ -87,7 +89,7 @@ def _last(folder: Path, count: int) -> list[str]:
     there = _kept(folder)
     if len(there) < count:
         _refuse_no_folder(folder)
-        raise CheckpointError(f"{folder}: {len(there)} checkpoints, --last={count} wanted (--keep_checkpoint_max keeps more)")
+        raise CheckpointError(f"{folder}: {counted(len(there), 'checkpoint')}, --last={count} wanted; {_MORE}")
     return [there[step] for step in sorted(there)[-count:]]
 
 
@@ -111,8 +113,7 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
     )
     if len(ranked) < count:
         raise CheckpointError(
-            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted"
-            " (--keep_checkpoint_max keeps more)"
+            f"{folder}: {len(ranked)} of its {len(lines)} evaluated checkpoints are still there, --best={count} wanted; {_MORE}"
         )
     return [there[step] for step in sorted(evaluations.step_of(line) for line in ranked[:count])]
 

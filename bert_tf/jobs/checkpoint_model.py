@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf import files, run_layout
-from bert_tf.checkpoints import huggingface, other_names
+from bert_tf.checkpoints import huggingface, other_names, values
 from bert_tf.checkpoints.names import encoder_shapes, is_training_only
 from bert_tf.checkpoints.tensors import Tensors
 from bert_tf.config import BertConfig
@@ -46,6 +46,7 @@ class PublishedModel:
         if not any(name.startswith("bert/") for name in self.keys):
             raise CheckpointError(f"{found.place}: no variable of BERT under a name that is known here; see checkpoint inspect")
         self.entries = {name: np.asarray(change(found.read(key)), order="C") for key, (name, change) in published.items()}
+        values.refuse_not_finite(found.place, {self.keys[name]: value for name, value in self.entries.items()})
         self._check()
 
     def _check(self) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy.typing as npt
 
-from bert_tf import atomic, documents, lock
+from bert_tf import atomic, documents, lock, run_layout
 from bert_tf.checkpoints import saved
 from bert_tf.checkpoints.reader import CHECKPOINT_NAME, write_checkpoint
 from bert_tf.checkpoints.tensors import STEP, Tensors
-from bert_tf.errors import FlagError, OutputError
+from bert_tf.errors import CheckpointError, FlagError, OutputError
 from bert_tf.estimator import kept
 from bert_tf.run_layout import CHECKPOINTS, of_step
 from bert_tf.tokenization.casing import TOKENIZER_FILES
@@ -55,8 +55,9 @@ def refuse_taken(target: Path, *, overwrite: bool) -> None:
       overwrite: whether one that this command has written may be.
 
     Raises:
-      OutputError: it is.
+      OutputError: it is, or its name is that of a checkpoint or of a part of a run.
     """
+    run_layout.refuse_taken_name(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
     if not (target / MADE_FROM).is_file():
@@ -74,9 +75,12 @@ def write_model(folder: Path, entries: Entries, *, beside: Path | None) -> None:
       beside: folder with configuration, vocabulary and record of the model, as far as there are; None for none.
 
     Raises:
+      CheckpointError: the step is no number.
       OSError: it cannot be written.
     """
     step = entries.get(STEP)
+    if step is not None and (step.shape or step.dtype.kind not in "iu" or step < 0):
+        raise CheckpointError(f"{STEP} is {str(step.tolist())[:40]}, expected one whole number; take another checkpoint")
     name = CHECKPOINT_NAME if step is None else of_step(CHECKPOINTS, int(step))
     write_checkpoint(folder / name, entries)
     if step is not None:

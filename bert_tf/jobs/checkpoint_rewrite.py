@@ -13,7 +13,7 @@ from typing import Any
 import numpy.typing as npt
 
 from bert_tf import files, run_layout
-from bert_tf.checkpoints import huggingface_export, other_names
+from bert_tf.checkpoints import huggingface_export, other_names, values
 from bert_tf.checkpoints.names import is_training_only
 from bert_tf.checkpoints.tensors import STEP, TENSORFLOW, Tensors
 from bert_tf.errors import CheckpointError, FlagError
@@ -67,7 +67,7 @@ def strip(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
     kept = [entry for entry in found.entries if not is_training_only(entry)]
     left_out = tuple(sorted(found.entries.keys() - set(kept)))
     with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
-        checkpoint_output.write_model(folder, {entry: found.read(entry) for entry in kept}, beside=found.folder)
+        checkpoint_output.write_model(folder, _read(found, {entry: entry for entry in kept}), beside=found.folder)
         checkpoint_output.note(folder, "strip", [found])
     before, after = (sum(found.entries[entry].bytes for entry in entries) for entries in (found.entries, kept))
     log.info("%s: %.1f MB, was %.1f MB: %d entries left out", settings["output"], after / 1e6, before / 1e6, len(left_out))
@@ -93,8 +93,7 @@ def rename(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written
     if all(new == entry for entry, new in names.items()):
         log.warning("--map=%s: changes no name; what is written is a copy", settings["map"])
     with checkpoint_output.writing(settings["output"], overwrite=settings["overwrite"]) as folder:
-        entries = {new: found.read(entry) for entry, new in names.items()}
-        checkpoint_output.write_model(folder, entries, beside=found.folder)
+        checkpoint_output.write_model(folder, _read(found, names), beside=found.folder)
         checkpoint_output.note(folder, "rename", [found], map=[f"{old.pattern}{_ARROW}{new}" for old, new in rules])
     return Written(Path(settings["output"]), names)
 
@@ -105,6 +104,13 @@ def _by_name(name: str | os.PathLike[str]) -> Tensors:
     if found.layout != TENSORFLOW:
         raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to={TF1})")
     return found
+
+
+def _read(found: Tensors, names: Mapping[str, str]) -> Entries:
+    """Returns entries by their new names."""
+    entries = {name: found.read(name) for name in names}
+    values.refuse_not_finite(found.place, entries)
+    return {new: entries[name] for name, new in names.items()}
 
 
 def _rules(given: str | None) -> list[tuple[re.Pattern[str], str]]:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from bert_tf import files, run_layout
 from bert_tf.checkpoints.huggingface import WEIGHTS_NAME
-from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART
+from bert_tf.checkpoints.reader import CHECKPOINT_NAME, PART, is_folder
 from bert_tf.checkpoints.tensors import SHARDS, SafeTensors, TensorFlowTensors, Tensors
 from bert_tf.errors import CheckpointError
 from bert_tf.estimator import best
@@ -24,7 +24,7 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
       CheckpointError: there is nothing of this name, or it is damaged.
     """
     path = Path(name)
-    if path.is_dir():
+    if is_folder(path):
         return _of_folder(path)
     if path.suffix == Path(WEIGHTS_NAME).suffix:
         return SafeTensors(path)

@@ -124,6 +124,7 @@ def _record(row: Format, exported: Exported) -> dict[str, Any]:
 
 def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
     """Stops where a folder holds something else than an export of the same format."""
+    run_layout.refuse_taken_name(folder)
     if not os.path.lexists(folder):
         return
     if not folder.is_dir():

@@ -187,6 +187,8 @@ def configured(**values: Any) -> Request:
             raise FlagError(f"--{row.name} is required: {row.help}")
     config = BertConfig.from_json_file(chosen["bert_config_file"])
     tokens, batch_size = chosen["max_seq_length"], chosen["train_batch_size"]
+    if "max_seq_length" not in given:
+        tokens = min(tokens, config.max_position_embeddings)
     if not 1 <= tokens <= config.max_position_embeddings:
         raise FlagError(f"--max_seq_length={tokens}: the model knows 1 to {config.max_position_embeddings} positions")
     head, places = _head_of(chosen)

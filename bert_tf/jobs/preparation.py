@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained, described
+from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import recipes, trained
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
@@ -25,6 +26,7 @@ from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
 
 _OF_TEXTS = ("max_seq_length", "do_lower_case", "long_text")
+_LENGTHS = frozenset(("max_seq_length", "phase2_max_seq_length"))
 _ASKED_AFTERWARDS = {"seeds", "target_metric"}
 _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"memory_trace_step", "profile_steps"}
 
@@ -52,6 +54,7 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = recipes.apply(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)
+    settings = settings if found else _within_positions(settings, source)
     _log_origins(settings, task, data, source, chosen)
     weights = _weights(settings, source, found, chosen)
     read = (weights.max_seq_length, weights.lower_case, weights.long_text)
@@ -81,6 +84,16 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None,
     if found:
         return described(found.checkpoint, given, found.folder)
     return described(source.checkpoint, given, source.config.parent if source.from_scratch else None)
+
+
+def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
+    """Shortens rows to what the model can read where no flag gives their length."""
+    most = BertConfig.from_json_file(source.config).max_position_embeddings
+    lengths = {**dataclasses.asdict(settings.data), **dataclasses.asdict(settings.of_task.pretraining)}
+    shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
+    if "max_seq_length" in shorter:
+        log.info("--max_seq_length=%d: the model has no more positions", most)
+    return settings.replaced(shorter)
 
 
 def _opened(examples: Sequence[Example] | Unopened, settings: FineTuneConfig, weights: Trained) -> Sequence[Example]:

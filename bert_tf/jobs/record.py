@@ -34,8 +34,10 @@ _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what 
 def make_record(job: Job) -> dict[str, Any]:
     """Returns the contents of run_config.json."""
     plan = job.machine.plan
+    determining = _determining(job)
     return {
-        run_folder.DETERMINING: _determining(job),
+        run_folder.DETERMINING: determining,
+        run_folder.LEARNED: run_folder.learned_digest(determining),
         run_folder.COLUMNS: {**_of_task(job, KEPT), **({} if job.data.has_command else _of_family(job.task.family))},
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command else "",

@@ -153,12 +153,12 @@ def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str
       CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.
     """
     from bert_tf.checkpoints import huggingface
-    from bert_tf.checkpoints.reader import PART
+    from bert_tf.checkpoints.reader import PART, is_folder
 
     path = Path(name)
-    if path.is_dir() and huggingface.is_huggingface_folder(path):
+    if is_folder(path) and huggingface.is_huggingface_folder(path):
         path = huggingface.converted(path, (project or home.folder(environment)) / "checkpoints")
-    return _checkpoint_in(path) if path.is_dir() else path.with_name(PART.sub("", path.name))
+    return _checkpoint_in(path) if is_folder(path) else path.with_name(PART.sub("", path.name))
 
 
 def _files_in(folder: Path) -> list[Path]:

@@ -6,7 +6,7 @@ import dataclasses
 import html
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from bert_tf.jobs.checkpoint_model import PublishedModel
 from bert_tf.jobs.counted import counted
 from bert_tf.jobs.settings import ModelSettings
 from bert_tf.jobs.vocabulary_form import fertility_lines, shown, warn
-from bert_tf.jobs.vocabulary_settings import FROM, TEXT, TOP
+from bert_tf.jobs.vocabulary_settings import FROM, MIN_FREQUENCY, TEXT, TOP
 from bert_tf.log_form import log
 from bert_tf.tokenization import additions, casing, fertility
 from bert_tf.tokenization.additions import NewWord
@@ -97,10 +97,11 @@ def extend(
 def _refuse_contradictions(settings: Mapping[str, Any]) -> None:
     if settings["output"] is None:
         raise FlagError("--output is required: a folder to write")
-    if (settings["add"] is None) == (settings[FROM] is None):
-        raise FlagError("give either --add=FILE, a list of words, or --from=TEXT, whose words save most pieces")
-    if settings["add"] is not None and settings["top"] is not None:
-        raise FlagError("--top belongs to --from: --add takes all words")
+    if settings["add"] is None and settings[FROM] is None:
+        raise FlagError("give --add=FILE, a list of words, --from=TEXT, whose words save most pieces, or both")
+    idle = [name for name in ("top", "min_frequency") if settings[name] is not None and settings[FROM] is None]
+    if idle:
+        raise FlagError(f"--{idle[0]} belongs to --from: --add takes all words")
 
 
 def _opened(
@@ -131,19 +132,34 @@ def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
 
 
 def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Mapping[str, Any]) -> tuple[NewWord, ...]:
-    """Returns the words to add; at least one."""
+    """Returns the words to add, those of --add first; at least one."""
+    listed: tuple[NewWord, ...] = ()
     if settings["add"] is not None:
-        found = additions.listed(settings["add"], tokenizer)
-        warn(found.notes)
-        if not found.words:
+        listed, notes = additions.listed(settings["add"], tokenizer)
+        warn(notes)
+    if settings[FROM] is None:
+        if not listed:
             raise DataError("none of the words can be added; nothing was written", settings["add"])
-        return found.words
-    chosen = additions.most_saving(_of_corpus(counts, tokenizer, settings), tokenizer, settings["top"] or TOP)
-    if not chosen:
-        raise DataError("the vocabulary has every word already; nothing was written", settings[FROM])
+        return listed
+    frequent = _frequent(_of_corpus(counts, tokenizer, settings), {new.word for new in listed}, settings)
+    chosen = additions.most_saving(frequent, tokenizer, settings["top"] or TOP)
+    if not (listed or chosen):
+        why = f"no word of several pieces occurs {_least(settings)} times or more (--min_frequency)"
+        raise DataError(f"{why}; nothing was written", settings[FROM])
     if len(chosen) < (settings["top"] or 0):
-        log.warning("--top=%d: the text has only %s to add", settings["top"], counted(len(chosen), "word"))
-    return chosen
+        counted_words = counted(len(chosen), "word")
+        log.warning("--top=%d: only %s to add occur %d times or more", settings["top"], counted_words, _least(settings))
+    return (*listed, *chosen)
+
+
+def _frequent(counts: Counts, listed: Container[str], settings: Mapping[str, Any]) -> Counts:
+    words = {word: times for word, times in counts.words.items() if times >= _least(settings) and word not in listed}
+    return dataclasses.replace(counts, words=Counter(words))
+
+
+def _least(settings: Mapping[str, Any]) -> int:
+    """Returns how often a word of --from must occur: a number that occurs once is no word of the domain."""
+    return int(settings["min_frequency"] or MIN_FREQUENCY)
 
 
 def _of_corpus(counts: Counts | None, tokenizer: WordPieceTokenizer, settings: Mapping[str, Any]) -> Counts:
@@ -188,7 +204,8 @@ def _lines(done: Extended) -> Iterator[str]:
     in_unused = len(done.words) - (after - before)
     yield f"{done.output}: {counted(len(done.words), 'word')} added, {in_unused:,} in unused rows"
     yield f"pieces: {before:,} before, {after:,} after"
-    yield f"words ({ADDED} has all): {shown(new.word for new in done.words)}"
+    words = (f"{new.word} {new.times}" if new.times else new.word for new in done.words)
+    yield f"words, and how often each occurs in --from ({ADDED} has all): {shown(words)}"
     if done.fertility:
         yield ""
         yield from fertility_lines(done.fertility)

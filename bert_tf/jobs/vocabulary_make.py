@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bert_tf import atomic, lock
+from bert_tf import atomic, lock, run_layout
 from bert_tf.corpus import documents
 from bert_tf.errors import FlagError, OutputError
 from bert_tf.jobs import corpus_words
@@ -58,6 +58,8 @@ def make(corpus: Sequence[str], settings: Mapping[str, Any]) -> Made:
       BertError: something that the user can fix.
     """
     training.refuse_missing()
+    if settings["unused"] >= settings["size"]:
+        raise FlagError(f"--unused={settings['unused']}: --size={settings['size']} counts these rows too; raise it")
     output = _output(settings)
     if os.path.realpath(output) in map(os.path.realpath, documents.find(",".join(corpus))):
         raise FlagError(f"{output}: is an input and the output")
@@ -78,6 +80,7 @@ def _output(settings: Mapping[str, Any]) -> Path:
     if settings["output"] is None:
         raise FlagError("--output is required: a file to write, as vocab.txt")
     path = Path(settings["output"])
+    run_layout.refuse_taken_name(path)
     if path.is_dir():
         raise OutputError(f"{path}: is a folder; name a file in it, as {path / 'vocab.txt'}")
     if os.path.lexists(path) and not settings["overwrite"] and not atomic.is_written_into(path):

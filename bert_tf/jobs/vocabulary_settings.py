@@ -8,7 +8,7 @@ from bert_tf.corpus.settings import FORM, CorpusSettings
 from bert_tf.settings import Setting, settings_of
 
 FROM, TEXT = "from", "text"
-TOP = 1000
+TOP, MIN_FREQUENCY = 1000, 5
 
 _OVERWRITE = Setting("overwrite", bool, False, "replace what this command has written")
 _FORM = tuple(row for row in settings_of(CorpusSettings) if row.name in FORM)
@@ -26,8 +26,9 @@ SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "extend": (
         Setting("output", str, None, "folder to write (required); one that exists is kept unless --overwrite is given"),
         Setting("add", str, None, "file of words to add, one a line"),
-        Setting(FROM, str, None, "in its place: text whose words save most pieces; a file, a pattern, or - for a pipe"),
+        Setting(FROM, str, None, "text whose words save most pieces, instead or besides; a file, a pattern, or - for a pipe"),
         Setting("top", int, None, f"how many words of --from to add at most (default {TOP})", 1),
+        Setting("min_frequency", int, None, f"how often a word of --from must occur (default {MIN_FREQUENCY})", 1),
         _TEXT._replace(help="text to measure before and after, where it is not that of --from"),
         Setting("do_lower_case", bool, None, "whether the model lowers letters; else as its folder says"),
         Setting("bert_config_file", str, None, "sizes of the model; else beside the weights"),

@@ -51,6 +51,7 @@ def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **set
 def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **settings: Any) -> Path:
     """Writes the mean of checkpoints as a model, which `load` takes; as `python -m bert_tf checkpoint average`.
 
+        bert_tf.fine_tune("MRPC", output_dir="out/mrpc", save_checkpoints_steps=100)
         bert_tf.average_checkpoints("out/mrpc", last=3, output="out/mrpc/last3")
 
     Args:

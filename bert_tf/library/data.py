@@ -13,6 +13,7 @@ from bert_tf.jobs.check_data import Checked
 from bert_tf.library.keywords import takes
 
 
+@takes()
 def fetch_data(
     task: str,
     *,

@@ -60,7 +60,7 @@ class Table:
 
 @takes(SETTINGS)
 def evaluate(
-    checkpoints: Names | None = None,
+    checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]] | None = None,
     *,
     task_name: Names | None = None,
     output_dir: str | os.PathLike[str] | None = None,

@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from bert_tf.errors import FlagError
-from bert_tf.settings import Setting, named
+from bert_tf.settings import Setting, named, path_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def takes(settings: Iterable[Setting]) -> Callable[[F], F]:
-    """Returns a decorator of functions with `**settings`: the signature names each setting in their place."""
+def takes(settings: Iterable[Setting] = ()) -> Callable[[F], F]:
+    """Returns a decorator of functions with `**settings`: the signature names each setting instead; paths are checked."""
 
     def decorated(function: F) -> F:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         taken = {parameter.name for parameter in own}
         more = [_parameter(row) for row in settings if row.name not in taken]
-        function.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
-        return function
+        paths = {one.name: one for one in own if "PathLike" in str(one.annotation)}
+
+        @functools.wraps(function)
+        def checked(*arguments: Any, **given: Any) -> Any:
+            bound = signature.bind(*arguments, **given)
+            for name in paths.keys() & bound.arguments.keys():
+                bound.arguments[name] = _usable(paths[name], bound.arguments[name])
+            return function(*bound.args, **bound.kwargs)
+
+        checked.__signature__ = signature.replace(parameters=[*own, *more])  # type: ignore[attr-defined]
+        return cast(F, checked)
 
     return decorated
+
+
+def _usable(parameter: inspect.Parameter, value: Any) -> Any:
+    """Returns the value of an argument that is a path, or several where the annotation allows them, once it is checked."""
+    if value is None and parameter.default is None:
+        return None
+    several = parameter.kind is inspect.Parameter.VAR_POSITIONAL or "Iterable" in str(parameter.annotation)
+    if several and isinstance(value, Iterable) and not isinstance(value, (str, bytes)):
+        return tuple(path_of(parameter.name, one) for one in value)
+    return path_of(parameter.name, value)
 
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 from bert_tf.jobs import report as job
+from bert_tf.library.keywords import takes
 
 _HEIGHT = 600  # pixels of a notebook
 
@@ -28,6 +29,7 @@ class Page:
         return f'<iframe srcdoc="{contents}" width="100%" height="{_HEIGHT}" style="border: 0"></iframe>'
 
 
+@takes()
 def write_report(*folders: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> Page:
     """Makes the page of a run, or of several side by side; does what `python -m bert_tf report` does.
 

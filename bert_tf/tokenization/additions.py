@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -11,10 +10,8 @@ from bert_tf import files
 from bert_tf.errors import DataError
 from bert_tf.tokenization.counting import Counts
 from bert_tf.tokenization.training import LONGEST
-from bert_tf.tokenization.vocabulary import UNK, Vocabulary
+from bert_tf.tokenization.vocabulary import UNK, UNUSED, Vocabulary
 from bert_tf.tokenization.wordpiece import CHUNK, WordPieceTokenizer, words
-
-_UNUSED = re.compile(r"\[unused\d+\]")
 
 
 class NewWord(NamedTuple):
@@ -62,7 +59,7 @@ class Extended(NamedTuple):
 
 def unused_rows(vocabulary: Vocabulary) -> list[int]:
     """Returns the rows of a vocabulary that no text uses, [unused0] and so on."""
-    return [row for row, token in enumerate(vocabulary.tokens) if _UNUSED.fullmatch(token)]
+    return [row for row, token in enumerate(vocabulary.tokens) if UNUSED.fullmatch(token)]
 
 
 def most_saving(counts: Counts, tokenizer: WordPieceTokenizer, top: int) -> tuple[NewWord, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from bert_tf.errors import VocabularyError
 
 PAD, UNK, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
 SPECIAL_TOKENS = (PAD, UNK, CLS, SEP, MASK)
+UNUSED = re.compile(r"\[unused\d+\]")
 
 # What is taken off a line. Not all that str.strip knows: U+2028 is a piece of the published Chinese vocabulary.
 _BLANKS = " \t\r\n"
@@ -35,7 +37,7 @@ class Vocabulary:
           path: named in error messages; line numbers count from 1.
 
         Raises:
-          VocabularyError: a piece is blank, occurs twice or holds a NUL, or a special token is missing.
+          VocabularyError: a piece is blank, occurs twice or holds a NUL, a special token is missing, or there are no others.
         """
         self.tokens = tuple(tokens)
         self._ids: dict[str, int] = {}
@@ -50,6 +52,8 @@ class Vocabulary:
         missing = [token for token in SPECIAL_TOKENS if token not in self._ids]
         if missing:
             raise VocabularyError(f"{', '.join(missing)} missing; is this a BERT vocabulary, one piece a line?", path)
+        if all(token in SPECIAL_TOKENS or UNUSED.fullmatch(token) for token in self.tokens):
+            raise VocabularyError("only special and unused pieces, so every word would be [UNK]; take another vocabulary", path)
         self.pad_id, self.unk_id, self.cls_id, self.sep_id, self.mask_id = self.ids(SPECIAL_TOKENS)
         self.folder: Path | None = None
         self.fingerprint = hashlib.sha256("\n".join(self.tokens).encode()).hexdigest()

@@ -42,6 +42,11 @@ def test_a_run_says_how_its_texts_were_prepared(run):
     assert made.record["labels"] == ["0", "1"]
 
 
+def test_a_model_with_few_positions_reads_as_many_where_nothing_is_said(copy):
+    (copy / "run_config.json").unlink()
+    assert load(copy).max_seq_length == 64
+
+
 def test_what_is_given_goes_first(run):
     made = load(run, max_seq_length=12, long_text="windows")
     assert (made.max_seq_length, made.long_text) == (12, "windows")

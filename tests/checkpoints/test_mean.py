@@ -26,6 +26,12 @@ def test_some_may_count_more_than_others(tmp_path):
     assert mean.of(names, [1, 0, 3])["bert/w"].tolist() == [4.75, 4.75]
 
 
+@pytest.mark.parametrize("size", [1e308, 1e-320])
+def test_only_the_ratio_of_weights_counts(tmp_path, size):
+    names = [checkpoint(tmp_path, number) for number in (2, 4)]
+    assert mean.of(names, [size, size])["bert/w"].tolist() == [3.0, 3.0]
+
+
 def test_the_mean_of_one_has_its_bits(tmp_path):
     value = np.array([-0.0, 0.1], np.float32)
     assert mean.of([checkpoint(tmp_path, 1, **{"bert/w": value})])["bert/w"].tobytes() == value.tobytes()

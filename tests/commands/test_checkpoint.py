@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import safetensors.numpy
 import bert_tf
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.commands import checkpoint
+from bert_tf.errors import CheckpointError, OutputError
 from tests import huggingface
-from tests.batch.runs import write_run
+from tests.batch.runs import changed, write_run
 from tests.tiny import write_project
 
 STEPS = (20, 40, 60)
@@ -240,6 +242,66 @@ def test_outputs_are_the_same_bytes_twice(run, tmp_path, action):
 
 
 @pytest.mark.parametrize("action", ACTIONS)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_no_tool_writes_weights_that_are_not_finite(run, tmp_path, action, value):
+    broken = changed(tmp_path / "broken", run, 60, output_bias=np.array([0.0, value], np.float32))
+    with pytest.raises(CheckpointError, match="model.ckpt-60: weights that are NaN or infinite: output_bias"):
+        ACTIONS[action](broken, tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+@pytest.mark.parametrize("step", [np.arange(3), np.int64(-5), np.float32(2.5)])
+def test_a_step_is_one_whole_number(run, tmp_path, step):
+    broken = changed(tmp_path / "broken", run, 60, global_step=step)
+    with pytest.raises(CheckpointError, match="global_step is .*, expected one whole number"):
+        bert_tf.strip_checkpoint(broken, output=tmp_path / "out")
+    assert os.listdir(tmp_path) == ["broken"]
+
+
+def test_texts_of_a_checkpoint_are_kept(run, tmp_path):
+    noted = changed(tmp_path / "noted", run, 60, note=np.array(b"of whom"))
+    bert_tf.strip_checkpoint(noted, output=tmp_path / "out")
+    assert held(tmp_path / "out" / "model.ckpt-60")["note"] == b"of whom"
+
+
+@pytest.mark.parametrize("layout", ["tf1", "tf2-names", "hf"])
+def test_a_full_disk_is_one_line_and_leaves_nothing(run, tmp_path, layout, call):
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, before[1]))
+    try:
+        status, _, errors = call("convert", run, f"--to={layout}", f"--output={tmp_path / 'out'}")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (status, len(errors)) == (2, 1)
+    assert "out: cannot write: " in errors[0]
+    assert "File too large" in errors[0]
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("name", ["model.ckpt-40", "model.ckpt-99", "best", "ema", "optimizer", "corpus", "eval"])
+def test_no_output_is_taken_for_a_part_of_a_run(run, tmp_path, name, call):
+    copy = shutil.copytree(run, tmp_path / "run")
+    status, _, errors = call("strip", copy, f"--output={copy / name}")
+    assert (status, len(errors)) == (2, 1)
+    assert f"{name}: would be taken for a checkpoint or a part of the run in {copy}" in errors[0]
+    assert files(copy) == files(run)
+
+
+def test_no_output_is_taken_for_a_checkpoint_beside_it(run, tmp_path):
+    write_checkpoint(tmp_path / "mine", held(run / "model.ckpt-20"))
+    with pytest.raises(OutputError, match="mine: would be taken for a checkpoint"):
+        bert_tf.strip_checkpoint(run, output=tmp_path / "mine")
+
+
+def test_a_folder_does_not_hide_a_checkpoint_of_its_name(run, tmp_path):
+    copy = shutil.copytree(run, tmp_path / "run")
+    shutil.copytree(run, copy / "model.ckpt-40")
+    assert bert_tf.inspect_checkpoint(copy / "model.ckpt-40").step == 40
+    with bert_tf.load(copy / "model.ckpt-40") as model:
+        assert model.checkpoint == str(copy / "model.ckpt-40")
+
+
+@pytest.mark.parametrize("action", ACTIONS)
 def test_an_interruption_leaves_nothing(run, tmp_path, action, monkeypatch):
     def interrupted(*_, **__):
         raise KeyboardInterrupt
@@ -279,7 +341,8 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("diff {run} {tmp}/none", "{tmp}/none: no checkpoint of this name"),
         ("average {run} --last=2", "--output is required"),
         ("average {run} --output={out}", "average: 1 checkpoints given, two or more wanted; of one run: --last=N or --best=N"),
-        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted"),
+        ("average {run} --last=4 --output={out}", "{run}: 3 checkpoints, --last=4 wanted; train with --save_checkpoints_steps"),
+        ("inspect {run}/ema", "{run}/ema: no checkpoint of this name: this run kept none; train with --ema=0.999"),
         ("average {tmp}/none --last=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {tmp}/none --best=2 --output={out}", "{tmp}/none: no such folder; --last and --best take"),
         ("average {run} --best=4 --output={out}", "{run}: 3 of its 3 evaluated checkpoints are still there, --best=4 wanted"),
@@ -290,6 +353,8 @@ def test_an_output_is_replaced_when_that_is_said_and_nothing_else_ever_is(run, t
         ("average {run} {run} --weights=1 --output={out}", "--weights=1: 1 numbers for 2 checkpoints"),
         ("average {run} {run} --weights=1,x --output={out}", "--weights=1,x: numbers with commas between them"),
         ("average {run} {run} --weights=0,0 --output={out}", "--weights=0,0: numbers of at least 0, one of them above it"),
+        ("average {run} {run} --weights=2,-1 --output={out}", "--weights=2,-1: numbers of at least 0"),
+        ("average {run} {run} --weights=inf,1 --output={out}", "--weights=inf,1: numbers of at least 0"),
         ("average {run} {run} --weights=nan,1 --output={out}", "--weights=nan,1: numbers of at least 0"),
         ("average {hf} {run} --output={out}", "{hf}: a Hugging Face folder; make it a checkpoint first"),
         ("average {run} {other} --output={out}", "{other}/model.ckpt-20: not the labels of"),

@@ -131,6 +131,8 @@ def test_a_short_model_has_no_long_lengths(capsys, tmp_path):
     path = tmp_path / "tiny.json"
     path.write_text(BertConfig.tiny().to_json())
     assert list(plan(capsys, path, max_seq_length=16)[1]["largest_batch"]) == ["64"]
+    found = json.loads(run(capsys, f"--bert_config_file={path}", "--gpu_memory_mb=5175", "--json")[1])
+    assert found["max_seq_length"] == 64
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@ from bert_tf.batch.job import Given
 from bert_tf.checkpoints.reader import CheckpointReader, write_checkpoint
 from bert_tf.commands import vocabulary
 from bert_tf.config import BertConfig
+from bert_tf.errors import DataError
 from bert_tf.library.encoder import Encoder
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests import huggingface
@@ -71,8 +72,9 @@ def call(capsys):
 def extended(model, corpus, tmp_path):
     """Returns what a model becomes with words of the corpus."""
 
-    def extended(top=3, checkpoint=model, **settings):
-        return bert_tf.extend_vocabulary(checkpoint, corpus=corpus, top=top, output=tmp_path / "out", **settings)
+    def extended(top=3, checkpoint=model, min_frequency=1, **settings):
+        chosen = {"corpus": corpus, "top": top, "min_frequency": min_frequency, **settings}
+        return bert_tf.extend_vocabulary(checkpoint, output=tmp_path / "out", **chosen)
 
     return extended
 
@@ -181,10 +183,26 @@ def test_the_table_of_words_says_what_was_chosen(extended, tmp_path):
 
 
 def test_fertility_is_shown_before_and_after(model, corpus, tmp_path, call):
-    status, out, _ = call("extend", model, f"--from={corpus}", "--top=1", f"--output={tmp_path / 'out'}")
+    status, out, _ = call("extend", model, f"--from={corpus}", "--top=1", "--min_frequency=3", f"--output={tmp_path / 'out'}")
     assert status == 0
+    assert "words, and how often each occurs in --from (added_words.tsv has all): storm 3\n" in out
     rows = [line.split() for line in out.splitlines()[-2:]]
     assert [row[:4] for row in rows] == [["before", "20", "43", "2.1500"], ["after", "20", "31", "1.5500"]]
+
+
+def test_rare_words_are_not_added(extended, caplog):
+    assert [new.word for new in extended(min_frequency=2).words] == ["storm"]
+    assert "--top=3: only 1 word to add occur 2 times or more" in caplog.text
+    with pytest.raises(
+        DataError, match=r"no word of several pieces occurs 5 times or more \(--min_frequency\); nothing was written"
+    ):
+        extended(min_frequency=None, overwrite=True)
+
+
+def test_listed_words_come_before_those_of_a_text(extended, tmp_path):
+    (tmp_path / "words").write_text("snowy\nthunder\n")
+    done = extended(top=2, add=tmp_path / "words")
+    assert [(new.word, new.times) for new in done.words] == [("snowy", 0), ("thunder", 0), ("storm", 3), ("uber", 1)]
 
 
 def test_what_is_printed_of_one_word(model, corpus, tmp_path, call):
@@ -264,13 +282,14 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
         ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
+        ("make {corpus} --unused=2000000000 --output={out}", "--unused=2000000000: --size=30522 counts these rows too"),
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
         ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),
         ("make {corpus} --output={corpus} --overwrite", "{corpus}: is an input and the output"),
-        ("extend {model} --output={out}", "give either --add=FILE"),
-        ("extend {model} --add={tmp}/words --from={corpus} --output={out}", "give either --add=FILE"),
+        ("extend {model} --output={out}", "give --add=FILE, a list of words, --from=TEXT"),
         ("extend {model} --add={tmp}/words --top=3 --output={out}", "--top belongs to --from"),
+        ("extend {model} --add={tmp}/words --min_frequency=3 --output={out}", "--min_frequency belongs to --from"),
         ("extend {model} --from={corpus}", "--output is required: a folder to write"),
         ("extend {model} --from={corpus} --output={tmp}", "{tmp}: holds something else than an output of this command"),
         ("extend {tmp}/none --from={corpus} --output={out}", "{tmp}/none: no checkpoint of this name"),
@@ -278,7 +297,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("extend {model} --add={tmp}/twice --output={out}", "{tmp}/twice:3: 'storm' is already in line 1"),
         ("extend {model} --add={tmp}/blanks --output={out}", "{tmp}/blanks:1: 'the storm' is several words"),
         ("extend {model} --add={tmp}/known --output={out}", "{tmp}/known: none of the words can be added; nothing was written"),
-        ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: the vocabulary has every word already"),
+        ("extend {model} --from={tmp}/known --output={out}", "{tmp}/known: no word of several pieces occurs 5 times"),
         ("extend {model} --from={tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("extend {model} --from={corpus} --vocab_file={tmp}/short --output={out}", "the vocabulary has 40 pieces, the config"),
         ("extend {model} --from={corpus} --nodo_lower_case --output={out}", "the vocabulary is uncased"),

@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from bert_tf.errors import OutputError
-from bert_tf.estimator.run_folder import await_claim, claim, load_record
+from bert_tf.estimator.run_folder import LEARNED, await_claim, claim, learned_digest, load_record
 
 RECORD = {"training": {"seed": 1, "learning_rate": 2e-5, "labels": ("0", "1")}, "command": "python run_classifier.py"}
 
@@ -44,6 +44,26 @@ def test_a_damaged_record_is_named(claimed, content):
     (claimed / "run_config.json").write_bytes(content)
     with pytest.raises(OutputError, match=r"run_config.json: unreadable record of a run; restore it, or train with --over"):
         load_record(claimed)
+
+
+def learned(**changed):
+    values = {"kind": "classification", "labels": ["0", "1"], "do_lower_case": True, "task_name": "MRPC"}
+    return {"training": {**values, **changed}, LEARNED: learned_digest(values)}
+
+
+@pytest.mark.parametrize("changed", [{"labels": ["1", "0"]}, {"labels": ["0", "x"]}, {"do_lower_case": False}])
+def test_labels_are_those_that_the_head_has_learned(tmp_path, changed):
+    (tmp_path / "run_config.json").write_text(json.dumps(learned()))
+    assert load_record(tmp_path)["training"]["labels"] == ["0", "1"]
+    (tmp_path / "run_config.json").write_text(json.dumps(learned(**changed)))
+    with pytest.raises(OutputError, match="run_config.json: kind, labels or do_lower_case: not as in the training; restore it"):
+        load_record(tmp_path)
+
+
+def test_a_label_stands_once_also_in_older_records(tmp_path):
+    (tmp_path / "run_config.json").write_text(json.dumps({"training": {**learned()["training"], "labels": ["0", "0"]}}))
+    with pytest.raises(OutputError, match="damaged record of a run: labels is "):
+        load_record(tmp_path)
 
 
 def test_the_same_run_may_come_again(claimed):

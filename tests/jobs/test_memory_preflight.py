@@ -236,3 +236,10 @@ def test_a_run_that_is_trained_already_is_not_refused(project, monkeypatch):
     given = prepared(project, train_batch_size=32)
     monkeypatch.setattr(memory_preflight.run, "last_step", lambda _: given.least_schedule.steps)
     assert memory_preflight.fitted(given, 1) is given
+
+
+def test_rows_are_as_long_as_the_model_can_read_where_no_flag_says_more(project):
+    flags = [flag for flag in project.flags("out", do_train=True) if "max_seq_length" not in flag]
+    for more, length in (([], 64), (["--max_seq_length=65"], 65)):  # the latter is refused later
+        job = preparation.prepare(classifier_flags.parse(["run_classifier.py", *flags, *more]), CPU, environment={})
+        assert (job.settings.data.max_seq_length, job.weights.max_seq_length) == (length, length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import signal
 from types import SimpleNamespace
 
@@ -178,3 +179,39 @@ def test_none_is_a_setting_that_is_not_given(monkeypatch, project, run):
     assert given == [{"task_name", "seeds"}]
     assert bert_tf.check_data(project.data_dir, task_name="MRPC", train_file=None).problems == ()
     bert_tf.load(run, max_seq_length=None, visible_gpus=None).close()
+
+
+_PATHS = [
+    (name, parameter.name)
+    for name in bert_tf.__all__
+    if inspect.isfunction(getattr(bert_tf, name))
+    for parameter in inspect.signature(getattr(bert_tf, name)).parameters.values()
+    if "PathLike" in str(parameter.annotation)
+]
+
+
+def test_the_calls_that_take_a_path_are_known():
+    assert {("load", "path"), ("load", "data_dir"), ("diff_checkpoints", "b"), ("evaluate", "checkpoints")} < {*_PATHS}
+
+
+@pytest.mark.parametrize(("name", "parameter"), _PATHS)
+@pytest.mark.parametrize("value", [5, b"run", object(), "", "a\0b", "\ud800", "a" * 5000])
+def test_what_is_no_path_is_an_error_of_one_line(name, parameter, value):
+    function = getattr(bert_tf, name)
+    required = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+    given = {p.name: "there" for p in required if p.kind is not p.VAR_POSITIONAL}
+    with pytest.raises(FlagError, match=f"^{parameter}"):
+        function(value) if parameter == "folders" else function(**{**given, parameter: value})
+
+
+@pytest.mark.parametrize("function", [bert_tf.load, bert_tf.inspect_checkpoint, bert_tf.word_filler])
+def test_none_is_no_path_where_one_is_required(function):
+    with pytest.raises(FlagError, match="=None: expected a path"):
+        function(None)
+
+
+def test_a_text_of_a_setting_is_checked_alike():
+    with pytest.raises(FlagError, match=r"--output='a\\x00b': holds a NUL character"):
+        bert_tf.strip_checkpoint("run", output="a\0b")
+    with pytest.raises(FlagError, match="--output=b'out': expected a text"):
+        bert_tf.strip_checkpoint("run", output=b"out")

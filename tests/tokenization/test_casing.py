@@ -16,13 +16,13 @@ CASED = [*LATIN, *map(str.title, LATIN)]
 
 
 def find(*tokens: str) -> casing.Casing:
-    return casing.find(Vocabulary([*SPECIAL_TOKENS, *tokens]))
+    return casing.find(Vocabulary([*SPECIAL_TOKENS, ".", *tokens]))
 
 
 def in_folder(folder, *tokens: str, **files: object) -> casing.Casing:
     """Reads a vocabulary in a folder with files named by their stem."""
     folder.mkdir(exist_ok=True)
-    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, *tokens]) + "\n", encoding="utf-8")
+    (folder / "vocab.txt").write_text("\n".join([*SPECIAL_TOKENS, ".", *tokens]) + "\n", encoding="utf-8")
     for stem, content in files.items():
         text = content if isinstance(content, str) else json.dumps(content)
         (folder / f"{stem}.json").write_text(text, encoding="utf-8")

@@ -134,3 +134,9 @@ def test_a_nul_character_is_named_with_its_line(tmp_path):
     path = written(tmp_path, text_of([*TOKENS, "a\0b"]))
     with pytest.raises(VocabularyError, match=rf":{len(TOKENS) + 1}: 'a\\x00b' holds a NUL character"):
         Vocabulary.from_file(path)
+
+
+@pytest.mark.parametrize("more", [(), ("[unused0]",)])
+def test_a_vocabulary_without_a_piece_of_any_word_is_refused(more):
+    with pytest.raises(VocabularyError, match="only special and unused pieces, so every word would be"):
+        Vocabulary((*SPECIAL_TOKENS, *more))
