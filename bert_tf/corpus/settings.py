@@ -8,6 +8,7 @@ from bert_tf.corpus import documents
 from bert_tf.corpus.documents import Corpus
 from bert_tf.settings import setting
 
+LONGEST_ROW = 1 << 14  # tokens; blocks of padded rows are made in memory
 FORM = ("input_format", "text_key", "language")
 
 
@@ -37,6 +38,8 @@ class MaskedRowSettings:
     short_seq_prob: float = setting(0.1, "share of the rows that are made shorter, of random length", lowest=0, highest=1)
     nsp: bool = setting(True, "pairs, of which half follow each other; without it rows are full sentences of one document")
     masked_lm_prob: float = setting(0.15, "share of the tokens of a row that are masked", lowest=0, highest=1)
-    max_predictions_per_seq: int = setting(20, "most masks of a row: about max_seq_length * masked_lm_prob", lowest=1)
+    max_predictions_per_seq: int = setting(
+        20, "most masks of a row: about max_seq_length * masked_lm_prob", lowest=1, highest=LONGEST_ROW
+    )
     do_whole_word_mask: bool = setting(False, "mask all pieces of a word, or none")
     random_seed: int = setting(12345, "of all that is drawn")

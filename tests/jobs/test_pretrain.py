@@ -189,6 +189,7 @@ ERRORS = {
         "--bert_config_file and --vocab_file together begin from scratch",
     ),
     "epochs": ({**PHASES, "num_train_steps": None, "num_train_epochs": 1.0}, "two phases are given in steps"),
+    "sampled words": ({"sampled_softmax": 10**9}, "--sampled_softmax=1000000000: the model knows 34 words"),
     "batch": ({**PHASES, "phase2_train_batch_size": 1, "gradient_accumulation_steps": 2}, "--phase2_train_batch_size=1"),
 }
 
