@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
-from bert_tf.corpus.documents import Corpus, find
+from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
@@ -94,6 +94,7 @@ def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
     _warn_of_few_masks(config.masks)
     _refuse_same(corpus, names)
     atomic.make_folder(Path(names[0]).parent)
+    warn_of_lines(corpus)
     with lock.writing_file(names[0]):
         key = _key(config, corpus, tokenizer, names)
         found = _there(names, key) if corpus.can_be_read_again else None

@@ -236,6 +236,12 @@ def test_one_document_is_warned_of(source, tmp_path, caplog):
     assert "all text is one document" in caplog.text
 
 
+def test_wrapped_text_is_warned_of(source, tmp_path, caplog):
+    (tmp_path / "x.txt").write_text("a b c d e f g\n" * 30)
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert "lines look hard-wrapped" in caplog.text
+
+
 @pytest.mark.parametrize(("text", "warned"), [("你好 世界\n世界\n\na b\n", True), ("a b\n" * 20 + "\n世界\n", False)])
 def test_a_vocabulary_of_another_language_is_warned_of(text, warned, source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text(text, encoding="utf-8")

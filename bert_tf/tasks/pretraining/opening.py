@@ -16,7 +16,7 @@ import numpy as np
 
 from bert_tf import atomic, files, lock, run_layout
 from bert_tf.corpus import records, rows, store
-from bert_tf.corpus.documents import Corpus, find
+from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.records import Records
 from bert_tf.corpus.rows import RowSettings
@@ -89,6 +89,8 @@ class SplitFiles(Unopened):
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
+            if self.purpose != DEV:
+                warn_of_lines(corpus)
             name = f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}"
             tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
             if self.purpose != DEV:

@@ -183,6 +183,13 @@ def test_the_pipe_among_files_is_named(text, tokenizer, tmp_path):
         len(opened(tmp_path / "run", tokenizer, TRAIN, input_file=f"{text},{tmp_path / 'pipe'}"))
 
 
+def test_wrapped_text_is_warned_of_once(tokenizer, tmp_path, caplog):
+    (tmp_path / "text.txt").write_text("rain came and went over the old town but\n" * 30 + "\n" + "storm went .\n" * 3)
+    for purpose in (TRAIN, DEV):
+        len(opened(tmp_path / "run", tokenizer, purpose, input_file=str(tmp_path / "text.txt")))
+    assert caplog.text.count("lines look hard-wrapped") == 1
+
+
 def test_text_of_another_vocabulary_is_warned_of_once(tokenizer, tmp_path, caplog):
     found = texts.write(tmp_path / "text.txt", [["你好 世界", "世界"], ["你好", "世界 你好"]])
     for purpose in (TRAIN, DEV):
