@@ -12,7 +12,8 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -92,7 +93,7 @@ def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
         corpus, names = _shared(corpus, names)
     makers = _Makers(config.shards.workers or processes.cores(), beam)
     _warn_of_few_masks(config.masks)
-    _refuse_same(corpus, names)
+    _refuse_same((*corpus.files, str(config.text.vocab_file)), names)
     atomic.make_folder(Path(names[0]).parent)
     warn_of_lines(corpus)
     with lock.writing_file(names[0]):
@@ -219,10 +220,15 @@ def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 
-def _refuse_same(corpus: Corpus, names: Sequence[str]) -> None:
-    same = sorted(set(map(os.path.realpath, corpus.files)) & set(map(os.path.realpath, names)))
+def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
+    """Refuses outputs that would replace an input or each other; what shards hold is written beside them."""
+    written = Counter(map(os.path.realpath, (*names, *dict.fromkeys(map(manifest_of, names)))))
+    same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is the input and the output")
+    (path, times), *_ = written.most_common(1)
+    if times > 1:
+        raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -189,6 +190,7 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
         ({"max_seq_length": 10**9}, "--max_seq_length=1000000000: not a number up to 16384"),
         ({"max_predictions_per_seq": 10**9}, "--max_predictions_per_seq=1000000000: not a number up to 16384"),
         ({"input_format": "xml"}, "--input_format: unknown value 'xml'"),
+        ({"language": "english"}, "--language=english: expected a code of ISO 639"),
         ({"do_lower_case": False}, "--do_lower_case=false"),
     ],
 )
@@ -223,6 +225,22 @@ def test_text_is_not_overwritten(source, capsys):
     assert command.main(arguments(source, source / "text.txt", num_shards=1)) == 2
     assert "text.txt: is the input and the output" in capsys.readouterr().err
     assert contents(source) == before
+
+
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("vocab.txt", "vocab.txt: is the input and the output"),
+        ("x,x.json", "x.json would be written twice"),
+        ("x,./x", "/x would be written twice"),
+    ],
+)
+def test_an_output_replaces_neither_the_vocabulary_nor_another_output(source, tmp_path, monkeypatch, capsys, output, said):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(source / "vocab.txt", tmp_path)
+    assert command.main(arguments(source, output, vocab_file="vocab.txt", num_shards=None)) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
 
 
 def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
