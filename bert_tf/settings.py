@@ -89,8 +89,6 @@ def check(row: Setting, value: object) -> None:
     """
     if value == "" and not row.may_be_empty:
         raise left_empty(row.name)
-    if isinstance(value, str) and "\0" in value:
-        raise FlagError(f"--{row.name}={value!r}: a NUL character is in no text and no name of a file")
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false

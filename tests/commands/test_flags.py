@@ -30,7 +30,6 @@ from bert_tf.jobs import (
     pretraining_data_config,
     vocabulary_settings,
 )
-from bert_tf.settings import checked
 
 ROWS = (Flag("top", int, 3, "how many", 0),)
 
@@ -45,11 +44,6 @@ def test_a_number_is_compared_with_its_bounds_in_every_command(value):
     rows = (Flag("share", float, 0.5, "how much", highest=1e9),)
     with pytest.raises(FlagError, match=r"^flag --share=\S+: not a number up to 1000000000\.0$"):
         read(["memory", f"--share={value}"], rows)
-
-
-def test_a_nul_character_in_a_name_is_one_line():
-    with pytest.raises(FlagError, match=r"^--output='a\\x00b': a NUL character is in no text and no name of a file$"):
-        checked(Flag("output", str, None, "file"), "a\0b")
 
 
 # Numbers of any size: seeds, thresholds, numbers of steps, and what is compared with model, data or devices before use.

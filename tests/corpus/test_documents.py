@@ -93,6 +93,14 @@ def test_a_pipe_is_read(tmp_path):
     assert read(str(path)) == [("a",), ("b",)]
 
 
+@pytest.mark.parametrize("size", [42, 54])
+def test_a_book_with_line_ends_of_windows_is_cut_where_a_sentence_ends(file, monkeypatch, size):
+    text = "One two\r\nthree. Four\r\nfive six.\r\n\r\nSeven\r\neight nine.\r\nTen.\r\n"
+    whole = read(file(text), BOOK)
+    monkeypatch.setattr(module, "PIECE", size)
+    assert read(file(text), BOOK) == whole == [("One two three.", "Four five six.", "Seven eight nine.", "Ten.")]
+
+
 @pytest.mark.parametrize("size", [1, 5, 7, 64])
 def test_documents_do_not_depend_on_pieces(file, monkeypatch, size):
     text = "one two\nthree\n\n\nfour\nfive five\n\nsix\n"

@@ -13,7 +13,7 @@ import pytest
 
 import bert_tf
 from bert_tf.commands import pretraining_data as command
-from bert_tf.corpus import documents, rows
+from bert_tf.corpus import documents, rows, shards
 from bert_tf.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.corpus.conftest import TOKENS
@@ -84,6 +84,12 @@ def test_shards_do_not_depend_on_workers(source, made, tmp_path, monkeypatch, wo
     monkeypatch.setattr(documents, "PIECE", 1 << 12)
     monkeypatch.setattr(rows, "_TASK", 1 << 10)
     assert command.main(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
+    assert contents(tmp_path) == made
+
+
+def test_shards_do_not_depend_on_blocks(source, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "_BLOCK", 8)
+    assert command.main(arguments(source, tmp_path / "x.tfrecord")) == 0
     assert contents(tmp_path) == made
 
 

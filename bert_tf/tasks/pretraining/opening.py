@@ -185,9 +185,10 @@ def _refuse_both(trained_on: str, held_out: str | None) -> None:
     """Refuses a file that is trained on and held out."""
     if held_out is None or not trained_on:
         return
-    both = {os.path.realpath(path) for path in find(trained_on)} & {os.path.realpath(path) for path in find(held_out)}
-    if both:
-        raise FlagError(f"--held_out_file: {min(both)} is trained on too (--input_file)")
+    trained = [path for path in find(trained_on) if os.path.exists(path)]
+    for path in filter(os.path.exists, find(held_out)):
+        if any(os.path.samefile(path, one) for one in trained):  # hard links too
+            raise FlagError(f"--held_out_file: {path} is trained on too (--input_file)")
 
 
 def _digest(tokens: TokenStore, used: Numbers | None) -> str:
