@@ -19,6 +19,7 @@ from bert_tf.errors import FlagError, unknown_name
 T = TypeVar("T")
 
 _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
 _DECLARED = "setting"  # key of a field's metadata
 
 

@@ -22,6 +22,7 @@ from bert_tf import files
 from bert_tf.corpus import sentences
 from bert_tf.documents import DocumentError, json_value
 from bert_tf.errors import DataError, FlagError
+from bert_tf.log_form import log
 
 SENTENCES, PARAGRAPHS, BOOK, JSONL = "sentences", "paragraphs", "book", "jsonl"
 STANDARD_INPUT = "-"
@@ -29,6 +30,8 @@ PIECE = 1 << 20  # bytes, about; pieces decide on nothing but who does the work,
 LONGEST_LINE = 1 << 24  # bytes
 WRAPPED = 120  # characters: of a book, a line up to here goes on in the next
 
+_LOOKED_AT = 64  # files
+_NO_SENTENCES = ((sentences.are_wrapped, "hard-wrapped", BOOK), (sentences.are_paragraphs, "like paragraphs", PARAGRAPHS))
 _GZ = b"\x1f\x8b"
 _PAUSE = b".!?\"'\n"  # bytes at the end of a line behind which a book may be cut
 _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
@@ -185,6 +188,27 @@ def parse(piece: Piece, corpus: Corpus) -> Parsed:
     if piece.place.offset == 0 and found.starts[:1] != [0]:
         found.starts.insert(0, 0)
     return found
+
+
+def warn_of_lines(corpus: Corpus) -> None:
+    """Warns of the first file whose lines are read as sentences by default and do not look so.
+
+    Args:
+      corpus: the first lines of some of its files are read.
+
+    Raises:
+      DataError: as `pieces`.
+    """
+    for path in corpus.files[:_LOOKED_AT] if corpus.form is None else ():
+        alone = dataclasses.replace(corpus, files=(path,))
+        if alone.is_cut or not alone.can_be_read_again or (first := next(pieces(alone), None)) is None:
+            continue
+        lines = parse(first, alone).sentences
+        for looks_so, look, form in _NO_SENTENCES:
+            if looks_so(lines):
+                text = "%s: lines look %s, but each is read as a sentence; add --input_format=%s, or write one sentence a line"
+                log.warning(text, path, look, form)
+                return
 
 
 @dataclasses.dataclass

@@ -35,7 +35,7 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
     Args:
       work: what is done with each; is pickled once for each worker.
       tasks: read as far as workers need them.
-      workers: processes; with 1, or where there is one task, this process does the work.
+      workers: most processes; with 1, or where there is one task, this process does the work.
       unit: what a task is, for the bar that shows how many are done.
 
     Raises:
@@ -54,32 +54,40 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
 def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Iterator[B]:
     """Hands a task to each worker that has none, and yields results in the order of the tasks.
 
-    There are no threads and no queues between the processes: they can be ended at any moment, and nothing waits for them.
+    There are no threads and no queues between the processes: they can be ended at any moment, and nothing waits for them. A
+    worker is started when a task waits and all others are busy, so that there are never more of them than tasks.
     """
-    every = [_Worker(work) for _ in range(workers)]
-    idle = list(every)
+    every: list[_Worker] = []
+    idle: list[_Worker] = []
     busy: dict[Any, tuple[int, _Worker]] = {}  # by connection
     done: dict[int, tuple[Exception | None, Any]] = {}
-    numbered, following, more = enumerate(tasks), 0, True
+    numbered, following = enumerate(tasks), 0
+    waiting = next(numbered, None)
+
+    def collect(timeout: float | None) -> None:
+        for connection in multiprocessing.connection.wait(list(busy), timeout) if busy else ():
+            number, worker = busy.pop(connection)
+            done[number] = worker.result()
+            idle.append(worker)
+
     try:
-        while more or busy or done:
-            while more and idle and len(busy) + len(done) < workers * (1 + _AHEAD):
-                number, task = next(numbered, (-1, None))
-                more = number >= 0
-                if more:
-                    worker = idle.pop()
-                    worker.begin(task)
-                    busy[worker.connection] = number, worker
+        while waiting or busy or done:
+            while waiting and (idle or len(every) < workers) and len(busy) + len(done) < workers * (1 + _AHEAD):
+                if not idle:
+                    every.append(_Worker(work))
+                    idle.append(every[-1])
+                worker = idle.pop()
+                worker.begin(waiting[1])
+                busy[worker.connection] = waiting[0], worker
+                waiting = next(numbered, None)
+                collect(timeout=0)  # who is idle again goes before a further process
             while following in done:
                 error, found = done.pop(following)
                 if error is not None:  # in the order of the tasks too, so that it is the same error each time
                     raise error
                 yield found
                 following += 1
-            for connection in multiprocessing.connection.wait(list(busy)) if busy else ():
-                number, worker = busy.pop(connection)
-                done[number] = worker.result()
-                idle.append(worker)
+            collect(timeout=None)
     finally:
         for worker in every:
             worker.end()

@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import re
+from collections.abc import Callable, Iterable, Sequence
 from importlib import metadata
+from statistics import quantiles
 
 from bert_tf import extras
 from bert_tf.errors import FlagError
 
 EXTRA = "sentences"
 _PACKAGE = "sentencex"
+_ENDS = tuple(".!?…。！？।؟:;\"'”’»)]}")  # noqa: RUF001  (of several scripts)
+_INNER_END = re.compile(r"[.!?]\W? +\W?[A-Z]")
+_FEW = 20  # lines, too few to tell
+_FULL = 1.2  # of wrapped lines the longest are hardly longer than the median; of sentences 1.4 times or more
 
 
 def cut(text: str, language: str = "en") -> list[str]:
@@ -24,6 +30,27 @@ def cut(text: str, language: str = "en") -> list[str]:
       FlagError: the package that cuts is not installed.
     """
     return [sentence for found in _segment()(language, text) if (sentence := found.strip())]
+
+
+def are_wrapped(lines: Sequence[str]) -> bool:
+    """Returns whether lines look hard-wrapped: most end inside a sentence, and most are nearly as long as any.
+
+    Args:
+      lines: stripped, none empty.
+    """
+    if len(lines) < _FEW or 2 * sum(line.endswith(_ENDS) for line in lines) >= len(lines):
+        return False
+    tenths = quantiles(map(len, lines), n=10)
+    return tenths[8] <= _FULL * tenths[4]
+
+
+def are_paragraphs(lines: Sequence[str]) -> bool:
+    """Returns whether most lines hold several sentences.
+
+    Args:
+      lines: stripped, none empty.
+    """
+    return len(lines) >= _FEW and 2 * sum(bool(_INNER_END.search(line)) for line in lines) > len(lines)
 
 
 def version() -> str:

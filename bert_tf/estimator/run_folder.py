@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import fnmatch
 import functools
 import hashlib
 import itertools
@@ -104,6 +105,21 @@ def writing_where_a_run_is(folders: Iterable[str]) -> Iterator[None]:
             if os.path.isfile(os.path.join(folder, RECORD)):
                 held.enter_context(writing(folder, instead="name an output in another folder"))
         yield
+
+
+def refuse_own_file(output: str) -> None:
+    """Refuses an output that would replace what training has left in the folder of a run.
+
+    Args:
+      output: file to write.
+
+    Raises:
+      OutputError: it is one of these.
+    """
+    path = Path(output)
+    names = [name for part in run_layout.OF_TRAINING for name in part.names]
+    if (path.parent / RECORD).is_file() and any(fnmatch.fnmatchcase(path.name, name) for name in names):
+        raise OutputError(f"--output={output}: training has left this file; name another")
 
 
 def delete_unfinished(folder: Path) -> None:

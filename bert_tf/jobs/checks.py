@@ -86,6 +86,9 @@ def _of_training(job: Job) -> Iterator[str]:
         )
     for phase in job.phases[1:]:
         yield from preflight.check_length("phase2_max_seq_length", phase.max_seq_length, job.config)
+    sampled = job.settings.of_task.pretraining.sampled_softmax
+    if sampled > job.config.vocab_size:
+        yield f"--sampled_softmax={sampled}: the model knows {job.config.vocab_size} words; 0 computes all of them"
     own = run_layout.own_folders(job.output_dir)
     if any(path.resolve().parent in own for path in job.source.files):
         yield f"{job.output_dir}: training starts from files in this folder; name another --output_dir"

@@ -54,6 +54,7 @@ def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam |
     each = [_completed(dataclasses.replace(config, files=pair)) for pair in encode_files.pairs(config.files)]
     for one in each:
         _refuse_same(one.files)
+        run_folder.refuse_own_file(one.files.output)
         _refuse_contradictions(one)
     config, files = each[0], [one.files for one in each]
     with run_folder.writing_where_a_run_is([os.path.dirname(config.files.output)]):

@@ -9,7 +9,7 @@ from bert_tf.batch.job import Columns, FilePair, Given
 from bert_tf.errors import FlagError
 from bert_tf.jobs.batch_settings import COLUMNS, MACHINE, MODEL, divided
 from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.settings import Setting, fields_of, named
+from bert_tf.settings import MOST_EXAMPLES, Setting, fields_of, named
 from bert_tf.tasks import tables
 from bert_tf.tasks.custom import CustomSettings
 from bert_tf.vectors import options as vector_options
@@ -35,7 +35,7 @@ _ENDS = (
 )
 # Which model encodes texts, and how.
 CHECKPOINT = Setting("checkpoint", str, None, "checkpoint, run or Hugging Face folder; else $BERT_BASE_DIR, the default")
-BATCH_SIZE = Setting("batch_size", int, None, "texts at a time; else by length, and a GPU's memory", 1)
+BATCH_SIZE = Setting("batch_size", int, None, "texts at a time; else by length, and a GPU's memory", 1, highest=MOST_EXAMPLES)
 SETTINGS = (
     *_ENDS,
     CHECKPOINT,

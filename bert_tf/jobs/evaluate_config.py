@@ -9,7 +9,7 @@ from bert_tf.batch.job import EvaluateJob
 from bert_tf.errors import FlagError
 from bert_tf.jobs.batch_settings import JOB, MACHINE, MODEL, RULES, divided, make_job
 from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.settings import Setting, named
+from bert_tf.settings import MOST_EXAMPLES, Setting, named
 
 # These hold several names: a text with commas, or a list.
 _CHECKPOINTS = Setting(
@@ -25,7 +25,14 @@ SETTINGS = (
     Setting(
         "zero_shot", bool, False, "without training: cosines of mean vectors against the scores of pairs, of --task_name=STS-B"
     ),
-    Setting("eval_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
+    Setting(
+        "eval_batch_size",
+        int,
+        None,
+        "examples at a time on each device; else by length, and a GPU's memory",
+        1,
+        highest=MOST_EXAMPLES,
+    ),
     *RULES,
     *MODEL,
     *MACHINE,

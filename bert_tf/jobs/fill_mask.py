@@ -140,6 +140,7 @@ def _refuse_contradictions(files: FilePair) -> None:
         raise FlagError(f"--output={files.output}: words are written as JSON lines; name it .jsonl or .jsonl.gz")
     if files.output.endswith(os.sep) or os.path.isdir(files.output):
         raise FlagError(f"--output={files.output}: is a folder; name a file to write")
+    run_folder.refuse_own_file(files.output)
     if files.input != stream.PIPE and os.path.realpath(files.input) == os.path.realpath(files.output):
         raise FlagError(f"{files.input}: is the input and the output")
 

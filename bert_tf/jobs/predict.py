@@ -87,6 +87,7 @@ def _refuse_contradictions(job: PredictJob) -> None:
         output_form.of(pair.output, pair.output_format)  # says what is wrong with it
         if pair.output.endswith(os.sep) or os.path.isdir(pair.output):
             raise FlagError(f"{pair.output}: is a folder; name a file to write")
+        run_folder.refuse_own_file(pair.output)
         if outputs[os.path.realpath(pair.output)] > 1:
             raise FlagError(f"{pair.output}: two inputs would be written there")
         if pair.input != stream.PIPE and os.path.realpath(pair.input) in outputs:

@@ -8,7 +8,7 @@ from bert_tf.batch.job import PredictJob
 from bert_tf.errors import FlagError
 from bert_tf.jobs.batch_settings import COLUMNS, JOB, MACHINE, MODEL, RULES, divided, make_job
 from bert_tf.jobs.machine_settings import MachineSettings
-from bert_tf.settings import Setting, named
+from bert_tf.settings import MOST_EXAMPLES, Setting, named
 from bert_tf.tasks.tables import FORMATS
 
 _ENDS = (
@@ -20,7 +20,14 @@ SETTINGS = (
     JOB,
     Setting("checkpoint", str, None, "a checkpoint, or the folder of a run for its best, else its newest"),
     Setting("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
-    Setting("predict_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
+    Setting(
+        "predict_batch_size",
+        int,
+        None,
+        "examples at a time on each device; else by length, and a GPU's memory",
+        1,
+        highest=MOST_EXAMPLES,
+    ),
     Setting("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
     Setting("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,

@@ -11,6 +11,7 @@ from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained, described
 from bert_tf.config import BertConfig
 from bert_tf.estimator import run_folder
+from bert_tf.head_spec import PRETRAINING
 from bert_tf.jobs import recipes, trained
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.jobs.job import Job
@@ -112,10 +113,17 @@ def _log_origins(
         log.warning("this is the %s", SAMPLE_NOTE)
     log.info("checkpoint %s (%s)", source.checkpoint or "none", source.origin)
     if chosen:
-        values = " ".join(f"--{name}={str(value).lower()}" for name, value in chosen.items())
-        log.info("recipe for the default checkpoint: %s", values)
+        log.info("recipe for the default checkpoint: %s", _flags(chosen))
+    own = source.checkpoint and not source.is_default and run_folder.trained(Path(source.checkpoint).parent)
+    dropped = recipes.dropped(settings) if own and own.get("kind") == PRETRAINING else {}
+    if dropped:
+        log.info("the recipe for the default checkpoint is not applied to your own; if it is as small, add %s", _flags(dropped))
     named = "--output_dir" if "output_dir" in settings.given else "default"
     log.info("output to %s (%s)", settings.output.output_dir, named)
+
+
+def _flags(values: Mapping[str, float | str]) -> str:
+    return " ".join(f"--{name}={str(value).lower()}" for name, value in values.items())
 
 
 def _purposes(settings: FineTuneConfig) -> list[str]:

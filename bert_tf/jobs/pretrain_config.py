@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.jobs.fine_tune_config import PRETRAIN, FineTuneConfig, made
 from bert_tf.jobs.settings import (
@@ -19,7 +20,7 @@ from bert_tf.jobs.settings import (
 from bert_tf.runtime.settings import DeviceSettings
 from bert_tf.settings import Setting, named, settings_of
 from bert_tf.tasks.pretraining.family import TASK
-from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tasks.pretraining.settings import LISTS, PretrainingSettings
 
 # What is of labels, or of what is predicted.
 _OF_LABELS = {
@@ -90,5 +91,8 @@ def _check(config: FineTuneConfig) -> None:
     phase2 = sorted(name for name in given if name.startswith("phase2_") and name != "phase2_num_train_steps")
     if phase2 and not own.phase2_num_train_steps:
         raise FlagError(f"--{phase2[0]} belongs to a second phase: say how long it is, --phase2_num_train_steps=N")
+    named = ",".join(getattr(own, name) for name in LISTS if getattr(own, name))
+    if own.corpus(tuple(named.split(","))).is_cut:
+        sentences.version()  # a package that is missing is said before TensorFlow is loaded
     if own.phase2_num_train_steps and "num_train_epochs" in given:
         raise FlagError("--num_train_epochs: two phases are given in steps, --num_train_steps and --phase2_num_train_steps")

@@ -12,14 +12,15 @@ import hashlib
 import math
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from bert_tf import atomic, documents, lock
 from bert_tf.cluster import paths
 from bert_tf.corpus import processes, rows, shards, store
-from bert_tf.corpus.documents import Corpus, find
+from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
@@ -92,8 +93,9 @@ def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
         corpus, names = _shared(corpus, names)
     makers = _Makers(config.shards.workers or processes.cores(), beam)
     _warn_of_few_masks(config.masks)
-    _refuse_same(corpus, names)
+    _refuse_same((*corpus.files, str(config.text.vocab_file)), names)
     atomic.make_folder(Path(names[0]).parent)
+    warn_of_lines(corpus)
     with lock.writing_file(names[0]):
         key = _key(config, corpus, tokenizer, names)
         found = _there(names, key) if corpus.can_be_read_again else None
@@ -218,10 +220,15 @@ def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
     return WordPieceTokenizer(vocabulary, lower_case=lower_case)
 
 
-def _refuse_same(corpus: Corpus, names: Sequence[str]) -> None:
-    same = sorted(set(map(os.path.realpath, corpus.files)) & set(map(os.path.realpath, names)))
+def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
+    """Refuses outputs that would replace an input or each other; what shards hold is written beside them."""
+    written = Counter(map(os.path.realpath, (*names, *dict.fromkeys(map(manifest_of, names)))))
+    same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is the input and the output")
+    (path, times), *_ = written.most_common(1)
+    if times > 1:
+        raise FlagError(f"--output_file={','.join(names)}: {path} would be written twice; name other files")
 
 
 def _warn_of_few_masks(masks: MaskSettings) -> None:

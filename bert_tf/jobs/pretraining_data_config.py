@@ -7,11 +7,14 @@ from typing import Any
 
 from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.rows import RowSettings
-from bert_tf.corpus.settings import CorpusSettings, MaskedRowSettings
+from bert_tf.corpus.settings import LONGEST_ROW, CorpusSettings, MaskedRowSettings
 from bert_tf.errors import FlagError
 from bert_tf.settings import fields_of, named, setting, settings_of
 from bert_tf.tokenization.vocabulary import Vocabulary
 
+_MOST_DUPLICATES = 1000
+_MOST_SHARDS = 99_999  # names have five digits
+_MOST_WORKERS = 1024
 SHORTEST = 5  # [CLS], [SEP], [SEP] and a piece of either sentence
 
 
@@ -27,8 +30,10 @@ class TextSettings(CorpusSettings):
 class MaskSettings(MaskedRowSettings):
     """What rows and masks are made; all flags of the published script, with its defaults."""
 
-    max_seq_length: int = setting(128, "most tokens of a row", lowest=SHORTEST)
-    dupe_factor: int = setting(10, "how often the text becomes rows, other ones with other masks each time", lowest=1)
+    max_seq_length: int = setting(128, "most tokens of a row", lowest=SHORTEST, highest=LONGEST_ROW)
+    dupe_factor: int = setting(
+        10, "how often the text becomes rows, other ones with other masks each time", lowest=1, highest=_MOST_DUPLICATES
+    )
 
     def rows(self) -> RowSettings:
         """Returns which rows are made."""
@@ -44,8 +49,10 @@ class ShardSettings:
     """Where rows go, and who writes them."""
 
     output_file: str | None = setting(None, "TFRecord file, or files with commas")
-    num_shards: int = setting(1, "files NAME-00000-of-00004.SUFFIX in the place of one", lowest=1)
-    workers: int | None = setting(None, "processes; else one on each core; they do not change the shards", lowest=1)
+    num_shards: int = setting(1, "files NAME-00000-of-00004.SUFFIX instead of one", lowest=1, highest=_MOST_SHARDS)
+    workers: int | None = setting(
+        None, "processes at most; else one on each core; they do not change the shards", lowest=1, highest=_MOST_WORKERS
+    )
 
 
 SETTINGS = tuple(settings_of(TextSettings, ShardSettings, MaskSettings))

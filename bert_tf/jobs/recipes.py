@@ -38,8 +38,22 @@ def apply(
         recipe.update(_DEFAULT_CHECKPOINT[settings.program])
     if default_checkpoint and sample_data:
         recipe.update(family.sample_settings)
+    chosen = _left_open(settings, recipe)
+    return settings.replaced(chosen), chosen
+
+
+def dropped(settings: FineTuneConfig) -> dict[str, float | str]:
+    """Returns what the recipe for the default checkpoint would change, where training starts from another one.
+
+    Args:
+      settings: as they are without it.
+    """
+    chosen = _left_open(settings, _DEFAULT_CHECKPOINT[settings.program]) if settings.actions.do_train else {}
+    return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
+
+
+def _left_open(settings: FineTuneConfig, recipe: Mapping[str, float | str]) -> dict[str, float | str]:
     decided = settings.given | ({"num_train_epochs"} if settings.train.num_train_steps else set())
     if "num_train_epochs" in settings.given:
         decided = decided | {"num_train_steps"}
-    chosen = {name: value for name, value in recipe.items() if name not in decided}
-    return settings.replaced(chosen), chosen
+    return {name: value for name, value in recipe.items() if name not in decided}

@@ -15,7 +15,7 @@ from bert_tf.errors import FlagError
 from bert_tf.log_form import FORMS, SHORT
 from bert_tf.optimization import parts
 from bert_tf.profiling.timing.step_range import StepRange
-from bert_tf.settings import setting
+from bert_tf.settings import MOST_EXAMPLES, setting
 from bert_tf.tasks.registry import known_names
 
 POLYNOMIAL = "polynomial"
@@ -28,7 +28,6 @@ EXACT = (
     "pad_to_longest",
 )
 
-_MOST_EXAMPLES = 1 << 17  # examples; twice the largest that BERT was pretrained with (You et al., 2019)
 _MOST_SEEDS = 1000
 
 
@@ -67,7 +66,7 @@ class ActionSettings:
 class TrainSettings:
     """Optimization."""
 
-    train_batch_size: int = setting(32, "examples of one step", lowest=1, highest=_MOST_EXAMPLES)
+    train_batch_size: int = setting(32, "examples of one step", lowest=1, highest=MOST_EXAMPLES)
     learning_rate: float = setting(5e-5, "peak learning rate", lowest=0.0)
     num_train_epochs: float = setting(3.0, "how often to see every example", lowest=0.0)
     num_train_steps: int | None = setting(None, "updates to take, in the place of epochs", lowest=1)
@@ -125,9 +124,9 @@ class InferenceSettings:
     """Evaluation and prediction."""
 
     eval_batch_size: int | None = setting(
-        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=_MOST_EXAMPLES
+        None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
     )
-    predict_batch_size: int | None = setting(None, "the same for prediction", lowest=1, highest=_MOST_EXAMPLES)
+    predict_batch_size: int | None = setting(None, "the same for prediction", lowest=1, highest=MOST_EXAMPLES)
     submission_zip: bool = setting(False, "pack the predictions for GLUE's server into submission.zip")
 
 

@@ -9,6 +9,7 @@ from bert_tf.settings import Setting, settings_of
 
 FROM, TEXT = "from", "text"
 TOP, MIN_FREQUENCY = 1000, 5
+_MOST_PIECES = 1 << 24  # of any model, see `BertConfig`
 
 _OVERWRITE = Setting("overwrite", bool, False, "replace what this command has written")
 _FORM = tuple(row for row in settings_of(CorpusSettings) if row.name in FORM)
@@ -16,9 +17,9 @@ _TEXT = Setting(TEXT, str, None, "text to measure the vocabulary on: a file, a p
 SETTINGS: Mapping[str, tuple[Setting, ...]] = {
     "make": (
         Setting("output", str, None, "vocab.txt to write (required)"),
-        Setting("size", int, 30522, "pieces, special ones and characters among them", 1),
+        Setting("size", int, 30522, "pieces, special ones and characters among them", 1, highest=_MOST_PIECES),
         Setting("do_lower_case", bool, True, "lower letters and strip accents, as uncased models want it"),
-        Setting("unused", int, 0, "rows for words that come later: [unused0] and so on", 0),
+        Setting("unused", int, 0, "rows for words that come later: [unused0] and so on", 0, highest=_MOST_PIECES),
         Setting("min_frequency", int, 2, "how often a character, or a pair of pieces, has to occur to become a piece", 1),
         *_FORM,
         _OVERWRITE._replace(help="replace a file that is there"),

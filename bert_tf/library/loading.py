@@ -11,14 +11,16 @@ from bert_tf.jobs import batch_machine, learned, machine_settings, sources
 from bert_tf.jobs.batch_settings import MODEL, RULES
 from bert_tf.library.keywords import takes
 from bert_tf.library.model import Model
-from bert_tf.settings import Setting, named
+from bert_tf.settings import MOST_EXAMPLES, Setting, named
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.in_memory import RowsTask
 from bert_tf.tasks.rules import with_rules
 
 _OF_MODEL = frozenset(row.name for row in MODEL)
 _RULES = frozenset(row.name for row in RULES)
-_BATCH_SIZE = Setting("batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1)
+_BATCH_SIZE = Setting(
+    "batch_size", int, None, "rows at a time on each device; else by length, and a GPU's memory", 1, highest=MOST_EXAMPLES
+)
 
 
 @takes((*MODEL, *RULES, *machine_settings.SETTINGS))

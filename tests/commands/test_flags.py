@@ -19,7 +19,17 @@ from bert_tf.commands import (
     reproduce,
 )
 from bert_tf.commands.flags import Flag, HelpAsked, action_of, read, read_with_words
+from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
+from bert_tf.jobs import (
+    encode_config,
+    evaluate_config,
+    fine_tune_config,
+    predict_config,
+    pretrain_config,
+    pretraining_data_config,
+    vocabulary_settings,
+)
 
 ROWS = (Flag("top", int, 3, "how many", 0),)
 
@@ -34,6 +44,22 @@ def test_a_number_is_compared_with_its_bounds_in_every_command(value):
     rows = (Flag("share", float, 0.5, "how much", highest=1e9),)
     with pytest.raises(FlagError, match=r"^flag --share=\S+: not a number up to 1000000000\.0$"):
         read(["memory", f"--share={value}"], rows)
+
+
+# Numbers of any size: seeds, thresholds, numbers of steps, and what is compared with model, data or devices before use.
+OF_ANY_SIZE = set(
+    """average_last check_replicas_every_n_steps doc_stride early_stopping_patience eval_every_n_steps gpu_memory_limit_mb
+    gradient_accumulation_steps held_out_documents keep_checkpoint_max log_every_n_steps max_answer_length max_eval_steps
+    max_query_length max_seq_length memory_trace_step min_frequency n_best_size num_gpus num_train_steps num_warmup_steps
+    phase2_max_seq_length phase2_num_train_steps random_seed sampled_softmax save_checkpoints_steps seed tag_column top
+    verbosity word_column""".split()
+)
+
+
+def test_a_number_by_whose_size_something_is_made_has_a_bound():
+    configs = (pretrain_config, pretraining_data_config, fine_tune_config, predict_config, evaluate_config, encode_config)
+    tables = [*(config.SETTINGS for config in configs), *vocabulary_settings.SETTINGS.values()]
+    assert {row.name for rows in tables for row in rows if row.kind is int and row.highest == LARGEST_SETTING} == OF_ANY_SIZE
 
 
 def test_a_name_that_is_not_utf8_is_refused():

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from bert_tf.commands import classifier_flags, pretrain
+from bert_tf.corpus import sentences
 from bert_tf.errors import FlagError
 from bert_tf.jobs import pretrain_config, recipes
 from bert_tf.jobs.pretrain_config import configured
@@ -71,6 +74,15 @@ def test_epochs_take_the_place_of_steps_also_on_the_sample():
 def test_the_default_checkpoint_keeps_the_published_batch():
     _, chosen = recipes.apply(configured(), PretrainingFamily(), default_checkpoint=True, sample_data=False)
     assert chosen == {"adam_bias_correction": True}
+
+
+@pytest.mark.parametrize("given", [{"input_format": "book"}, {"input_file": "x.txt,y.jsonl"}, {"held_out_file": "y.jsonl.gz"}])
+def test_a_package_that_raw_text_needs_is_missed_before_anything_is_loaded(given, monkeypatch):
+    monkeypatch.setitem(sys.modules, "sentencex", None)
+    sentences._segment.cache_clear()
+    assert configured(input_file="x.txt")
+    with pytest.raises(FlagError, match="pip install 'sentencex"):
+        configured(**{"input_file": "x.txt", **given})
 
 
 def test_the_classifier_names_the_command():

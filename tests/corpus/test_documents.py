@@ -1,13 +1,15 @@
 """Forms of a corpus, and what cannot be read."""
 
+import dataclasses
 import gzip
 import os
+import textwrap
 import threading
 
 import pytest
 
 from bert_tf.corpus import documents as module
-from bert_tf.corpus.documents import BOOK, PARAGRAPHS, Corpus, Place, documents, find, pieces
+from bert_tf.corpus.documents import BOOK, PARAGRAPHS, SENTENCES, Corpus, Place, documents, find, pieces, warn_of_lines
 from bert_tf.errors import DataError, FlagError
 
 
@@ -32,6 +34,27 @@ def test_lines_are_sentences_and_blank_lines_divide_documents(file):
 def test_every_file_begins_a_document(file):
     paths = file("a\n", "1.txt"), file("b", "2.txt")
     assert list(documents(Corpus(paths))) == [("a",), ("b",)]
+
+
+PROSE = "A long day went by. " + "The old man, who had seen the sea before, said that it was grey and very cold then. " * 30
+LOOKS = {
+    "hard-wrapped; add --input_format=book": textwrap.fill(PROSE, 72),
+    "like paragraphs; add --input_format=paragraphs": f"{PROSE[:103]}\n" * 20,
+    "": PROSE.replace(". ", ".\n"),
+    "no ends": PROSE.replace(". ", "\n").replace(", ", "\n"),
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_lines_that_are_no_sentences_are_warned_of_unless_they_are_asked_for(file, look, caplog):
+    corpus = Corpus((file("", "empty.txt"), file(LOOKS[look])))
+    warn_of_lines(corpus)
+    said, advice = look.split("; ") if "; " in look else ("", "")
+    assert caplog.messages == ([f"{corpus.files[1]}: lines look {said}, but each is read as a sentence; {advice},"
+                                " or write one sentence a line"] if said else [])  # fmt: skip
+    caplog.clear()
+    warn_of_lines(dataclasses.replace(corpus, form=SENTENCES))
+    assert not caplog.messages
 
 
 def test_a_paragraph_a_line_is_cut(file):
@@ -68,6 +91,14 @@ def test_a_pipe_is_read(tmp_path):
     os.mkfifo(path)
     threading.Thread(target=path.write_bytes, args=(b"a\n\nb\n",), daemon=True).start()
     assert read(str(path)) == [("a",), ("b",)]
+
+
+@pytest.mark.parametrize("size", [42, 54])
+def test_a_book_with_line_ends_of_windows_is_cut_where_a_sentence_ends(file, monkeypatch, size):
+    text = "One two\r\nthree. Four\r\nfive six.\r\n\r\nSeven\r\neight nine.\r\nTen.\r\n"
+    whole = read(file(text), BOOK)
+    monkeypatch.setattr(module, "PIECE", size)
+    assert read(file(text), BOOK) == whole == [("One two three.", "Four five six.", "Seven eight nine.", "Ten.")]
 
 
 @pytest.mark.parametrize("size", [1, 5, 7, 64])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.corpus import processes
 from bert_tf.corpus.processes import mapped
 from bert_tf.errors import BertError, DataError
 
@@ -58,6 +59,14 @@ def test_a_worker_that_is_gone_is_one_line():
 
 def test_one_task_needs_no_other_process():
     assert list(mapped(_process, [1], workers=4)) == [os.getpid()]
+
+
+def test_there_are_never_more_processes_than_tasks(monkeypatch):
+    started = []
+    worker = processes._Worker
+    monkeypatch.setattr(processes, "_Worker", lambda work: started.append(worker(work)) or started[-1])
+    assert list(mapped(_double, iter(range(3)), workers=300)) == [0, 2, 4]
+    assert 1 <= len(started) <= 3
 
 
 def test_an_error_ends_tasks_that_take_long():

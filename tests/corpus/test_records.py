@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from bert_tf.corpus import records
 from bert_tf.corpus.masking import Masked
 from bert_tf.corpus.records import FIELDS, Records, framed, manifest_of, serialized
 from bert_tf.corpus.rows import Batch
@@ -65,6 +66,16 @@ def test_writes_what_tensorflow_reads(tmp_path):
     path.write_bytes(b"".join(map(framed, serialized(batch, MASKED, LABELS, max_predictions=3))))
     found = [tf.train.Example.FromString(one.numpy()) for one in tf.data.TFRecordDataset(str(path))]
     assert found == [tf.train.Example.FromString(example(values(row))) for row in range(2)]
+
+
+def test_a_file_may_have_several_blocks_and_rows_are_counted_in_each(shard, opened, monkeypatch):
+    monkeypatch.setattr(records, "_BLOCK", 1)
+    damaged = {**values(1), "segment_ids": [1, 0, 0, 0, 0, 0, 0, 0]}
+    found = opened(shard(), shard(example(values(0)), example(damaged), name="y.tfrecord"))
+    assert len(found) == 4
+    assert found.read(np.array([1, 2])).next_sentence_labels.tolist() == [0, 1]
+    with pytest.raises(DataError, match=r"y\.tfrecord: row 2: segment_ids"):
+        found.read(np.array([3]))
 
 
 def test_places_for_masks_are_padded():

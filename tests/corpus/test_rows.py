@@ -60,6 +60,19 @@ def test_half_of_the_pairs_follow_each_other(tmp_path, tokens):
     assert is_random[alone].all()
 
 
+def test_every_sentence_of_the_other_document_can_be_a_random_b(tmp_path, tokenizer):
+    (tmp_path / "text.txt").write_text("a b\nc\nd e f\n\ng\nh i\nj a\nb c d\n\ne\n")
+    tokens = store.build(tmp_path / "store", Corpus((str(tmp_path / "text.txt"),)), tokenizer, workers=1)
+    rows = build(tmp_path / "rows", tokens, RowSettings(64, short_seq_prob=0, duplicates=100), workers=1)
+    found = {
+        (document_of(tokens, a), b)
+        for a, b, is_random in rows.table[["a_start", "b_start", "random_next"]].tolist()
+        if is_random
+    }
+    starts = tokens.sentence_starts[:-1].tolist()
+    assert found == {(one, b) for one in range(3) for b in starts if document_of(tokens, b) != one}
+
+
 def test_b_begins_where_a_ends(tmp_path, tokens):
     rows = build(tmp_path / "rows", tokens, RowSettings(512, short_seq_prob=0), workers=1)  # nothing is cut off
     ends = rows.table["a_start"] + rows.table["a_length"]

@@ -8,7 +8,8 @@ from bert_tf.corpus import appending, documents, store
 from bert_tf.corpus.documents import Corpus
 from bert_tf.corpus.store import TokenStore, build
 from bert_tf.errors import DataError, VocabularyError
-from bert_tf.tokenization.vocabulary import Vocabulary
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests.corpus.conftest import TOKENS
 
 TEXT = "a bc\nd\n\n\ne f g\n\u200b\n\n\u200b\n\nh\n"
@@ -35,6 +36,16 @@ def test_holds_documents_and_sentences_with_tokens(tmp_path, corpus, tokenizer):
     found = build(tmp_path / "store", corpus, tokenizer, workers=1)
     assert words(found) == [["a b ##c", "d"], ["e f g"], ["h"]]
     assert found.ids.dtype == "uint16"
+
+
+@pytest.mark.parametrize(("pieces", "dtype"), [(1 << 16, "uint16"), ((1 << 16) + 1, "uint32")])
+def test_the_last_id_of_a_large_vocabulary_has_room(tmp_path, corpus, pieces, dtype):
+    letters = list("abcdefgh")
+    tokens = [*SPECIAL_TOKENS, *letters, "##c", *(f"[unused{number}]" for number in range(pieces - 15)), "bc"]
+    found = build(tmp_path / "store", corpus, WordPieceTokenizer(Vocabulary(tokens)), workers=1)
+    assert len(tokens) == pieces
+    assert found.ids.dtype == dtype
+    assert found.ids[1] == pieces - 1
 
 
 @pytest.mark.parametrize("size", [1, 3, 8])

@@ -73,7 +73,7 @@ def two_processes(tmp_path_factory, flags_of):
     """The folder of a run of two machines, and what they said."""
     folder = tmp_path_factory.mktemp("two") / "out"
     ways = {"check_replicas_every_n_steps": 20, "log_device_placement": True}
-    flags = flags_of(folder, do_eval=True, do_predict=True, **ways)
+    flags = flags_of(folder, do_eval=True, do_predict=True, average_last=2, **ways)
     results = finish(start_workers(flags))
     assert [result.returncode for result in results] == [0, 0], results[0].stderr[-3000:] + results[1].stderr[-3000:]
     return folder, results
@@ -91,6 +91,9 @@ def test_the_chief_evaluates_and_predicts_and_the_others_train(two_processes):
     assert (folder / "predictions.tsv").exists()
     assert "***** Eval results *****" in chief.stderr
     assert "***** Eval results *****" not in worker.stderr
+    assert f"the mean of model.ckpt-{STEPS - 20}, model.ckpt-{STEPS} is" in chief.stderr
+    assert "the mean of" not in worker.stderr
+    assert list((folder / "average").glob("*.index"))
     assert "the chief evaluates and predicts; this worker is done" in worker.stderr
 
 

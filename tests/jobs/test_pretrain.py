@@ -135,6 +135,7 @@ def test_fine_tuning_starts_from_a_run(project, trained, tmp_path, caplog):
     flags = [flag for flag in project.flags(tmp_path / "out", do_train=True, **arguments) if not flag.endswith("=None")]
     assert classifier.main(["run_classifier.py", *flags]) == 0
     assert "variables: 23 loaded, 2 newly initialized (output_weights, output_bias)" in caplog.text
+    assert "default checkpoint is not applied to your own; if it is as small, add --adam_bias_correction=true\n" in caplog.text
 
 
 def test_a_run_is_gone_on_from_with_its_head(run, trained, tmp_path, caplog):
@@ -189,6 +190,7 @@ ERRORS = {
         "--bert_config_file and --vocab_file together begin from scratch",
     ),
     "epochs": ({**PHASES, "num_train_steps": None, "num_train_epochs": 1.0}, "two phases are given in steps"),
+    "sampled words": ({"sampled_softmax": 10**9}, "--sampled_softmax=1000000000: the model knows 34 words"),
     "batch": ({**PHASES, "phase2_train_batch_size": 1, "gradient_accumulation_steps": 2}, "--phase2_train_batch_size=1"),
 }
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -12,7 +13,7 @@ import pytest
 
 import bert_tf
 from bert_tf.commands import pretraining_data as command
-from bert_tf.corpus import documents, rows
+from bert_tf.corpus import documents, rows, shards
 from bert_tf.corpus.records import Records
 from bert_tf.tokenization.vocabulary import Vocabulary
 from tests.corpus.conftest import TOKENS
@@ -83,6 +84,12 @@ def test_shards_do_not_depend_on_workers(source, made, tmp_path, monkeypatch, wo
     monkeypatch.setattr(documents, "PIECE", 1 << 12)
     monkeypatch.setattr(rows, "_TASK", 1 << 10)
     assert command.main(arguments(source, tmp_path / "x.tfrecord", workers=workers)) == 0
+    assert contents(tmp_path) == made
+
+
+def test_shards_do_not_depend_on_blocks(source, made, tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "_BLOCK", 8)
+    assert command.main(arguments(source, tmp_path / "x.tfrecord")) == 0
     assert contents(tmp_path) == made
 
 
@@ -182,8 +189,14 @@ def test_a_pipe_is_made_anew_each_time(source, tmp_path):
         ({"output_file": "a,a"}, "--output_file=a,a: a name is empty, or appears twice"),
         ({"output_file": "a,b", "num_shards": 3}, "--num_shards=3: --output_file names 2 files"),
         ({"num_shards": 9999}, "9,999 shards for"),
+        ({"num_shards": 1_000_000}, "--num_shards=1000000: not a number up to 99999"),
+        ({"workers": 100_000}, "--workers=100000: not a number up to 1024"),
+        ({"dupe_factor": 100_000}, "--dupe_factor=100000: not a number up to 1000"),
         ({"max_seq_length": 4}, "max_seq_length"),
+        ({"max_seq_length": 10**9}, "--max_seq_length=1000000000: not a number up to 16384"),
+        ({"max_predictions_per_seq": 10**9}, "--max_predictions_per_seq=1000000000: not a number up to 16384"),
         ({"input_format": "xml"}, "--input_format: unknown value 'xml'"),
+        ({"language": "english"}, "--language=english: expected a code of ISO 639"),
         ({"do_lower_case": False}, "--do_lower_case=false"),
     ],
 )
@@ -220,6 +233,22 @@ def test_text_is_not_overwritten(source, capsys):
     assert contents(source) == before
 
 
+@pytest.mark.parametrize(
+    ("output", "said"),
+    [
+        ("vocab.txt", "vocab.txt: is the input and the output"),
+        ("x,x.json", "x.json would be written twice"),
+        ("x,./x", "/x would be written twice"),
+    ],
+)
+def test_an_output_replaces_neither_the_vocabulary_nor_another_output(source, tmp_path, monkeypatch, capsys, output, said):
+    monkeypatch.chdir(tmp_path)
+    shutil.copy(source / "vocab.txt", tmp_path)
+    assert command.main(arguments(source, output, vocab_file="vocab.txt", num_shards=None)) == 2
+    assert said in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["vocab.txt"]
+
+
 def test_few_places_for_masks_are_warned_of(source, tmp_path, caplog):
     assert command.main(arguments(source, tmp_path / "x", max_predictions_per_seq=2)) == 0
     assert "--max_predictions_per_seq=2 is less than --masked_lm_prob=0.15 of 32 tokens" in caplog.text
@@ -229,6 +258,12 @@ def test_one_document_is_warned_of(source, tmp_path, caplog):
     (tmp_path / "x.txt").write_text("a b\nc\nd e\n")
     assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
     assert "all text is one document" in caplog.text
+
+
+def test_wrapped_text_is_warned_of(source, tmp_path, caplog):
+    (tmp_path / "x.txt").write_text("a b c d e f g\n" * 30)
+    assert command.main(arguments(source, tmp_path / "out", input_file=tmp_path / "x.txt", num_shards=1)) == 0
+    assert "lines look hard-wrapped" in caplog.text
 
 
 @pytest.mark.parametrize(("text", "warned"), [("你好 世界\n世界\n\na b\n", True), ("a b\n" * 20 + "\n世界\n", False)])

@@ -49,6 +49,19 @@ def test_never_over_a_flag_that_is_given(sample_data):
     assert recipes.apply(before, FAMILY, default_checkpoint=True, sample_data=sample_data) == (before, {})
 
 
+@pytest.mark.parametrize(
+    ("flags", "expected"),
+    [
+        ([], {"train_batch_size": 12, "adam_bias_correction": True}),
+        (["--train_batch_size=32", "--noadam_bias_correction"], {}),
+        (["--learning_rate=1e-4", "--train_batch_size=12"], {"adam_bias_correction": True}),
+        (["--do_eval"], {}),
+    ],
+)
+def test_what_another_checkpoint_goes_without_is_what_was_left_open_and_differs(flags, expected):
+    assert recipes.dropped(settings(*flags)) == expected
+
+
 def test_no_epochs_where_the_steps_are_given():
     _, chosen = recipes.apply(settings("--num_train_steps=9"), FAMILY, default_checkpoint=True, sample_data=True)
     assert "num_train_epochs" not in chosen

@@ -16,7 +16,7 @@ import numpy as np
 
 from bert_tf import atomic, files, lock, run_layout
 from bert_tf.corpus import records, rows, store
-from bert_tf.corpus.documents import Corpus, find
+from bert_tf.corpus.documents import Corpus, find, warn_of_lines
 from bert_tf.corpus.masking import Masking
 from bert_tf.corpus.records import Records
 from bert_tf.corpus.rows import RowSettings
@@ -89,6 +89,8 @@ class SplitFiles(Unopened):
         _refuse_pipes(paths)
         atomic.make_folder(folder)
         with lock.taking_turns(folder):
+            if self.purpose != DEV:
+                warn_of_lines(corpus)
             name = f"tokens-{store.key_of(corpus, opening.tokenizer)[:16]}"
             tokens = store.build(folder / name, corpus, opening.tokenizer, workers=workers)
             if self.purpose != DEV:
@@ -183,9 +185,10 @@ def _refuse_both(trained_on: str, held_out: str | None) -> None:
     """Refuses a file that is trained on and held out."""
     if held_out is None or not trained_on:
         return
-    both = {os.path.realpath(path) for path in find(trained_on)} & {os.path.realpath(path) for path in find(held_out)}
-    if both:
-        raise FlagError(f"--held_out_file: {min(both)} is trained on too (--input_file)")
+    trained = [path for path in find(trained_on) if os.path.exists(path)]
+    for path in filter(os.path.exists, find(held_out)):
+        if any(os.path.samefile(path, one) for one in trained):  # hard links too
+            raise FlagError(f"--held_out_file: {path} is trained on too (--input_file)")
 
 
 def _digest(tokens: TokenStore, used: Numbers | None) -> str:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from bert_tf.corpus.settings import FORM, CorpusSettings, MaskedRowSettings
-from bert_tf.settings import setting
+from bert_tf.corpus.settings import FORM, LONGEST_ROW, CorpusSettings, MaskedRowSettings
+from bert_tf.settings import MOST_EXAMPLES, setting
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,9 +31,14 @@ class PretrainingSettings(MaskedRowSettings, CorpusSettings):
     phase2_num_train_steps: int = setting(0, "steps of a second phase, in the same schedule; 0 for none", lowest=0)
     phase2_input_file: str | None = setting(None, "what it reads; else --input_file")
     phase2_max_seq_length: int = setting(512, "longest row of the second phase in word pieces")
-    phase2_train_batch_size: int | None = setting(None, "rows of one step of the second phase; else as in the first", lowest=1)
+    phase2_train_batch_size: int | None = setting(
+        None, "rows of one step of the second phase; else as in the first", lowest=1, highest=MOST_EXAMPLES
+    )
     phase2_max_predictions_per_seq: int | None = setting(
-        None, "most masked words of a row of the second phase; else as many more as rows are longer", lowest=1
+        None,
+        "most masked words of a row of the second phase; else as many more as rows are longer",
+        lowest=1,
+        highest=LONGEST_ROW,
     )
 
 

@@ -60,8 +60,9 @@ class StoredRows(Source):
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
         """Returns rows with the masks of their epochs, see `TrainingRows`."""
         plain = self.plain(units)
+        most = min(self._masking.max_predictions_per_seq, plain.input_ids.shape[1])
         slots, input_ids = np.zeros(len(units), np.int32), plain.input_ids.copy()
-        positions, ids = (np.zeros([len(units), self._masking.max_predictions_per_seq], np.int32) for _ in range(2))
+        positions, ids = (np.zeros([len(units), most], np.int32) for _ in range(2))
         for epoch in np.unique(epochs).tolist():
             some = epochs == epoch
             masked = self._masking(plain.input_ids[some], plain.input_mask[some], rows=units[some], epoch=epoch)

@@ -59,6 +59,13 @@ def test_panels_tell_numbers_of_options_apart():
     assert by_words.rows == [("0 to 15", 3, pytest.approx(2 / 3), pytest.approx(4 / 9))]
 
 
+def test_groups_of_lengths_begin_at_their_first_number_and_count_context_and_question():
+    lengths = [(15, 0), (15, 1), (1, 30), (16, 16), (512, 0)]
+    examples = [ChoiceExample("a", "a " * words, "b " * more, ("he", "she"), 0) for words, more in lengths]
+    _, by_words = FAMILY.evaluation([np.array([1.0, 0.0])] * 5, examples).panels
+    assert [row[:2] for row in by_words.rows] == [("0 to 15", 1), ("16 to 31", 2), ("32 to 63", 1), ("from 512", 1)]
+
+
 def test_mistakes_show_question_right_option_and_the_chosen_one():
     (wrong,) = FAMILY.mistakes(LOGITS, EXAMPLES)
     shown = {"id": "b", "text_a": "Who?", "text_b": None, "label": "he", "predicted": "she"}

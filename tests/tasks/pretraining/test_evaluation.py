@@ -80,6 +80,11 @@ def test_intervals_draw_whole_documents(predictions):
     assert high == pytest.approx(-sum(map(math.log, TRUE[1:])) / 3, rel=1e-4)
 
 
+def test_rows_of_one_document_alone_do_not_tell_how_documents_vary(predictions):
+    predictions.features.targets["documents"][:] = 0
+    assert evaluate(predictions, VOCABULARY).intervals == {}
+
+
 def test_a_model_that_says_one_word_has_learned_nothing(predictions):
     predictions.best_ids[:, 0] = VOCABULARY.id("the")
     assert evaluate(predictions, VOCABULARY).collapsed == "every masked word is predicted as 'the'"

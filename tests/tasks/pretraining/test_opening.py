@@ -183,6 +183,38 @@ def test_the_pipe_among_files_is_named(text, tokenizer, tmp_path):
         len(opened(tmp_path / "run", tokenizer, TRAIN, input_file=f"{text},{tmp_path / 'pipe'}"))
 
 
+@pytest.mark.parametrize(("given", "masks"), [({}, 27), ({"phase2_max_predictions_per_seq": 3}, 3)])
+def test_masks_of_the_second_phase_grow_with_its_length_and_are_rounded_up(given, masks, text, tokenizer, tmp_path):
+    settings = PretrainingSettings(input_file=str(text), phase2_max_seq_length=32, phase2_num_train_steps=1, **given)
+    split = SplitFiles("train_phase2", TRAIN, settings, second=True)
+    assert split.opened(Opening(tokenizer, LENGTH, tmp_path)).rows._masking.max_predictions_per_seq == masks
+
+
+def test_one_document_is_trained_on_and_none_of_it_is_held_out(tokenizer, tmp_path):
+    alone = texts.write(tmp_path / "text.txt", texts.documents(1))
+    assert len(opened(tmp_path, tokenizer, TRAIN, input_file=str(alone)))
+    with pytest.raises(DataError, match="the text is one document"):
+        len(opened(tmp_path, tokenizer, DEV, input_file=str(alone)))
+
+
+def test_documents_of_features_are_ranks(text, tokenizer, tmp_path):
+    rows = opened(tmp_path, tokenizer, DEV, input_file=str(text), held_out_documents=3)
+    assert set(rows.features().targets["documents"].tolist()) == {0, 1, 2}
+
+
+def test_a_held_out_file_is_not_that_of_training_by_another_name(text, tokenizer, tmp_path):
+    os.link(text, tmp_path / "link.txt")
+    with pytest.raises(FlagError, match="link.txt is trained on too"):
+        len(opened(tmp_path, tokenizer, TRAIN, input_file=str(text), held_out_file=str(tmp_path / "link.txt")))
+
+
+def test_wrapped_text_is_warned_of_once(tokenizer, tmp_path, caplog):
+    (tmp_path / "text.txt").write_text("rain came and went over the old town but\n" * 30 + "\n" + "storm went .\n" * 3)
+    for purpose in (TRAIN, DEV):
+        len(opened(tmp_path / "run", tokenizer, purpose, input_file=str(tmp_path / "text.txt")))
+    assert caplog.text.count("lines look hard-wrapped") == 1
+
+
 def test_text_of_another_vocabulary_is_warned_of_once(tokenizer, tmp_path, caplog):
     found = texts.write(tmp_path / "text.txt", [["你好 世界", "世界"], ["你好", "世界 你好"]])
     for purpose in (TRAIN, DEV):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from bert_tf.tasks.base import TRAIN
 from bert_tf.tasks.on_disk import Opening
 from bert_tf.tasks.pretraining.opening import SplitFiles
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
+from bert_tf.tasks.pretraining.stored import StoredRows
 from bert_tf.tokenization.vocabulary import Vocabulary
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 from tests import texts
@@ -48,6 +51,12 @@ def test_masked_words_put_back_are_the_row(rows):
             ids[place] = word
         pieces = rows.example(unit, "train").pieces
         assert [TOKENS[number] for number in ids[: len(pieces)]] == list(pieces)
+
+
+def test_room_for_masks_does_not_grow_with_their_bound_alone(rows):
+    roomy = dataclasses.replace(rows._masking, max_predictions_per_seq=1 << 60)
+    drawn = StoredRows(rows._stored, roomy, longest=24, digest="").drawn(np.arange(6), np.zeros(6, int)).features
+    np.testing.assert_array_equal(drawn.token_ids, rows.drawn(np.arange(6), np.zeros(6, int)).features.token_ids)
 
 
 def test_rows_weigh_their_masked_words(rows):

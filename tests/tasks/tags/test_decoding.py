@@ -54,5 +54,5 @@ def test_it_never_leaves_illegal_tags(together, monkeypatch):
 
 def test_illegal_tags_are_those_that_follow_nothing_of_theirs():
     tags = np.array([2, 2, 1, 2, 4, 1, 2])  # I-PER I-PER | B-PER I-PER I-LOC | B-PER I-PER
-    illegal = decoding.is_illegal(tags, np.array([2, 0, 3, 2]), LEGAL)
+    illegal = decoding.is_illegal(tags, np.array([2, 0, 3, 2, 0]), LEGAL)
     assert illegal.tolist() == [True, False, False, False, True, False, False]
