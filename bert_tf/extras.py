@@ -6,6 +6,7 @@ import bert_tf
 
 # Upper bounds are the versions tried; pip chooses what fits the Python and the TensorFlow. Neither is declared:
 # pyarrow 26 does not run beside NumPy 1, onnx 1.19.0 does not import beside the ml_dtypes of TensorFlow 2.15.
+# uvicorn: `service.patience` overrides private methods, which another version may rename. h11: CVE-2025-43859 before 0.16.
 EXTRAS = {
     "onnx": ("onnx>=1.16,!=1.19.0,<1.24", "onnxruntime>=1.17,<1.33"),
     "openvino": ("onnx>=1.16,!=1.19.0,<1.24", "openvino>=2024.4,<2026.5", "nncf>=2.13,<3.5"),
@@ -15,7 +16,7 @@ EXTRAS = {
     "spark": ("pyspark>=3.5,<4.4", "pandas>=1.5,<4", "pyarrow>=15,<26"),
     "vocabulary": ("tokenizers>=0.20,<0.24",),
     "sentences": ("sentencex>=0.6,<2",),
-    "serve": ("uvicorn>=0.30,<0.55", "starlette>=0.40,<2", "prometheus-client>=0.20,<1"),
+    "serve": ("uvicorn>=0.30,<0.55", "h11>=0.16,<1", "starlette>=0.40,<2", "prometheus-client>=0.20,<1"),
 }
 
 

@@ -167,10 +167,10 @@ def inputs(
         raise CheckpointError(f"{trained.prefix}: no run_config.json beside it says what it was trained on; add --task_name")
     if record["kind"] == PRETRAINING:
         raise CheckpointError(f"{trained.prefix}: {NO_LABELS}")
-    family = with_rules(families.of_record(record), rules.given() if rules else {})
+    published = None if record["task_name"] == CUSTOM else registry.of_record(record)
+    family = families.of_record(record) if published is None else published.family.as_trained(record)
+    family = with_rules(family, rules.given() if rules else {})
     trained.refuse(family)
-    name = record["task_name"]
-    published = None if name == CUSTOM else registry.of_record(record)
     own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
     return Inputs(family, published, own, columns, skip_bad_rows)
 

@@ -23,6 +23,7 @@ from bert_tf.run_layout import CHECKPOINTS, RECORD
 from bert_tf.settings import Setting, checked, settings_of
 from bert_tf.tasks import families
 from bert_tf.tasks.registry import canonical_name
+from bert_tf.tasks.sentence.example import TEXTS
 from bert_tf.tasks.settings import GROUPS, KEPT
 from bert_tf.tokenization.vocabulary import Vocabulary
 
@@ -58,6 +59,7 @@ _KINDS: Mapping[str, Callable[[Any], bool]] = {
     "kind": _is_text,
     "has_header": lambda value: value is None or isinstance(value, bool),
     "labels": lambda value: isinstance(value, list) and all(map(_is_text, value)) and len(set(value)) == len(value),
+    TEXTS: lambda value: value in (1, 2),
     "max_seq_length": lambda value: isinstance(value, int) and value > 0,
     "do_lower_case": lambda value: isinstance(value, bool),
     "bert_config": lambda value: isinstance(value, dict),

@@ -57,14 +57,14 @@ class Exported:
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether sentences are pairs: as is said, else as the task or the columns of the training say.
+        """Whether sentences are pairs: as is said, else as in the training.
 
         Raises:
           FlagError: nothing says it.
         """
         if self.options.pairs is not None:
             return self.options.pairs
-        record = self.trained.record
-        if not hasattr(self.task, "text_b") and record.get("text_a") is None:
+        texts: int | None = getattr(self.family.as_trained(self.trained.record), "texts", None)
+        if texts is None:
             raise FlagError(f"{self.trained.prefix}: nothing says whether its texts come in pairs; give --pairs or --nopairs")
-        return (getattr(self.task, "text_b", None) or record.get("text_b")) is not None
+        return texts == 2

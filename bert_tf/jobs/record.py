@@ -23,6 +23,7 @@ from bert_tf.jobs.sources import SAMPLE_NOTE
 from bert_tf.tasks.base import DEV, Family
 from bert_tf.tasks.pretraining.settings import LISTS
 from bert_tf.tasks.registry import reads_own, settings_of_task
+from bert_tf.tasks.sentence.example import KINDS, TEXTS
 from bert_tf.tasks.settings import KEPT, NAMES, PATHS
 
 _PROGRAMS = {FINE_TUNE: ("python", "run_classifier.py"), PRETRAIN: ("python", "-m", "bert_tf", PRETRAIN)}
@@ -38,7 +39,11 @@ def make_record(job: Job) -> dict[str, Any]:
     return {
         run_folder.DETERMINING: determining,
         run_folder.LEARNED: run_folder.learned_digest(determining),
-        run_folder.COLUMNS: {**_of_task(job, KEPT), **({} if job.data.has_command else _of_family(job.task.family))},
+        run_folder.COLUMNS: {
+            **_of_task(job, KEPT),
+            **({} if job.data.has_command else _of_family(job.task.family)),
+            **_texts(job),
+        },
         "data_note": SAMPLE_NOTE if job.data.is_sample else "",
         "command": command(job) if job.data.has_command else "",
         run_folder.MACHINE: {
@@ -153,6 +158,14 @@ def _of_family(family: Family) -> dict[str, Any]:
     """Returns the settings that a family has of a task in memory, which those of the job say nothing of."""
     own = {"problem": family.kind} if reads_own(family.kind) else {}
     return {**own, **{name: getattr(family, name) for name in KEPT if hasattr(family, name)}}
+
+
+def _texts(job: Job) -> dict[str, int]:
+    """Returns how many texts a row has, of sentences if all rows have the same number."""
+    if job.task.family.kind not in KINDS:
+        return {}
+    counts = {len(example.texts) for example in job.examples[job.train_split]}
+    return {TEXTS: counts.pop()} if len(counts) == 1 else {}
 
 
 def _checkpoint_digest(prefix: str) -> str:

@@ -53,7 +53,7 @@ def load(
     found = learned.find(path, task, Given(**of_model), environment=os.environ)
     folder = None if data_dir is None else os.fspath(data_dir)
     inference = batch_machine.inference(machine_settings.configured(**given), batch_size, environment=os.environ)
-    family = with_rules(found.task.family, rules)
+    family = with_rules(found.task.family.as_trained(found.trained.record), rules)
     return Model(found.trained, found.task, inference, find_data=_finder(folder), family=family)
 
 

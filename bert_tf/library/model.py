@@ -20,11 +20,9 @@ from bert_tf.library.closed import Closable, ClosedError
 from bert_tf.library.encoder import Encoder, Floats
 from bert_tf.library.filling import WordFiller
 from bert_tf.library.keywords import takes
-from bert_tf.library.reading import Reader
+from bert_tf.library.reading import ROWS, Reader
 from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
-
-_ROWS = "rows"
 
 
 class Model(Closable):
@@ -94,7 +92,8 @@ class Model(Closable):
         """Predicts rows in memory.
 
         Args:
-          rows: of the form that the family reads; of sentences texts, pairs (text, second text) or mappings: `SentenceTask`.
+          rows: of the form that the family reads; of sentences texts, pairs (text, second text) or mappings: `SentenceTask`,
+            with as many texts as in training.
 
         Returns:
           One object for each row, in their order, with its `label`; of sentences also `probabilities` by label, and `id`.
@@ -142,8 +141,8 @@ class Model(Closable):
           ClosedError: the model was closed.
         """
         family = self._family
-        name = data if isinstance(data, str) else _ROWS
-        examples = self._split(data) if isinstance(data, str) else family.from_rows(data, _ROWS, labelled=True)
+        name = data if isinstance(data, str) else ROWS
+        examples = self._split(data) if isinstance(data, str) else family.from_rows(data, ROWS, labelled=True)
         if not examples:
             raise DataError("nothing to evaluate by", name)
         predictions = self._predictions(examples)

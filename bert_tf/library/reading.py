@@ -11,9 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from bert_tf.errors import DataError
 from bert_tf.features.columns import Features
-from bert_tf.tasks.base import TEST, Family, Limits
+from bert_tf.tasks.base import Family, Limits
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+ROWS = "rows"  # what messages call them
+_ROW = "row"  # ids are row-0, row-1
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +40,10 @@ class Reader:
         Raises:
           DataError: a row is of another form; names its number, counted from 0.
         """
-        return self.family.from_rows(rows, TEST, labelled=False)
+        try:
+            return self.family.from_rows(rows, _ROW, labelled=False)
+        except DataError as error:
+            raise DataError(str(error).removeprefix(f"{_ROW}: "), ROWS) from error
 
     def features(self, examples: Sequence[Any]) -> Features:
         """Returns the [N] rows that a model computes of E examples."""

@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from starlette.applications import Starlette
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -18,14 +19,26 @@ from bert_tf import documents
 from bert_tf.errors import BertError
 from bert_tf.log_form import log
 from bert_tf.service import metrics, openapi, page
+from bert_tf.service.guard import Guard
 from bert_tf.service.question import AS_IT_IS, ENCODE, PREDICT, encoded
-from bert_tf.service.refusal import GONE, INTERNAL, NOT_ALLOWED, NOT_FOUND, TIMEOUT, TOO_LARGE, UNAVAILABLE, Refusal
+from bert_tf.service.refusal import (
+    CLOSE,
+    CONFLICT,
+    FORBIDDEN,
+    GONE,
+    INTERNAL,
+    NOT_ALLOWED,
+    NOT_FOUND,
+    TIMEOUT,
+    TOO_LARGE,
+    UNAVAILABLE,
+    Refusal,
+)
 from bert_tf.service.service import Answered, Service
 from bert_tf.service.settings import Address
 from bert_tf.service.worker import Description
 
 _JSON, _HTML = "application/json", "text/html; charset=utf-8"
-_CLOSE = {"Connection": "close"}
 # What a browser may do with the pages: load their own files, and ask this service.
 _OF_PAGES = {
     "Content-Security-Policy": "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src data:;"
@@ -53,7 +66,7 @@ def make(service: Service, address: Address) -> ASGIApp:
         exception_handlers={Refusal: _refused, HTTPException: _unknown, ClientDisconnect: _gone, Exception: _internal},
     )
     app.router.redirect_slashes = False
-    return _Observed(app, service, frozenset((*paths.gets, *paths.posts)), logs=address.access_log)
+    return _Observed(app, service, Guard(address), frozenset((*paths.gets, *paths.posts)), logs=address.access_log)
 
 
 class _Paths:
@@ -92,8 +105,10 @@ class _Paths:
         return compute
 
     async def _reload(self, request: Request) -> Response:
-        if "origin" in request.headers:  # a page of any site can have a browser send this
-            raise Refusal(403, "a browser may not reload; use curl")
+        if "origin" in request.headers:
+            raise Refusal(FORBIDDEN, "a browser may not reload; use curl")
+        if self._service.is_reloading:
+            raise Refusal(CONFLICT, "a reload is under way; GET /health names the checkpoint that answers")
         try:
             model = await self._service.reload()
         except BertError as error:
@@ -134,17 +149,19 @@ def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _body(request: Request, service: Service) -> bytes:
-    """Reads a body; of one that is too large the rest is read and dropped, so that the client comes to hear why.
+    """Reads a body; of one that is too large the connection drops the rest, so that a client that still sends hears why.
 
     Raises:
       Refusal: it is too large, or does not come.
       ClientDisconnect: the client has gone.
     """
-    most, declared = service.limits.body_bytes, request.headers.get("content-length", "")
+    most, declared = service.limits.body_bytes, int(request.headers.get("content-length", 0))
     too_large = Refusal(
-        TOO_LARGE, f"the body has more than {most} bytes; send less at a time, or start the service with --max_body_mb", _CLOSE
+        TOO_LARGE,
+        f"the body has more than {most} bytes; send less at a time, or start the service with --max_body_mb",
+        CLOSE if "expect" in request.headers else None,
     )
-    if declared.isdigit() and int(declared) > most and "expect" in request.headers:
+    if declared > most:
         raise too_large
     parts: list[bytes] = []
     size, end = 0, time.monotonic() + service.patience.body_timeout_s
@@ -155,13 +172,11 @@ async def _body(request: Request, service: Service) -> bytes:
         except StopAsyncIteration:
             break
         except asyncio.TimeoutError as error:
-            if size > most:
-                raise too_large from error
-            raise Refusal(TIMEOUT, f"the body has not come within {service.patience.body_timeout_s:g} s", _CLOSE) from error
+            raise Refusal(TIMEOUT, f"the body has not come within {service.patience.body_timeout_s:g} s", CLOSE) from error
         size += len(part)
-        parts = [] if size > most else [*parts, part] if len(parts) < 16 else [b"".join((*parts, part))]
-    if size > most:
-        raise too_large
+        if size > most:
+            raise too_large
+        parts = [*parts, part] if len(parts) < 16 else [b"".join((*parts, part))]
     return b"".join(parts)
 
 
@@ -207,7 +222,7 @@ def _problem(status: int, message: str, headers: Mapping[str, str] | None = None
     return Response(said, status, dict(headers or {}), media_type=_JSON)
 
 
-async def _refused(_: Request, error: Any) -> Response:
+async def _refused(_: Request | None, error: Any) -> Response:
     return _problem(error.status, error.message, error.headers)
 
 
@@ -229,10 +244,10 @@ async def _internal(_: Request, __: Exception) -> Response:
 
 
 class _Observed:
-    """Counts, times and logs requests; what nobody foresaw becomes one line for the client."""
+    """Guards, counts, times and logs requests; an unexpected error becomes one line for the client."""
 
-    def __init__(self, app: ASGIApp, service: Service, paths: frozenset[str], *, logs: bool) -> None:
-        self._app, self._service, self._paths, self._logs = app, service, paths, logs
+    def __init__(self, app: ASGIApp, service: Service, guard: Guard, paths: frozenset[str], *, logs: bool) -> None:
+        self._app, self._service, self._guard, self._paths, self._logs = app, service, guard, paths, logs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         start, status = time.perf_counter(), 0
@@ -246,7 +261,9 @@ class _Observed:
 
         scope.setdefault("state", {})
         try:
-            await self._app(scope, receive, sending)
+            refusal = self._guard.refusal(Headers(scope=scope))
+            app: ASGIApp = self._app if refusal is None else await _refused(None, refusal)
+            await app(scope, receive, sending)
         except Exception:  # of which the client has been told
             log.exception("internal error in %s %s; this is a defect of bert_tf", scope["method"], _quoted(scope["path"]))
         finally:

@@ -19,8 +19,8 @@ _TEXT: Schema = {"type": "string"}
 _NUMBER: Schema = {"type": "number"}
 _WHOLE: Schema = {"type": "integer"}
 _SHARE: Schema = {"type": "number", "minimum": 0, "maximum": 1}
-_ID: Schema = {"type": "string", "description": "the row's id, else test-0, test-1, ..."}
-_GIVEN_ID: Schema = {"type": ["string", "number"], "description": "comes back with the answer"}
+_ID: Schema = {"type": "string", "description": "the row's id, else row-0, row-1, ..."}
+_GIVEN_ID: Schema = {"type": ["string", "number", "null"], "description": "comes back with the answer, as a string"}
 
 
 def _object(required: Mapping[str, Any], optional: Mapping[str, Any] | None = None) -> Schema:
@@ -79,16 +79,22 @@ class Form:
     shown: str
 
 
-_PAIR_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text (leave empty for a single text)", may_be_empty=True))
+_EITHER_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text (leave empty for a single text)", may_be_empty=True))
+_PAIR_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text"))
 _PAIR = _object({"text_a": _TEXT, "text_b": _TEXT}, {"id": _GIVEN_ID})
-_SENTENCE = _either(
+_SINGLES = (
     _object({"text": _TEXT}, {"id": _GIVEN_ID}),
-    _PAIR,
     _object({"sentence": _TEXT}, {"id": _GIVEN_ID}),
-    _object({"sentence1": _TEXT, "sentence2": _TEXT}, {"id": _GIVEN_ID}),
     {**_TEXT, "description": "within rows alone: a text"},
-    {**_list(_TEXT, 1, 2), "description": "within rows alone: a text, or a pair"},
+    {**_list(_TEXT, 1, 1), "description": "within rows alone: a text"},
 )
+_PAIRS = (
+    _PAIR,
+    _object({"sentence1": _TEXT, "sentence2": _TEXT}, {"id": _GIVEN_ID}),
+    {**_list(_TEXT, 2, 2), "description": "within rows alone: a pair"},
+)
+_SENTENCE = _either(*_SINGLES, *_PAIRS)
+_TEXT_OR_PAIR = "a text or a pair of texts"
 _PAIR_EXAMPLE = {"text_a": "He left.", "text_b": "He went away."}
 _PROBABILITIES: Schema = {"type": "object", "additionalProperties": _SHARE, "description": "of each label by name"}
 _SCORED = _object({"id": _ID, "label": _NUMBER, "cosine": {"type": "number", "minimum": -1.001, "maximum": 1.001}})
@@ -96,8 +102,7 @@ _PAIR_OF_TEXTS = _either(_PAIR, {**_list(_TEXT, 2, 2), "description": "within ro
 
 
 def _of_pairs(says: str) -> Form:
-    fields = (Field("text_a", "Text"), Field("text_b", "Second text"))
-    return Form(says, _PAIR_OF_TEXTS, _SCORED, _PAIR_EXAMPLE, fields, "pair")
+    return Form(says, _PAIR_OF_TEXTS, _SCORED, _PAIR_EXAMPLE, _PAIR_FIELDS, "pair")
 
 
 _CANDIDATE = _object(
@@ -125,27 +130,27 @@ _ENTITY = _object(
 
 FORMS: Mapping[str, Form] = {
     CLASSIFICATION: Form(
-        "Says which of several labels a text, or a pair of texts, has.",
+        f"Says which of several labels {_TEXT_OR_PAIR} has.",
         _SENTENCE,
         _object({"id": _ID, "label": _TEXT, "probabilities": _PROBABILITIES}),
         _PAIR_EXAMPLE,
-        _PAIR_FIELDS,
+        _EITHER_FIELDS,
         "labels",
     ),
     MULTI_LABEL: Form(
-        "Says which of several labels apply to a text, or a pair of texts.",
+        f"Says which of several labels apply to {_TEXT_OR_PAIR}.",
         _SENTENCE,
         _object({"id": _ID, "label": _list(_TEXT), "probabilities": _PROBABILITIES}),
         _PAIR_EXAMPLE,
-        _PAIR_FIELDS,
+        _EITHER_FIELDS,
         "labels",
     ),
     REGRESSION: Form(
-        "Gives a text, or a pair of texts, a number.",
+        f"Gives {_TEXT_OR_PAIR} a number.",
         _SENTENCE,
         _object({"id": _ID, "label": _NUMBER, "probabilities": {**_PROBABILITIES, "maxProperties": 0}}),
         _PAIR_EXAMPLE,
-        _PAIR_FIELDS,
+        _EITHER_FIELDS,
         "number",
     ),
     SPAN: Form(
@@ -219,3 +224,29 @@ FORMS: Mapping[str, Form] = {
     SIMILARITY: _of_pairs("Says how alike two texts are, and makes vectors of texts."),
     CONTRASTIVE: _of_pairs("Says how near two texts are, and makes vectors of texts."),
 }
+
+# Of sentences, where it is known how many texts a row has.
+_BY_TEXTS: Mapping[int, dict[str, Any]] = {
+    1: {
+        "says": "a text",
+        "row": _either(*_SINGLES),
+        "example": {"text": "He left."},
+        "fields": (Field("text", "Text"),),
+    },
+    2: {"says": "a pair of texts", "row": _either(*_PAIRS), "example": _PAIR_EXAMPLE, "fields": _PAIR_FIELDS},
+}
+
+
+def of(kind: str, texts: int | None = None) -> Form | None:
+    """Returns the form of a kind of model; None if it has none.
+
+    Args:
+      kind: of its family.
+      texts: of a row of sentences, 1 or 2; None if both are read.
+    """
+    form = FORMS.get(kind)
+    if form is None or texts is None:
+        return form
+    changed = _BY_TEXTS[texts]
+    says = form.says.replace(_TEXT_OR_PAIR, changed["says"])
+    return dataclasses.replace(form, **{**changed, "says": says})

@@ -12,8 +12,9 @@ from bert_tf.service.settings import Limits
 from bert_tf.service.worker import Description
 
 _ERRORS = {
-    "400": "not JSON in UTF-8, a key that appears twice, or nested too deeply",
-    "408": "the body does not come",
+    "400": "invalid UTF-8 JSON (NaN not allowed), a repeated key, nesting too deep; Content-Length with Transfer-Encoding",
+    "403": "Host or Origin is not allowed; see --allowed_hosts",
+    "408": "timeout while reading the body",
     "413": "the body, a text, or the number of rows is too large",
     "415": "the body is compressed",
     "422": "JSON of another form",
@@ -21,6 +22,7 @@ _ERRORS = {
     "500": "the rows cannot be computed",
     "503": "no worker computes, or no answer came in time; Retry-After says when to try again",
 }
+_RELOAD = {"403": "a browser may not reload", "409": "a reload is under way", "503": "the checkpoint cannot be loaded"}
 _ERROR = {
     "type": "object",
     "required": ["error"],
@@ -68,14 +70,16 @@ def document(model: Description | None, limits: Limits, *, paths: Collection[str
       limits: of requests.
       paths: those that there are.
     """
-    form = forms.FORMS.get(model.kind, _UNKNOWN) if model else _UNKNOWN
+    form = (model and model.form) or _UNKNOWN
     described: dict[str, Any] = {path: {"get": _get(*said)} for path, said in _GETS.items() if path in paths}
     described["/predict"] = {"post": _post(form.says, _rows(form.row, limits), form.example, "predictions", "Prediction")}
     if model and ENCODE in model.calls:
         body = _rows(_TEXTS, limits, {NORMALIZE: {"type": "boolean", "default": False, "description": "to length 1"}})
         described["/encode"] = {"post": _post("Makes vectors of texts.", body, {ROWS: ["He left."]}, "vectors", "Vector")}
     if "/reload" in paths:
-        described["/reload"] = {"post": _answered("Loads the checkpoint that the run has now.", {"model": _reference("Model")})}
+        described["/reload"] = {
+            "post": _answered("Loads the current checkpoint of the run.", {"model": _reference("Model")}, _RELOAD)
+        }
     return {
         "openapi": "3.1.0",
         "info": {
@@ -121,10 +125,10 @@ def _post(says: str, body: Mapping[str, Any], example: Any, key: str, schema: st
     return {"requestBody": {"required": True, "content": content}, **_answered(says, answer)}
 
 
-def _answered(says: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+def _answered(says: str, properties: Mapping[str, Any], errors: Mapping[str, str] = _ERRORS) -> dict[str, Any]:
     schema = {"type": "object", "required": list(properties), "properties": properties}
-    errors = {status: _response(said, _reference("Error")) for status, said in _ERRORS.items()}
-    return {"summary": says, "responses": {"200": _response("the answers, in the order of the rows", schema), **errors}}
+    refused = {status: _response(said, _reference("Error")) for status, said in errors.items()}
+    return {"summary": says, "responses": {"200": _response("the answers, in the order of the rows", schema), **refused}}
 
 
 def _response(says: str, schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import Any
 import jinja2
 
 from bert_tf import documents
-from bert_tf.service import forms
 from bert_tf.service.worker import Description
 
 STATIC = {"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8"}
@@ -25,7 +24,7 @@ def static(name: str) -> tuple[bytes, str]:
 
 def to_try(model: Description | None) -> str:
     """Returns the page to try a model; None while none is loaded."""
-    form = forms.FORMS.get(model.kind) if model else None
+    form = model.form if model else None
     example = dict(form.example) if form else {}
     shown = {name: "\n".join(value) if isinstance(value, list) else value for name, value in example.items()}
     as_json = documents.to_json({"rows": [example]} if form else {"rows": []}, ensure_ascii=False)

@@ -1,12 +1,13 @@
 """Connections whose clients may be slow, but not for ever.
 
 uvicorn closes what is idle between requests. Here is the rest: a head that does not come to its end, a client that does not
-read its answer, more connections than there may be.
+read its answers, a client that has closed its sending side, more connections than there may be.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -14,6 +15,10 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from bert_tf.service.settings import Limits, Patience
 
 MOST_HEAD_BYTES = 16_384
+
+_HEAD, _READING, _PROBE = "head", "reading", "probe"  # what is waited for
+_PROBE_S = 0.5
+_CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # an interim answer, which clients skip
 
 
 def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
@@ -27,21 +32,51 @@ def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
     class PatientProtocol(H11Protocol):
         """A connection."""
 
-        _head: asyncio.TimerHandle | None = None
+        _is_half_closed = False
 
         def connection_made(self, transport: Any) -> None:
+            self._timers: dict[str, asyncio.TimerHandle] = {}
             super().connection_made(transport)
             if len(self.connections) > limits.max_connections:
                 transport.abort()
             else:
-                self._wait_for_head()
+                self._abort_after(_HEAD, patience.header_timeout_s)
 
         def data_received(self, data: bytes) -> None:
             super().data_received(data)
-            if self.cycle is not None and not self.cycle.response_complete:
-                self._stop_waiting()
-            elif self._head is None:
-                self._wait_for_head()
+            if self._is_answering:
+                self._cancel(_HEAD)
+            elif _HEAD not in self._timers:
+                self._abort_after(_HEAD, patience.header_timeout_s)
+
+        def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio calls it
+            """Keeps the connection for the answer to a request that has come to its end."""
+            self._is_half_closed = self._is_answering and not self.cycle.more_body
+            if self._is_half_closed:
+                self._wait(_PROBE, _PROBE_S, self._probe)
+            else:
+                self._abort_after(_READING, patience.idle_timeout_s)  # asyncio closes it when all is read
+            return self._is_half_closed
+
+        def pause_writing(self) -> None:
+            super().pause_writing()
+            self._abort_after(_READING, patience.idle_timeout_s)
+
+        def resume_writing(self) -> None:
+            super().resume_writing()
+            if not self.transport.is_closing():
+                self._cancel(_READING)
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if self._is_half_closed and not self._is_answering:  # nor is there another request
+                self.transport.close()
+            if self.transport.is_closing():
+                self._abort_after(_READING, patience.idle_timeout_s)
+
+        def send_400_response(self, msg: str) -> None:
+            super().send_400_response(msg)
+            self._abort_after(_READING, patience.idle_timeout_s)
 
         def timeout_keep_alive_handler(self) -> None:
             super().timeout_keep_alive_handler()
@@ -50,14 +85,28 @@ def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._stop_waiting()
+            for name in list(self._timers):
+                self._cancel(name)
 
-        def _wait_for_head(self) -> None:
-            self._head = self.loop.call_later(patience.header_timeout_s, self.transport.abort)
+        @property
+        def _is_answering(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
 
-        def _stop_waiting(self) -> None:
-            if self._head is not None:
-                self._head.cancel()
-            self._head = None
+        def _probe(self) -> None:
+            """Writes something: a client that has gone, and not only closed its sending side, resets the connection."""
+            if self._is_answering and not self.cycle.response_started and self.scope["http_version"] == "1.1":
+                self.transport.write(_CONTINUE)
+                self._wait(_PROBE, _PROBE_S, self._probe)
+
+        def _abort_after(self, name: str, seconds: float) -> None:
+            self._wait(name, seconds, self.transport.abort)
+
+        def _wait(self, name: str, seconds: float, then: Callable[[], None]) -> None:
+            self._cancel(name)
+            self._timers[name] = self.loop.call_later(seconds, then)
+
+        def _cancel(self, name: str) -> None:
+            if name in self._timers:
+                self._timers.pop(name).cancel()
 
     return PatientProtocol

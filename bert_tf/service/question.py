@@ -9,10 +9,10 @@ from typing import Any
 from bert_tf import documents
 from bert_tf.documents import DocumentError
 from bert_tf.errors import DataError
+from bert_tf.library import reading
 from bert_tf.library.reading import Reader
 from bert_tf.service.refusal import BAD_REQUEST, ENCODED, TOO_LARGE, UNUSABLE, Refusal
 from bert_tf.service.settings import Limits
-from bert_tf.tasks.base import TEST
 from bert_tf.tasks.sentence.family import SentenceFamily
 
 PREDICT, ENCODE = "predict", "encode"
@@ -132,7 +132,7 @@ def _examples(rows: list[Any], reader: Reader) -> Sequence[Any]:
     try:
         return reader.examples(rows)
     except DataError as error:
-        raise Refusal(UNUSABLE, str(error).removeprefix(f"{TEST}: ")) from error
+        raise Refusal(UNUSABLE, str(error).removeprefix(f"{reading.ROWS}: ")) from error
 
 
 def _check_texts(texts: Sequence[str], limits: Limits) -> None:

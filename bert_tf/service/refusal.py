@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-BAD_REQUEST, NOT_FOUND, NOT_ALLOWED, TIMEOUT, TOO_LARGE, ENCODED, UNUSABLE = 400, 404, 405, 408, 413, 415, 422
+BAD_REQUEST, FORBIDDEN, NOT_FOUND, NOT_ALLOWED, TIMEOUT, CONFLICT = 400, 403, 404, 405, 408, 409
+TOO_LARGE, ENCODED, UNUSABLE = 413, 415, 422
 TOO_MANY, INTERNAL, UNAVAILABLE, GONE = 429, 500, 503, 499
+
+CLOSE = {"Connection": "close"}
 
 _LONGEST = 1000  # characters of a message, which may quote what was sent
 

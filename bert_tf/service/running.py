@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from bert_tf.service.service import Service
 
 _BACKLOG = 2048
+_UNREAD_BYTES = 1 << 18  # of answers in the kernel, for a client that does not read; else megabytes
 _WARNINGS = -1  # verbosity of a program, whose own log says the rest where it is set up
 _OTHER_FILES = 256  # what is open beside connections
 _NEEDED = ("uvicorn", "starlette", "prometheus_client")
@@ -79,6 +80,7 @@ def listening(address: Address) -> socket.socket:
         found = socket.socket(family, kind, protocol)
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            found.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _UNREAD_BYTES)  # of each connection
             found.bind(place)
             found.listen(_BACKLOG)
         except BaseException:
@@ -109,7 +111,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
     for logger in ("uvicorn.error", "asyncio"):
         logging.getLogger(logger).setLevel(logging.ERROR)  # what clients do wrong they are told
     _on_hangup(served.request_reload)
-    log.info("http://%s:%d: %s is being loaded; SIGTERM ends the service", *_place(listener), config.run)
+    log.info("http://%s:%d: loading %s; stop with Ctrl-C or SIGTERM", *_place(listener), config.run)
     await until_signal(served, server, listener)
 
 

@@ -87,5 +87,5 @@ class Server(uvicorn.Server):
             self.force_exit = True
         else:
             self._stopping()
-            log.info("a signal: no further connections; what was accepted is finished, a second signal ends at once")
+            log.info("shutting down: finishing accepted requests (signal again to stop now)")
         self.should_exit = True

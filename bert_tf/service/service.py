@@ -89,6 +89,11 @@ class Service:
         return self._current is not None and self._current.computing > 0 and not self.is_stopping
 
     @property
+    def is_reloading(self) -> bool:
+        """Whether another model is being loaded."""
+        return self._reloading.locked()
+
+    @property
     def workers(self) -> Workers | None:
         """Those that compute."""
         return self._current
@@ -204,7 +209,7 @@ class Service:
 
     def request_reload(self) -> None:
         """Begins a reload, of which nobody hears but the log; does nothing while one is under way."""
-        if not self._reloading.locked():
+        if not self.is_reloading:
             self._spawn(self._reload_quietly())
 
     async def _reload_quietly(self) -> None:
@@ -227,10 +232,10 @@ class Service:
             self._retired.append(earlier)
             earlier.retire()
         self.metrics.model.clear()
-        self.metrics.model.labels(model.checkpoint, model.digest[:12]).set(1)
+        self.metrics.model.labels(model.step, model.digest[:12]).set(1)
         self.metrics.queue_tokens.set_function(lambda: workers.queue.tokens)
         self.metrics.queue_requests.set_function(lambda: workers.queue.requests)
-        log.info("%s answers", model.checkpoint)
+        log.info("serving %s", model.checkpoint)
 
     async def _watch(self) -> None:
         watch = Watch(self._source.run)

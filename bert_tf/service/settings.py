@@ -23,6 +23,10 @@ class Address:
         "127.0.0.1", "address to listen on; 0.0.0.0 for every network: then put a proxy with access control before it"
     )
     port: int = setting(8500, "port to listen on; 0 for any that is free, which the log names", lowest=0, highest=_MOST_PORTS)
+    allowed_hosts: str | None = setting(
+        None,
+        "accepted Host names beside localhost, with commas; by default none on a loopback address, else any",
+    )
     admin: bool = setting(False, "allow POST /reload; SIGHUP reloads in any case")
     access_log: bool = setting(False, "log a line for each request")
 

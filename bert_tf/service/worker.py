@@ -71,6 +71,11 @@ class Description:
     weight_bytes: int
 
     @property
+    def form(self) -> forms.Form | None:
+        """How it is asked; None if only its family knows."""
+        return forms.of(self.kind, getattr(self.reader.family, "texts", None))
+
+    @property
     def step(self) -> str:
         """Name of the checkpoint without its folder."""
         return Path(self.checkpoint).name
@@ -216,9 +221,8 @@ class Served:
           BertError: the weights are damaged, or there is no memory for them.
         """
         self._model.load_weights()
-        form = forms.FORMS.get(self.description.kind)
-        if form is not None:
-            self._model.predict([form.example])
+        if self.description.form is not None:
+            self._model.predict([self.description.form.example])
         if self._encodes:
             self._encode(["a"])
 

@@ -172,8 +172,9 @@ class Workers:
             if not self._computing:
                 self.queue.fail(GoneError())
             return False
-        if not self.all.done():
-            self.all.set_exception(error)
+        with self._lock:  # several may fail at once
+            if not self.all.done():
+                self.all.set_exception(error)
         pause = min(2.0 ** (failures - 1), _LONGEST_PAUSE_S)
         log.error("a worker cannot start: %s; the next try is in %.0f s", error, pause)
         self._changed()
@@ -220,7 +221,7 @@ class Workers:
             if change > 0 and not self.all.done() and self._computing == self._plan.workers:
                 self.all.set_result(None)
         if is_first:
-            log.info("%s computes; the first worker has %d MB in memory", self._description.step, memory >> 20)
+            log.info("%s: first worker ready, %d MB in memory", self._description.step, memory >> 20)
             for number in range(1, self._plan.workers):
                 self._begin(number)
             self.first.set_result(self._description)
@@ -317,7 +318,7 @@ def launched(source: Source, number: int) -> tuple[Connection, Any]:
 
 
 def _told(connection: Connection, kind: type[Any]) -> Any:
-    """Returns what a worker says that begins.
+    """Receives a worker's start-up message.
 
     Raises:
       StartError: it says why it cannot, or ends.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from collections.abc import Sequence
 
 from bert_tf.tasks.tables import RowError
@@ -64,7 +65,8 @@ def name(cell: object, column: str) -> str:
       RowError: it is empty, a JSON value of another kind, no finite number, or cannot be written to a file.
     """
     # NaN is how some programs write a value that is missing.
-    if not isinstance(cell, (str, int, float)) or (isinstance(cell, float) and not math.isfinite(cell)):
+    is_number = isinstance(cell, numbers.Integral) or (isinstance(cell, numbers.Real) and math.isfinite(cell))
+    if not (isinstance(cell, str) or is_number):
         raise RowError(f"the value in column {column!r} is not a name: {cell!r:.80}")
     found = str(cell).lower() if isinstance(cell, bool) else str(cell).strip()
     if not found:

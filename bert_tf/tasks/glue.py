@@ -53,7 +53,8 @@ class GlueTask:
     @property
     def family(self) -> SentenceFamily:
         """Sentences with classes, or with a number."""
-        return SentenceFamily(self.labels, CLASSIFICATION if self.labels else REGRESSION, self.metrics)
+        kind = CLASSIFICATION if self.labels else REGRESSION
+        return SentenceFamily(self.labels, kind, self.metrics, texts=1 if self.text_b is None else 2)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the splits of train, dev or test that the folder holds; the first one where it holds none.

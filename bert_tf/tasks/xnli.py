@@ -44,7 +44,6 @@ class XnliTask:
     language: str | None = None
 
     reads_folder: ClassVar[bool] = True
-    text_b: ClassVar[str] = _COLUMNS[1]
 
     @property
     def name(self) -> str:
@@ -54,7 +53,7 @@ class XnliTask:
     @property
     def family(self) -> SentenceFamily:
         """Pairs with classes."""
-        return SentenceFamily(NLI_LABELS)
+        return SentenceFamily(NLI_LABELS, texts=2)
 
     def splits(self, data_dir: str | os.PathLike[str], purpose: str) -> tuple[str, ...]:
         """Returns the purpose itself, or one split for each language of the file; what damages a file is told by its reader."""

@@ -210,3 +210,27 @@ def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):
         process.stdin.write(b"bread .\n")
         assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
+
+
+@pytest.mark.parametrize(
+    ("record", "text", "number"),
+    [
+        ({"task_name": "SST-2"}, "text_a,text_b\nrain,soup\n", "two texts, but the model was trained on single ones"),
+        (
+            {"task_name": "custom", "texts": 1},
+            "text_a,text_b\nrain,soup\n",
+            "two texts, but the model was trained on single ones",
+        ),
+        ({"task_name": "MRPC"}, "text\nrain\n", "one text, but the model was trained on pairs"),
+        ({"task_name": "custom", "text_a": "q", "text_b": "a"}, "q,a\nrain,soup\n", None),
+        ({"task_name": "custom"}, "text_a,text_b\nrain,soup\n", None),  # a run of before it was recorded
+    ],
+)
+def test_rows_have_as_many_texts_as_those_of_the_training(tmp_path, project, capfd, record, text, number):
+    kind = {"kind": "classification", "labels": ["0", "1"]}
+    run = write_run(tmp_path / "run", project, steps=(20,), record={**kind, **record})
+    (tmp_path / "x.csv").write_text(text)
+    output = tmp_path / "out.tsv"
+    status = predict.main(["predict", f"--checkpoint={run}", f"--input={tmp_path / 'x.csv'}", f"--output={output}"])
+    assert (status, output.exists()) == ((0, True) if number is None else (2, False))
+    assert number is None or f"test-2: {number}; give" in capfd.readouterr().err

@@ -42,8 +42,8 @@ class Case(NamedTuple):
     options: Mapping[str, Any] = {}
 
 
-PAIRS = [("Rain, the new wind.", "Storm near!"), ("soup", LONG * 3), (LONG * 3, "a\0 \ufffdsálts \u00df"), ("", "x")]
-TEXTS = ["rain and the storm", LONG * 4, "", "B\u00e9d's, \u4e2d wind\u2028red"]
+PAIRS = [("Rain, the new wind.", "Storm near!"), ("soup", LONG * 3), (LONG * 3, "a\0 \ufffdsálts \u00df"), ("\ufffd", "x")]
+TEXTS = ["rain and the storm", LONG * 4, "\ufffd", "B\u00e9d's, \u4e2d wind\u2028red"]
 QUESTIONS = [
     {"question": "Who came ?", "context": LONG * 3},
     {"question": LONG, "context": "the old breads\u0301 and \u00df wind"},

@@ -66,6 +66,14 @@ def test_rows_in_memory_are_learned(own):
     assert json.loads((folder / "eval_results.json").read_text())["eval_accuracy"] == 1.0
 
 
+def test_a_model_of_single_texts_refuses_pairs(own):
+    for model in (own[0], bert_tf.load(own[1])):
+        with pytest.raises(DataError, match="^rows: row 1: two texts, but the model was trained on single ones; give one"):
+            model.predict(["rain", ("rain", "soup")])
+        with pytest.raises(DataError, match="^rows: row 0: two texts, but"):
+            model.evaluate([("rain", "soup", "food")])
+
+
 def test_no_command_repeats_a_run_of_rows_in_memory(own):
     assert json.loads((own[1] / "run_config.json").read_text())["command"] == ""
 

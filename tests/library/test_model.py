@@ -30,7 +30,7 @@ def model(run, project):
 
 def test_predictions_have_label_and_probabilities_in_the_order_of_the_rows(model):
     found = model.predict(PAIRS)
-    assert [one.id for one in found] == ["test-0", "test-1", "test-2"]
+    assert [one.id for one in found] == ["row-0", "row-1", "row-2"]
     for one in found:
         assert sum(one.probabilities.values()) == pytest.approx(1.0)
         assert one.label == max(one.probabilities, key=one.probabilities.get)

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import threading
 
 import pytest
 
-from tests.service.fakes import Running, Toy, description, message
+from bert_tf.errors import FlagError
+from bert_tf.service.guard import Guard
+from bert_tf.service.settings import Address
+from tests.service.fakes import READER, Running, Toy, description, message
+
+ANY = "0.0.0.0"  # noqa: S104
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +61,10 @@ def test_vectors_may_be_normalized(service):
         (b'{"rows": {}}', 422, "rows is an object; give a list"),
         (b'{"rows": [], "model": 1}', 422, "unknown key 'model' beside rows"),
         (b'{"rows": ["a", 5]}', 422, "row 1: is 5; give a text"),
+        (b'{"rows": [""]}', 422, "row 0: a text is empty"),
+        (b'{"text_a": "a", "text_b": " "}', 422, "row 0: a text is empty"),
+        (b'{"text": "a", "id": {"a": 1}}', 422, "row 0: the value in column 'id' is not a name: {'a': 1}"),
+        (b'{"text": "a", "id": [1]}', 422, "is not a name: [1]"),
         (b'{"rows": [null]}', 422, "row 0: is None"),
         (b'{"txt": "a"}', 422, "row 0: has txt; give"),
         (json.dumps({f"x{number}": 1 for number in range(150)}).encode(), 422, "x41, ; give text or sentence"),
@@ -144,10 +154,11 @@ def test_metrics_count_requests_rows_tokens_and_refusals():
         "bert_tf_queue_tokens 0.0",
         "bert_tf_workers 1.0",
         'bert_tf_request_seconds_count{path="/predict"} 2.0',
-        'bert_tf_model{checkpoint="/runs/toy/model.ckpt-1",digest="d1d1d1d1d1d1"} 1.0',
+        'bert_tf_model{checkpoint="model.ckpt-1",digest="d1d1d1d1d1d1"} 1.0',
     ):
         assert f"\n{line}\n" in figures
     assert "secret" not in figures
+    assert "/runs" not in figures
 
 
 def test_a_line_for_each_request_where_it_is_asked_for(caplog):
@@ -165,6 +176,80 @@ def test_reload_needs_the_switch_and_is_not_for_browsers(service):
     assert service.ask("/reload", b"")[1] == {"model": {"name": "toy", "checkpoint": "model.ckpt-1", "digest": "d1d1d1d1d1d1"}}
     with Running() as running:
         assert running.ask("/reload", b"")[0] == 404
+
+
+def test_reloads_do_not_queue():
+    free = threading.Event()
+    slow = Toy(description())
+    slow.load = lambda: free.wait(20)
+    with Running(Toy(description()), slow, admin=True) as running:
+        first = threading.Thread(target=running.ask, args=("/reload", b""))
+        first.start()
+        running.wait_for(lambda: running.service.is_reloading)
+        said = message(running.ask("/reload", b""))
+        free.set()
+        first.join(20)
+        assert said == (409, "a reload is under way; GET /health names the checkpoint that answers")
+        assert running.ask("/reload", b"")[0] == 200
+
+
+@pytest.mark.parametrize(
+    ("settings", "host", "origin", "expected"),
+    [
+        ({}, "localhost:{port}", None, 200),
+        ({}, "127.0.0.1:{port}", "http://127.0.0.1:{port}", 200),
+        ({}, "LOCALHOST.", None, 200),
+        ({}, "[::1]:8500", "http://[::1]:8500", 200),
+        ({}, "evil.example:{port}", None, 403),  # its DNS points to 127.0.0.1
+        ({}, "evil.example:{port}", "http://evil.example:{port}", 403),
+        ({}, "localhost@evil.example", None, 403),
+        ({}, "192.168.1.1", None, 403),
+        ({}, "localhost:{port}", "http://evil.example", 403),
+        ({}, "localhost:{port}", "http://localhost:3000", 403),
+        ({}, "localhost:{port}", "null", 403),
+        ({"allowed_hosts": "a.example, B.example"}, "b.example", "https://b.example", 200),
+        ({"allowed_hosts": "b.example"}, "localhost:{port}", "https://b.example", 200),  # a proxy has changed Host
+        ({"allowed_hosts": "b.example"}, "c.example", None, 403),
+        ({"host": ANY}, "any.example", None, 200),
+        ({"host": ANY}, "any.example", "https://evil.example", 403),
+        ({"host": ANY, "allowed_hosts": "b.example"}, "c.example", None, 403),
+    ],
+)
+def test_other_hosts_and_pages_of_other_sites_are_refused(settings, host, origin, expected):
+    with Running(**settings) as running:
+        sent = {"Host": host, **({"Origin": origin} if origin else {})}
+        headers = {name: value.format(port=running.port) for name, value in sent.items()}
+        assert running.ask(body={"text": "a"}, **headers)[0] == expected
+        assert running.launcher.toys[0].batches == [["a"]] * (expected == 200)
+
+
+@pytest.mark.parametrize("names", ["", "a,,b", "http://a", "a:80"])
+def test_hosts_that_are_no_names(names):
+    with pytest.raises(FlagError, match="^--allowed_hosts: '.*' is not a host name; give names without ports"):
+        Guard(Address(allowed_hosts=names))
+
+
+def test_the_pages_escape_names():
+    hostile = "<script>alert('1')</script>"
+    with Running(Toy(description(name=hostile, labels=(hostile, "b")))) as running:
+        pages = {path: running.ask(path)[1] for path in ("/", "/docs")}
+    for page in pages.values():
+        assert "&lt;script&gt;alert" in page
+        assert "<script>alert" not in page
+
+
+@pytest.mark.parametrize(("texts", "row", "other"), [(1, "a", ["a", "b"]), (2, ["a", "b"], "a")])
+def test_a_model_takes_as_many_texts_as_it_was_trained_on(texts, row, other):
+    reader = dataclasses.replace(READER, family=dataclasses.replace(READER.family, texts=texts))
+    with Running(Toy(description(reader=reader))) as running:
+        assert running.predict(row)
+        status, line = message(running.ask(body={"rows": [row, other]}))
+        assert (status, line[:7]) == (422, "row 1: ")
+        assert "but the model was trained on" in line
+        assert ("Second text" in running.ask("/")[1]) == ("He went away." in running.ask("/docs")[1]) == (texts == 2)
+        example = running.ask("/openapi.json")[1]["paths"]["/predict"]["post"]["requestBody"]["content"]["application/json"]
+        assert running.ask(body=example["example"])[0] == 200
+        assert running.ask("/encode", {"rows": [row, other]})[0] == 200  # vectors are of either
 
 
 def test_what_nobody_foresaw_is_no_traceback_for_the_client(service, monkeypatch, caplog):

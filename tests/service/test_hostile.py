@@ -13,7 +13,7 @@ import pytest
 
 from tests.service.fakes import Running, Toy, description, message
 
-REQUEST = b'POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 13\r\n\r\n{"text": "a"}'
+REQUEST = b'POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 13\r\n\r\n{"text": "a"}'
 PAUSES = {"header_timeout_s": 0.4, "body_timeout_s": 0.4, "idle_timeout_s": 0.4}
 
 
@@ -88,7 +88,9 @@ def test_requests_sent_at_once_on_one_connection_are_answered_in_order(service):
     rows = [json.dumps({"text": letter}).encode() for letter in "abcdefgh"]
     with service.connected() as connection:
         connection.sendall(
-            b"".join(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%b" % (len(row), row) for row in rows)
+            b"".join(
+                b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%b" % (len(row), row) for row in rows
+            )
         )
         answer = received(connection)
     assert re.findall(rb'"texts": \["(.)"\]', answer) == [*map(str.encode, "abcdefgh")]
@@ -98,15 +100,23 @@ def test_a_client_that_closes_before_the_answer_harms_nobody(service):
     for _ in range(20):
         with service.connected() as connection:
             connection.sendall(REQUEST)
-    with service.connected() as connection:
-        connection.sendall(REQUEST)
+
+
+@pytest.mark.parametrize("hold_s", [0.0, 1.2], ids=["at once", "after probes"])
+def test_a_client_that_has_closed_its_sending_side_is_answered(hold_s):
+    toy = Toy(description(), lambda _: time.sleep(hold_s))
+    with Running(toy) as running, running.connected() as connection:
+        connection.sendall(REQUEST * 2)
         connection.shutdown(socket.SHUT_WR)
-        received(connection)
+        answer = received(connection)  # to the end: the connection is closed afterwards
+    assert answer.count(b"HTTP/1.1 200") == 2
+    assert (b"HTTP/1.1 100" in answer) == (hold_s > 0)
+    assert toy.batches == [["a"], ["a"]]
 
 
 def test_a_large_head_is_refused(service):
     with service.connected() as connection:
-        connection.sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 60_000)
+        connection.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Long: " + b"a" * 60_000)
         assert received(connection).startswith(b"HTTP/1.1 400 ")
 
 
@@ -126,30 +136,58 @@ def test_what_is_not_http_is_refused(service, sent):
     assert not answer or answer.startswith(b"HTTP/1.1 400 ")
 
 
-def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so():
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_that_is_too_large_is_dropped_as_it_comes_and_told_so(service, chunked):
     block = b"a" * 500_000
-    with Running(max_body_mb=0.1) as running, running.connected() as connection:
-        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+    frame, how = (b"%x\r\n%b\r\n", b"Transfer-Encoding: chunked") if chunked else (b"%.0s%b", b"Content-Length: 3000000")
+    with service.connected() as connection:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\n%b\r\n\r\n" % how)
         for _ in range(6):
-            connection.sendall(b"%x\r\n%b\r\n" % (len(block), block))
-        connection.sendall(b"0\r\n\r\n")
-        assert received(connection).startswith(b"HTTP/1.1 413 ")
+            connection.sendall(frame % (len(block), block) if chunked else block)
+        connection.sendall(b"0\r\n\r\n" * chunked + REQUEST)
+        answer = received(connection)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"413", b"200"]
+
+
+def test_a_body_that_is_said_to_be_too_large_is_refused_before_it_comes():
+    with Running() as running, running.connected() as connection:
+        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000000000\r\n\r\n{")
+        assert connection.recv(12) == b"HTTP/1.1 413"  # not after body_timeout_s, 30 s
+
+
+def test_two_lengths_of_one_body_end_the_connection(service):
+    inner = REQUEST.replace(b'"a"', b'"z"')
+    head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: %d\r\n\r\n"
+    body = b"d\r\n" + REQUEST[-13:] + b"\r\n0\r\n\r\n" + inner
+    with service.connected() as connection:
+        connection.sendall(head % len(body) + body)
+        answer = received(connection)
+    assert re.findall(rb"HTTP/1.1 (\d+)", answer) == [b"400"]
+    assert b"both Content-Length and Transfer-Encoding" in answer
+    assert ["z"] not in service.launcher.toys[0].batches
 
 
 def test_a_client_that_asks_first_does_not_send_what_is_too_large(service):
     with service.connected() as connection:
-        connection.sendall(b"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n")
+        connection.sendall(
+            b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\nExpect: 100-continue\r\n\r\n"
+        )
         answer = received(connection)
     assert answer.startswith(b"HTTP/1.1 413 ")
 
 
-def test_a_client_that_does_not_read_is_given_up():
+@pytest.mark.parametrize(
+    "sent",
+    [REQUEST, REQUEST * 3, REQUEST.replace(b"Host", b"Connection: close\r\nHost"), REQUEST + b"\0\r\n\r\n"],
+    ids=["one", "several at once", "the last", "one and what is not HTTP"],
+)
+def test_a_client_that_does_not_read_is_given_up(sent):
     class Wordy(Toy):
         def _answer(self, *_):
             return json.dumps("a" * 8_000_000).encode()
 
     with Running(Wordy(description()), **PAUSES) as running, running.connected() as connection:
-        connection.sendall(REQUEST)
+        connection.sendall(sent)
         assert connection.recv(12) == b"HTTP/1.1 200"
         running.wait_for(lambda: not running.server.server_state.connections)
 

@@ -110,16 +110,16 @@ def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_pat
         write(run, project, "classification", step=step)
         expected[f"model.ckpt-{step}"] = probabilities(run, step)
     with Command(run, tmp_path / "log", "--workers=2", "--watch", "--admin") as command:
-        assert "weights of" in command.wait_for(r".*answers").string
-        command.wait_for("computes")
+        assert "weights of" in command.wait_for("serving ").string
+        command.wait_for("first worker ready")
         load = Load(command.port, expected)
         time.sleep(1)
         os.kill(command.workers[0], signal.SIGKILL)
         command.wait_for("go to another|takes its place")
         write(run, project, "classification", step=40)  # --watch sees it
-        command.wait_for("model.ckpt-40 answers")
+        command.wait_for("serving .*model.ckpt-40")
         command.process.send_signal(signal.SIGHUP)
-        command.wait_for("(?s)model.ckpt-40 answers.*model.ckpt-40 answers")
+        command.wait_for("(?s)serving [^\\n]*model.ckpt-40.*serving [^\\n]*model.ckpt-40")
         time.sleep(0.5)
         workers = command.workers
         command.process.send_signal(signal.SIGTERM)
@@ -136,7 +136,7 @@ def test_killed_workers_and_reloads_lose_no_request_and_a_signal_ends_it(tmp_pat
 def test_workers_end_with_the_process_that_listens(tmp_path, project):
     run = write(tmp_path / "run", project, "tags")
     with Command(run, tmp_path / "log") as command:
-        command.wait_for("answers")
+        command.wait_for("serving ")
         workers = [psutil.Process(number) for number in command.workers]
         command.process.kill()
         gone, alive = psutil.wait_procs(workers, 20)

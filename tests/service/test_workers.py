@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import json
 import threading
+import time
 
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
 from bert_tf.service.metrics import Metrics
-from bert_tf.service.workers import Plan, Workers
+from bert_tf.service.worker import Source
+from bert_tf.service.workers import Plan, StartError, Workers
 from tests.service.fakes import Launcher, Running, Toy, description, message
 
 
@@ -28,6 +31,60 @@ class Once:
 
 def ended(_):
     raise SystemExit  # in a thread: its end
+
+
+class Slow(int):
+    """A number that lets other threads run while it is added."""
+
+    def __radd__(self, other):
+        time.sleep(0.001)
+        return int(other) + int(self)
+
+
+def test_workers_are_counted_from_many_threads():
+    many, begun = 20, []
+    metrics = Metrics()
+    workers = Workers(Source("/runs/toy"), Plan(many, 1, 0.0, 1.0), metrics, launch=Launcher())
+    workers._description, workers._begin = description(), begun.append
+
+    def count():
+        for _ in range(5):
+            workers._count(Slow(1))
+            workers._count(Slow(-1))
+        workers._count(Slow(1))
+
+    threads = [threading.Thread(target=count) for _ in range(many)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert workers.computing == metrics.workers._value.get() == many
+    assert begun == list(range(1, many))  # by the first one alone
+    assert workers.first.done()
+    assert workers.all.done()
+
+
+class SlowFuture(concurrent.futures.Future):
+    """Lets other threads run after it was asked whether it is done."""
+
+    def done(self):
+        found = super().done()
+        time.sleep(0.005)
+        return found
+
+
+def test_workers_that_cannot_start_at_the_same_time_are_all_tried_again():
+    plan = Plan(8, 1, 0.0, 1.0)
+    workers = Workers(Source("/runs/toy"), plan, Metrics(), changed=lambda: workers._closing.set(), launch=Launcher())
+    workers.first.set_result(description())
+    workers.all = SlowFuture()
+    tried = []
+    threads = [threading.Thread(target=lambda: tried.append(workers._tries_again(StartError("x"), 1))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(tried) == 8
 
 
 def test_requests_of_a_worker_that_ends_are_computed_by_another():

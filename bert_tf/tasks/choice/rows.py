@@ -39,7 +39,7 @@ def _examples(row: Any, number: int, split: str, *, labelled: bool) -> list[Choi
     try:
         found, numbered = _questions(_mapping(row, labelled=labelled), labelled=labelled)
         given = row.get(_ID) if isinstance(row, Mapping) else None
-        name = f"{split}-{number}" if given is None or given != given else cells.name(str(given), _ID)
+        name = f"{split}-{number}" if given is None or given != given else cells.name(given, _ID)
         return reading.named(name, found, numbered=numbered)
     except RowError as error:
         raise DataError(f"row {number}: {error}", split) from error

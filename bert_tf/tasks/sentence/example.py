@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Union
+from collections.abc import Mapping
+from typing import Any, Union
 
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
 
 # What columns of text are usually called; where none is named, data must have those of exactly one row.
 USUAL_TEXTS = (("text",), ("sentence",), ("text_a", "text_b"), ("sentence1", "sentence2"))
 KINDS = (CLASSIFICATION, REGRESSION, MULTI_LABEL)
+
+TEXTS = "texts"  # key of a run's record: how many texts each of its rows has
 
 Label = Union[str, float, tuple[str, ...]]  # a name, a number, or names: one type for each kind
 
@@ -27,3 +30,14 @@ class SentenceExample:
     def texts(self) -> tuple[str, ...]:
         """One text or two."""
         return (self.text_a,) if self.text_b is None else (self.text_a, self.text_b)
+
+
+def recorded_texts(record: Mapping[str, Any]) -> int | None:
+    """Returns how many texts a row of the training had, 1 or 2; None if the record does not say.
+
+    Args:
+      record: see `estimator.run_folder.trained`.
+    """
+    if record.get("text_a") is None:
+        return record.get(TEXTS)
+    return 1 if record.get("text_b") is None else 2

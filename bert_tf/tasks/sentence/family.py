@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from bert_tf.errors import DataError
 from bert_tf.features import sentences
 from bert_tf.features.columns import Features
 from bert_tf.fields import Field
@@ -18,7 +19,7 @@ from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.tasks.base import Limits, Outputs
 from bert_tf.tasks.sentence import mistakes, scores
 from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logits
-from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
 from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
 from bert_tf.tasks.sentence.rows import read_rows, refuse_unknown_labels
@@ -32,6 +33,10 @@ _LABELS = {
 }
 
 
+_OTHER_TEXTS = {
+    1: "one text, but the model was trained on pairs; give two (of a table: --text_a and --text_b)",
+    2: "two texts, but the model was trained on single ones; give one (of a table: --text_a)",
+}
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
 
 
@@ -54,12 +59,14 @@ class SentenceFamily:
       kind: one of `example.KINDS`.
       metrics: keys of `bert_tf.metrics.METRICS`.
       label_separator: stands between several labels of one example.
+      texts: of each row, 1 or 2; None if unknown, or if rows of both kinds are read.
     """
 
     labels: tuple[str, ...]
     kind: str = CLASSIFICATION
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
+    texts: int | None = None
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
@@ -81,11 +88,12 @@ class SentenceFamily:
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family of a trained model; metrics are the usual ones, those of its task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        return cls(labels, kind, usual_metrics(kind, labels), record.get("label_separator", ","))
+        separator = record.get("label_separator", ",")
+        return cls(labels, kind, usual_metrics(kind, labels), separator, recorded_texts(record))
 
-    def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:  # noqa: ARG002  (the protocol's)
-        """Returns the family: it has no such settings."""
-        return self
+    def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
+        """Returns the family for rows of as many texts as those of the training."""
+        return dataclasses.replace(self, texts=recorded_texts(record) or self.texts)
 
     @property
     def head(self) -> HeadSpec:
@@ -99,14 +107,22 @@ class SentenceFamily:
         return (field._replace(width=len(self.labels)) if self.kind == MULTI_LABEL else field,)
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
-        """See `rows.read_rows`."""
+        """See `rows.read_rows`; every row has as many texts as those of the training."""
         examples = read_rows(rows, split, kind=self.kind if labelled else None)
+        for number, example in enumerate(examples):
+            self._refuse_other_texts(example, f"{split}: row {number}")
         if labelled and self.kind != REGRESSION:
             refuse_unknown_labels(examples, split, self.labels)
         return examples
 
     def features(self, examples: Sequence[SentenceExample], tokenizer: WordPieceTokenizer, limits: Limits) -> Features:
-        """See `tasks.base.Family`; every window has the label of its text."""
+        """See `tasks.base.Family`; every window has the label of its text.
+
+        Raises:
+          DataError: an example has one text where the model was trained on pairs, or two where it was trained on one.
+        """
+        for example in examples:
+            self._refuse_other_texts(example, example.guid)
         (field,) = self.targets
         return sentences.build(
             ((example.text_a, example.text_b) for example in examples),
@@ -154,6 +170,10 @@ class SentenceFamily:
     def record(self) -> dict[str, Any]:
         """Returns labels and kind."""
         return {"labels": list(self.labels), "kind": self.kind}
+
+    def _refuse_other_texts(self, example: SentenceExample, place: str) -> None:
+        if self.texts not in (None, len(example.texts)):
+            raise DataError(_OTHER_TEXTS[len(example.texts)], place)
 
     def _label_ids(self, examples: Sequence[SentenceExample]) -> LabelArray:
         return encode([example.label for example in examples], self.head, self.labels)

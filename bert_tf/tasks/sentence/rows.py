@@ -68,11 +68,11 @@ def _example(row: Any, number: int, split: str, kind: str | None) -> SentenceExa
     try:
         texts, label, guid = _of_mapping(row, kind) if isinstance(row, Mapping) else _of_sequence(row, kind)
         for text in texts:
-            if not isinstance(text, str) or not (text.strip() or kind is None):
-                raise ValueError(f"a text is {text!r:.50}")
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError("a text is empty" if isinstance(text, str) else f"a text is {text!r:.50}")
             if kind is not None:
                 cells.text(text, "text")
-        named = f"{split}-{number}" if guid is None or guid != guid else cells.name(str(guid), _ID)
+        named = f"{split}-{number}" if guid is None or guid != guid else cells.name(guid, _ID)
         return SentenceExample(
             named, texts[0], texts[1] if len(texts) > 1 else None, None if kind is None else _label(label, kind)
         )

@@ -77,12 +77,9 @@ def test_rows_to_be_predicted_have_no_label(row, texts):
     assert one(row, kind=None) == SentenceExample("dev-0", *texts)
 
 
-def test_a_text_to_be_predicted_may_be_empty():
-    assert one(" ", kind=None).text_a == " "
-
-
-def test_ids_are_kept():
-    assert one({"text": "a", "label": "x", "id": 7}).guid == "7"
+@pytest.mark.parametrize("value", [7, np.int64(7), "7"])
+def test_ids_are_kept(value):
+    assert one({"text": "a", "label": "x", "id": value}).guid == "7"
 
 
 @pytest.mark.parametrize("frame", [Frame([{"text": "a", "label": "x"}]), PolarsFrame(["columns"])])
@@ -112,7 +109,10 @@ def test_iterators_are_read_once():
         (5, "classification", "row 0: is 5; give"),
         (("a", "b", "c"), None, r"give a text, \(text,\) or \(text, second text\)"),
         ((None, "x"), "classification", "row 0: a text is None"),
-        ((" ", "x"), "classification", "row 0: a text is ' '"),
+        ((" ", "x"), "classification", "row 0: a text is empty"),
+        (" ", None, "row 0: a text is empty"),
+        (("a", ""), None, "row 0: a text is empty"),
+        ({"text": "a", "id": {"a": 1}}, None, "row 0: the value in column 'id' is not a name: {'a': 1}"),
         (("a", None), "classification", "row 0: the label None is not a name"),
         (("a", float("nan")), "classification", "row 0: the label nan is not a name"),
         (("a", " "), "classification", "row 0: the label ' ' is not a name"),

@@ -1,0 +1,66 @@
+"""Requests that must not be answered: of web pages of other sites, and those that a proxy may read differently."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+
+from bert_tf.errors import FlagError
+from bert_tf.service.refusal import BAD_REQUEST, CLOSE, FORBIDDEN, Refusal
+from bert_tf.service.settings import Address
+
+_PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{0,5})?", re.IGNORECASE)  # of a Host
+
+
+class Guard:
+    """Checks the head of a request.
+
+    Any page may have a browser send requests to 127.0.0.1, and a page whose name points there (DNS rebinding) may read the
+    answers: browsers name the page in Origin, and the name in Host.
+    """
+
+    def __init__(self, address: Address) -> None:
+        """Reads the names that are allowed.
+
+        Raises:
+          FlagError: one is not a name.
+        """
+        given = [] if address.allowed_hosts is None else [name.strip().lower() for name in address.allowed_hosts.split(",")]
+        wrong = [name for name in given if _name(name) != name.rstrip(".")]
+        if wrong:
+            raise FlagError(f"--allowed_hosts: {wrong[0]!r:.80} is not a host name; give names without ports, with commas")
+        self._named = set(map(_name, given))
+        self._checks_host = bool(given) or _is_loopback(address.host)
+
+    def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
+        """Returns why a request must not be answered; None if it may.
+
+        Args:
+          headers: of the request.
+        """
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if "content-length" in headers and "transfer-encoding" in headers:
+            return Refusal(BAD_REQUEST, "both Content-Length and Transfer-Encoding; send one of them", CLOSE)
+        name = _name(host)
+        if self._checks_host and host and not (name in self._named or _is_loopback(name)):
+            return Refusal(
+                FORBIDDEN, f"Host {host!r:.80} is not allowed; start the service with --allowed_hosts={name or 'NAME'}"
+            )
+        page = None if origin is None else origin.partition("://")[2]
+        if page is not None and page.lower() != host.lower() and _name(page) not in self._named:
+            return Refusal(FORBIDDEN, f"requests of pages of {origin!r:.80} are not answered; see --allowed_hosts")
+        return None
+
+
+def _name(place: str) -> str | None:
+    """Returns the name in NAME or NAME:PORT; None if it is neither."""
+    found = _PLACE.fullmatch(place)
+    return found and found[1].lower().rstrip(".")
+
+
+def _is_loopback(name: str | None) -> bool:
+    try:
+        return name == "localhost" or ipaddress.ip_address((name or "").strip("[]")).is_loopback
+    except ValueError:
+        return False
