@@ -28,7 +28,7 @@ _ROWS = "rows"
 
 
 class Model(Closable):
-    """A trained model. Weights are read when it is first asked; `close`, or the end of a `with` block, frees them.
+    """A trained model. Weights are loaded lazily; `close`, or the end of a `with` block, frees them.
 
     Several may live in one process. Threads may call `predict` and `evaluate` of one model; they take turns.
 

@@ -190,9 +190,17 @@ def test_training_examples_of_one_label(project, refused):
     assert refused() == ["all 40 training examples have the label '1'; nothing can be learned"]
 
 
-@pytest.mark.parametrize("too_few", [{"num_train_epochs": 0}, {"train_batch_size": 1000}])
-def test_no_step_to_train(too_few, refused):
-    assert refused(**too_few) == ["40 training examples make no step; lower --train_batch_size or raise --num_train_epochs"]
+@pytest.mark.parametrize(
+    ("too_few", "why"),
+    [
+        ({"num_train_epochs": 0}, "in 0 epochs do not fill a batch of 8"),
+        ({"train_batch_size": 1000}, "do not fill a batch of 1000"),
+    ],
+)
+def test_no_step_to_train(too_few, why, refused):
+    (problem,) = refused(**too_few)
+    assert problem.startswith("40 training examples in ")
+    assert problem.endswith(f"{why}; lower --train_batch_size or raise --num_train_epochs")
 
 
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
