@@ -6,6 +6,7 @@ A block without a mark is run: Python if it parses as Python, otherwise bash. Ma
     <!-- output -->                           before a block: not code, but what code prints or reads
     <!-- not run: needs a GPU -->             before a block: why it is not run
     <!-- not run on this page: needs a GPU -->
+    <!-- ends with status 1 -->              before a block: it is run
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGES = {str(path.relative_to(ROOT)): path for path in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))}
-_MARK = re.compile(r"<!-- (output|not run: (.+)) -->")
+_MARK = re.compile(r"<!-- (?:(output)|not run: (.+)|ends with status (\d+)) -->")
 _BASE = "uncased_L-12_H-768_A-12"
 _FOLDERS = {  # what people have, by the variables of the pages
     "BERT_BASE_DIR": _BASE,
@@ -41,11 +42,13 @@ class Block:
     Attributes:
       line: of the page, at which it begins.
       left_out: why it is not run; empty for one that is.
+      status: with which it ends.
     """
 
     line: int
     text: str
     left_out: str = ""
+    status: int = 0
 
     @property
     def is_python(self) -> bool:
@@ -65,7 +68,7 @@ def blocks(page: Path) -> Iterator[Block]:
     """Yields the blocks of a page, indented ones and fenced ones."""
     text = page.read_text(encoding="utf-8")
     whole = re.search(r"<!-- not run on this page: (.+) -->", text)
-    mark, found, fence, start = "", [], None, 0
+    mark, status, found, fence, start = "", 0, [], None, 0
     for number, line in enumerate([*text.splitlines(), "end"], start=1):
         opens = line.startswith("```")
         if fence is None and not opens and (line.startswith("    ") or (found and not line)):
@@ -76,14 +79,15 @@ def blocks(page: Path) -> Iterator[Block]:
         else:
             if found:
                 other = f"{fence or 'a drawing'}" if fence not in (None, "bash", "python") else ""
-                yield Block(start, "\n".join(found).strip("\n"), mark or (whole.group(1) if whole else other))
-                mark = ""
+                yield Block(start, "\n".join(found).strip("\n"), mark or (whole.group(1) if whole else other), status)
+                mark, status = "", 0
             found = []
             if opens:
                 fence, start = (line[3:], number + 1) if fence is None else (None, 0)
             elif line:
                 matched = _MARK.fullmatch(line)
-                mark = (matched.group(2) or "output") if matched else ""
+                mark = matched.group(1) or matched.group(2) or "" if matched else ""
+                status = int(matched.group(3) or 0) if matched else 0
 
 
 def run(page: Path, machine: str) -> None:
@@ -109,8 +113,8 @@ def run(page: Path, machine: str) -> None:
         text = block.text.replace("/path/to", machine)
         lines = f"{folders}[ ! -e {_ENVIRONMENT} ] || . ./{_ENVIRONMENT}\n{text}\nexport -p > {_ENVIRONMENT}"
         status = subprocess.run(["bash", "-euo", "pipefail", "-c", lines], check=False).returncode
-        if status:
-            sys.exit(f"{place} ends with status {status}")
+        if status != block.status:
+            sys.exit(f"{place} ends with status {status}, expected {block.status}")
 
 
 if __name__ == "__main__":

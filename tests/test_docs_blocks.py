@@ -32,6 +32,11 @@ RUNS = {
 PASSAGE = {"context": "Ada built the mill in 1871.", "question": "Who built the mill?", "answer": "Ada", "start": 0}
 QUESTION = {"context": "It rained all night.", "question": "The street", "options": ["was wet.", "sang."], "answer": 0}
 PAIR = {"text_a": "He left.", "text_b": "He went away.", "label": 4}
+LINES = {
+    "lines": "It rained all night.\nThe street was wet.\n" * 4,
+    "masks": "It rained all [MASK].\n" * 4,
+    "words": "mill\nstorm\n",
+}
 ROWS = {  # what a suffix and a part of a name cannot say: the rows of files that a reader would have
     "choice": [QUESTION] * 40,
     "span": [PASSAGE] * 40,
@@ -93,15 +98,17 @@ def made(machine):
     return make
 
 
-def give(name: str, source: str, made, place: Path) -> None:
+def give(source: str, place: Path, machine: Path, made) -> None:
     """Makes one of the things that a page takes for granted: a run, a file of the sample, or rows in the form of the suffix."""
     place.parent.mkdir(parents=True, exist_ok=True)
-    if name in RUNS:
-        shutil.copytree(made(name), place)
+    if source in RUNS:
+        shutil.copytree(made(source), place)
+    elif source in LINES:
+        place.write_text(LINES[source])
+    elif source == "vocab.txt":
+        shutil.copy(machine / "uncased_L-12_H-768_A-12" / source, place)
     elif source in ROWS:
         write_rows(ROWS[source], place)
-    elif source == "masks":
-        place.write_text("It rained all [MASK].\n" * 4)
     else:
         shutil.copy(SAMPLE / source, place)
 
@@ -135,7 +142,7 @@ def test_the_blocks_of_a_page_run(name, machine, made, tmp_path, capsys):
     (tmp_path / "uncased_L-12_H-768_A-12").symlink_to(machine / "uncased_L-12_H-768_A-12")
     for thing in page_blocks.given(page):
         file, _, source = thing.partition("=")
-        give(file, source, made, tmp_path / file)
+        give(source or file, tmp_path / file, machine, made)
     command = [sys.executable, "-m", "tests.page_blocks", str(page), str(machine)]
     done = subprocess.run(command, cwd=tmp_path, env=environment(machine), capture_output=True, text=True, check=False)
     counts = reasons(page)
