@@ -1,4 +1,4 @@
-.PHONY: run install lock check check-requirements test coverage test-slow benchmark-env
+.PHONY: run install lock wheel check check-requirements test coverage test-slow benchmark-env
 # The virtual environment. It is remade if make is given another PYTHON or TF than it was made with.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -38,6 +38,11 @@ install: $(VENV)/develops
 
 lock: $(MADE)
 	$(BIN)/python .ci/lock.py $(REQUIREMENTS) $(LOCK)
+
+# dist/*.whl, with a list of what it needs: exact versions and hashes, in CycloneDX's form.
+wheel: install
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python .ci/lock.py dist/bert_tf-*.whl
 
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py

@@ -75,7 +75,7 @@ def write_model(folder: Path) -> None:
     letters = [chr(code) for code in range(33, 127) if not chr(code).isupper()]
     unused = [f"[unused{number}]" for number in range(99)]
     tokens = ["[PAD]", *unused, "[UNK]", "[CLS]", "[SEP]", "[MASK]", *letters, *(f"##{letter}" for letter in letters)]
-    pretrained.write(folder, tokens=tokens, positions=512)
+    pretrained.write(folder, tokens=tokens, sizes={"num_hidden_layers": 4, "max_position_embeddings": 512})
 
 
 def environment(machine: Path) -> dict[str, str]:

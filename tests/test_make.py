@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -142,10 +143,22 @@ def test_a_lock_has_what_the_requirements_ask_for(lock):
     assert [line for line in lines if not re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line)] == []
     locked = {canonicalize_name(line.partition("==")[0]): line.split()[0].partition("==")[2] for line in lines}
     files = ("requirements-base.txt", "requirements-dev.txt", f"requirements{'-2.15' if tensorflow == '2.15' else ''}.txt")
-    asked = [Requirement(line) for name in files for line in (ROOT / name).read_text().splitlines() if line and line[0] not in "#-"]
+    rows = [
+        row for name in files for row in (ROOT / name).read_text(encoding="utf-8").splitlines() if row and row[0] not in "#-"
+    ]
     here = {"python_version": version, "python_full_version": f"{version}.0"}
-    wanted = [one for one in asked if one.marker is None or one.marker.evaluate(here)]
+    wanted = [one for one in map(Requirement, rows) if one.marker is None or one.marker.evaluate(here)]
     assert [str(one) for one in wanted if not one.specifier.contains(locked.get(canonicalize_name(one.name), "0"))] == []
+
+
+def test_a_wheel_lists_what_it_needs_by_hash():
+    """In the fields that CycloneDX requires, and names as a package URL has them."""
+    found = runpy.run_path(str(ROOT / ".ci/lock.py"))["bill"]([("ml_dtypes", "0.6.0", "ab")])
+    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
+    assert found["components"] == [
+        {"type": "library", "name": "ml_dtypes", "version": "0.6.0", "purl": "pkg:pypi/ml-dtypes@0.6.0",
+         "hashes": [{"alg": "SHA-256", "content": "ab"}]}
+    ]  # fmt: skip
 
 
 def test_ci_has_a_lock_for_the_oldest_and_the_newest():
