@@ -75,9 +75,10 @@ benchmark-env: .peers/transformers .peers/keras_hub .peers/model_garden
 	($(firstword $(FOUND)) -m venv $@ && $@/bin/pip install --quiet -r benchmarks/peers/$*.txt) \
 	  || (rm -rf $@; echo "$* cannot be installed: it is left out" >&2)
 
+# The pip of Python 3.9 and 3.10 cannot build seqeval, which is published as a source only.
 $(MADE):
 	@[ ! -e $(VENV) ] || [ -e $(VENV)/pyvenv.cfg ] || { echo "make: $(VENV) is no virtual environment: name another VENV" >&2; exit 1; }
-	$(firstword $(FOUND)) -m venv --clear $(VENV)
+	$(firstword $(FOUND)) -m venv --clear --upgrade-deps $(VENV)
 	touch $@
 
 $(VENV)/runs: $(MADE) requirements-base.txt $(REQUIREMENTS)

@@ -105,3 +105,14 @@ def test_run_classifier_is_the_classifier(monkeypatch, capsys):
     with pytest.raises(SystemExit, match="2"):
         runpy.run_path(str(ROOT / "run_classifier.py"), run_name="__main__")
     assert capsys.readouterr().err.startswith("error: --task_name is required")
+
+
+def test_no_command_loads_tensorflow_for_its_help():
+    code = (
+        "import sys; from bert_tf.__main__ import COMMANDS, main\n"
+        "for name in COMMANDS:\n"
+        "    main(['x', name, '--help'])\n"
+        "    assert 'tensorflow' not in sys.modules, name"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -39,7 +39,8 @@ class Machine:
 case "$1" in
   --version) echo Python {version}.0 ;;
   -c) echo {version} {path} ;;
-  -m) for last; do :; done
+  -m) case "$*" in *--upgrade-deps*) ;; *) exit 1 ;; esac
+      for last; do :; done
       rm -rf "$last"; mkdir -p "$last/bin"; : > "$last/pyvenv.cfg"; cat "$0" > "$last/bin/python"; echo '#!/bin/sh
 echo pip "$@" >> "{self.folder}/done"; {pip}' > "$last/bin/pip"; echo venv {version} >> "{self.folder}/done"
       for tool in ruff mypy pytest; do echo '#!/bin/sh

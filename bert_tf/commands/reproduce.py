@@ -13,7 +13,6 @@ from bert_tf.commands.ending import STOPPED, run_command
 from bert_tf.commands.failure import reports_go_to
 from bert_tf.commands.flags import by_name, help_of, read
 from bert_tf.jobs.reproduce_config import SETTINGS, ReproduceConfig, configured
-from bert_tf.reproduction import report
 from bert_tf.reproduction.facts import RUNS
 
 FLAGS = SETTINGS
@@ -57,6 +56,7 @@ def _run(config: ReproduceConfig) -> int:
     setup_logging(logging.INFO, log_form.PUBLISHED)
     reports_go_to(config.folder)
     from bert_tf.jobs.reproduce import reproduce  # TensorFlow waits until it is needed: --help is quick
+    from bert_tf.reproduction import report
 
     done = reproduce(config, environment=os.environ)
     if done.report is None:
