@@ -127,8 +127,10 @@ def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]
     if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
     if schedule.steps < 1:
-        few = f"{len(examples)} training examples in {schedule.epochs:g} epochs do not fill a batch of {schedule.batch_size}"
-        problems.append(f"{few}; lower --train_batch_size or raise --num_train_epochs")
+        problems.append(
+            f"{len(examples)} examples in {schedule.epochs:g} epochs do not fill a batch of {schedule.batch_size};"
+            f" {'lower --train_batch_size' if schedule.epochs else 'raise --num_train_epochs'}"
+        )
     return problems
 
 

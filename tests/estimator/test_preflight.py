@@ -17,7 +17,6 @@ from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from tests.tiny import random_weights
 
 UNCASED = Vocabulary([*SPECIAL_TOKENS, "the", "##s"])  # 7 pieces
-FIVE = Schedule(rows=40, batch_size=8, epochs=1.0)
 CASED = Vocabulary([*SPECIAL_TOKENS, "The", "##s"])
 
 
@@ -121,7 +120,7 @@ def test_a_torn_checkpoint_is_named(tmp_path, size):
 
 
 def test_one_label_only_is_named():
-    (problem,) = preflight.check_training(examples("1", "1", "1"), FIVE)
+    (problem,) = preflight.check_training(examples("1", "1", "1"), Schedule(5, 1, 1.0))
     assert problem == "all 3 training examples have the label '1'; nothing can be learned"
 
 
@@ -129,7 +128,7 @@ def test_one_label_only_is_named():
     "example", [SpanExample("q", "Who?", "Ann left.", (Answer("Ann", 0),)), TagExample("s", ("Ann", "left"), ("B-PER", "O"))]
 )
 def test_answers_and_tags_that_are_the_same_everywhere_can_be_learned(example):
-    assert preflight.check_training([example, example], FIVE) == []
+    assert preflight.check_training([example, example], Schedule(5, 1, 1.0)) == []
 
 
 def test_an_example_that_is_compared_with_none_is_named():
@@ -139,12 +138,14 @@ def test_an_example_that_is_compared_with_none_is_named():
 
 
 def test_no_step_is_named():
-    (problem,) = preflight.check_training(examples("0", "1"), Schedule(rows=2, batch_size=32, epochs=3.0))
-    assert problem.startswith("2 training examples in 3 epochs do not fill a batch of 32; lower --train_batch_size")
+    (problem,) = preflight.check_training(examples("0", "1"), Schedule(2, 32, 3.0))
+    assert problem == "2 examples in 3 epochs do not fill a batch of 32; lower --train_batch_size"
+    (problem,) = preflight.check_training(examples("0", "1"), Schedule(2, 32, 0.0))
+    assert problem == "2 examples in 0 epochs do not fill a batch of 32; raise --num_train_epochs"
 
 
 def test_two_labels_and_a_step_are_enough():
-    assert preflight.check_training(examples("0", "1"), FIVE) == []
+    assert preflight.check_training(examples("0", "1"), Schedule(1, 1, 1.0)) == []
 
 
 def test_refuse_raises_every_problem_on_its_line():
@@ -159,4 +160,4 @@ def test_refuse_lets_a_run_without_problems_pass():
 
 @pytest.mark.parametrize("label", [0, True, None])
 def test_equal_labels_teach_something_where_they_are_numbers_of_options_or_say_that_texts_belong_together(label):
-    assert preflight.check_training(examples(label, label), FIVE) == []
+    assert preflight.check_training(examples(label, label), Schedule(1, 1, 1.0)) == []
