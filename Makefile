@@ -1,4 +1,4 @@
-.PHONY: run install check check-requirements test coverage test-slow benchmark-env
+.PHONY: run install lock wheel check check-requirements test coverage test-slow benchmark-env
 # The virtual environment. It is remade if make is given another PYTHON or TF than it was made with.
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -24,12 +24,25 @@ endif
 NVIDIA = $(wildcard /proc/driver/nvidia /dev/nvidia0) $(shell command -v nvidia-smi)
 RUNS := $(VENV)/$(if $(filter-out 0 no false,$(GPU)),gpu,runs)
 
+# make install LOCKED=1 installs exact versions, each with its hash, and nothing else: what CI does, on Linux x86-64. make lock
+# writes what pip would install today. A Python without a lock gets the versions of the ranges.
+LOCK := .ci/locks/$(TF)-$(lastword $(FOUND)).txt
+PINNED := $(addprefix --require-hashes -r ,$(if $(LOCKED),$(wildcard $(LOCK))))
+
 run: $(RUNS)
 	@[ -e $(VENV)/gpu ] || [ -z "$(strip $(NVIDIA))" ] \
 	  || echo "make run: there is an NVIDIA GPU: make run GPU=1 installs CUDA's libraries, with which it is used" >&2
 	$(BIN)/python run_classifier.py --task_name=MRPC
 
 install: $(VENV)/develops
+
+lock: $(MADE)
+	$(BIN)/python .ci/lock.py $(REQUIREMENTS) $(LOCK)
+
+# dist/*.whl, with a list of what it needs: exact versions and hashes, in CycloneDX's form.
+wheel: install
+	$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
+	$(BIN)/python .ci/lock.py dist/bert_tf-*.whl
 
 check: install
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy && $(BIN)/pytest tests/test_architecture.py
@@ -69,7 +82,7 @@ $(MADE):
 	touch $@
 
 $(VENV)/runs: $(MADE) requirements-base.txt $(REQUIREMENTS)
-	$(BIN)/pip install --quiet -r $(REQUIREMENTS)
+	$(BIN)/pip install --quiet $(or $(PINNED),-r $(REQUIREMENTS))
 	touch $@
 
 $(VENV)/gpu: $(VENV)/runs requirements-gpu.txt
@@ -77,5 +90,5 @@ $(VENV)/gpu: $(VENV)/runs requirements-gpu.txt
 	touch $@
 
 $(VENV)/develops: $(VENV)/runs requirements-dev.txt
-	$(BIN)/pip install --quiet -r $(REQUIREMENTS) -r requirements-dev.txt
+	$(BIN)/pip install --quiet $(or $(PINNED),-r $(REQUIREMENTS) -r requirements-dev.txt)
 	touch $@

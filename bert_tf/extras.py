@@ -11,7 +11,7 @@ EXTRAS = {
     "onnx": ("onnx>=1.16,!=1.19.0,<1.24", "onnxruntime>=1.17,<1.33"),
     "openvino": ("onnx>=1.16,!=1.19.0,<1.24", "openvino>=2024.4,<2026.5", "nncf>=2.13,<3.5"),
     "beam": ("apache-beam>=2.60,<2.78",),
-    "nsight": ("nvtx>=0.2",),
+    "nsight": ("nvtx>=0.2,<1",),
     "parquet": ("pyarrow>=15,<26",),
     "spark": ("pyspark>=3.5,<4.4", "pandas>=1.5,<4", "pyarrow>=15,<26"),
     "vocabulary": ("tokenizers>=0.20,<0.24",),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -24,16 +25,20 @@ def weights(config: BertConfig, seed: int = 3) -> dict[str, np.ndarray]:
     return {**random_weights(config, seed), **head}
 
 
-def write(folder: Path, **entries: np.ndarray) -> Path:
+def write(
+    folder: Path, *, tokens: Sequence[str] = TOKENS, sizes: Mapping[str, int] | None = None, **entries: np.ndarray
+) -> Path:
     """Writes bert_model.ckpt, bert_config.json and vocab.txt; the same ones on every call.
 
     Args:
       folder: that is new.
-      **entries: in the place of those of the same name.
+      tokens: the vocabulary.
+      sizes: fields of the configuration that differ from the tiny one's.
+      **entries: instead of those of the same name.
     """
     folder.mkdir(parents=True)
-    config = dataclasses.replace(BertConfig.tiny(vocab_size=len(TOKENS)), num_hidden_layers=2)
-    (folder / "vocab.txt").write_text("\n".join(TOKENS) + "\n", encoding="utf-8")
+    config = dataclasses.replace(BertConfig.tiny(vocab_size=len(tokens)), **{"num_hidden_layers": 2, **(sizes or {})})
+    (folder / "vocab.txt").write_text("\n".join(tokens) + "\n", encoding="utf-8")
     (folder / "bert_config.json").write_text(config.to_json(), encoding="utf-8")
     write_checkpoint(folder / "bert_model.ckpt", {**weights(config), **entries})
     return folder

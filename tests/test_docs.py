@@ -94,3 +94,10 @@ def test_the_picture_of_the_architecture_is_the_code_s():
 def test_every_page_is_in_the_index():
     pages = {path.name for path in DOCS.glob("*.md")} - {"README.md"}
     assert set(re.findall(r"\]\((\w+\.md)\)", (DOCS / "README.md").read_text(encoding="utf-8"))) == pages
+
+
+@pytest.mark.parametrize("page", ["README.md", *(f"docs/{path.name}" for path in (*DOCS.glob("*.md"), *DOCS.glob("*.ipynb")))])
+def test_no_page_installs_the_package_from_an_index(page):
+    """It is on none: whoever registers the name there would be installed instead."""
+    text = (DOCS.parent / page).read_text(encoding="utf-8")
+    assert re.findall(r"pip install [^`\n]*(?<![\w./])bert[-_]tf\b", text) == []

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).resolve().parents[1]
 TOOLS = ("sh", "bash", "make", "head", "dirname", "mkdir", "touch", "rm", "cat", "chmod")
@@ -123,6 +127,43 @@ def test_the_environment_is_kept_as_it_was_made(machine):
     assert machine.make("run") == []
     assert machine.make("install") == ["pip install --quiet -r requirements-2.15.txt -r requirements-dev.txt"]
     assert machine.make("install", "PYTHON=python3.11") == []
+
+
+def test_a_locked_environment_has_the_versions_of_the_lock_alone(machine):
+    machine.python("3.13")
+    lock = ".ci/locks/newest-3.13.txt"
+    assert machine.make("install", "LOCKED=1")[1:] == 2 * [f"pip install --quiet --require-hashes -r {lock}"]
+    assert machine.make("run", "VENV=.other")[1:] == ["pip install --quiet -r requirements.txt"]
+
+
+@pytest.mark.parametrize("lock", sorted((ROOT / ".ci/locks").glob("*.txt")), ids=lambda path: path.stem)
+def test_a_lock_has_what_the_requirements_ask_for(lock):
+    """By hash; a range that was changed since wants another `make lock`."""
+    tensorflow, _, version = lock.stem.partition("-")
+    lines = lock.read_text(encoding="utf-8").splitlines()[1:]
+    assert [line for line in lines if not re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line)] == []
+    locked = {canonicalize_name(line.partition("==")[0]): line.split()[0].partition("==")[2] for line in lines}
+    files = ("requirements-base.txt", "requirements-dev.txt", f"requirements{'-2.15' if tensorflow == '2.15' else ''}.txt")
+    rows = [
+        row for name in files for row in (ROOT / name).read_text(encoding="utf-8").splitlines() if row and row[0] not in "#-"
+    ]
+    here = {"python_version": version, "python_full_version": f"{version}.0"}
+    wanted = [one for one in map(Requirement, rows) if one.marker is None or one.marker.evaluate(here)]
+    assert [str(one) for one in wanted if not one.specifier.contains(locked.get(canonicalize_name(one.name), "0"))] == []
+
+
+def test_a_wheel_lists_what_it_needs_by_hash():
+    """In the fields that CycloneDX requires, and names as a package URL has them."""
+    found = runpy.run_path(str(ROOT / ".ci/lock.py"))["bill"]([("ml_dtypes", "0.6.0", "ab")])
+    assert (found["bomFormat"], found["specVersion"]) == ("CycloneDX", "1.6")
+    assert found["components"] == [
+        {"type": "library", "name": "ml_dtypes", "version": "0.6.0", "purl": "pkg:pypi/ml-dtypes@0.6.0",
+         "hashes": [{"alg": "SHA-256", "content": "ab"}]}
+    ]  # fmt: skip
+
+
+def test_ci_has_a_lock_for_the_oldest_and_the_newest():
+    assert {"2.15-3.9", "newest-3.13"} <= {path.stem for path in (ROOT / ".ci/locks").glob("*.txt")}
 
 
 @pytest.mark.parametrize(

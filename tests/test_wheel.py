@@ -81,7 +81,7 @@ from bert_tf import home
 from bert_tf.jobs.sources import find_data
 from bert_tf.tasks.registry import get_task
 print(home.clone())
-for path in ("py.typed", "report/page.html.j2", "report/style.css", "native/kernels/norm.cc", "native/kernels/ops.h"):
+for path in ("py.typed", "report/page.html.j2", "report/style.css", "report/notices.txt", "native/kernels/ops.h"):
     print((home.PACKAGE / path).is_file())
 print(home.folder(os.environ))
 print(find_data(get_task("MRPC"), None, environment=os.environ).folder.relative_to(home.PACKAGE))

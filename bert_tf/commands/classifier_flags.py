@@ -35,7 +35,7 @@ _ELSEWHERE = ("use_tpu", "master")  # what would compute somewhere else than her
 _TITLES = {
     "data": "Task and data",
     "custom": f"Your own data (--task_name={CUSTOM_NAME})",
-    "span": "Answers in a text (--task_name=SQuAD, SQuAD2)",
+    "span": "Extractive question answering (--task_name=SQuAD, SQuAD2)",
     "tags": "Tags (--task_name=CoNLL2003)",
     "similarity": "Vectors (--task_name=custom --problem=similarity or contrastive)",
     "model": "Model",

@@ -11,7 +11,10 @@ from bert_tf.commands.ending import run_command
 from bert_tf.commands.flags import Flag, help_of, read_with_words
 from bert_tf.jobs import report
 
-FLAGS = (Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),)
+FLAGS = (
+    Flag("output", str, None, "file to write; else DIR/report.html, of several DIRs ./report.html"),
+    Flag("redact", bool, False, "first cut absolute paths in run_config.json to their names, to share DIR; they are lost"),
+)
 
 
 class Settings(NamedTuple):
@@ -19,6 +22,7 @@ class Settings(NamedTuple):
 
     folders: tuple[Path, ...]
     output: Path
+    redact: bool
 
 
 def main(argv: Sequence[str]) -> int:
@@ -35,7 +39,7 @@ def parse(argv: Sequence[str]) -> Settings:
     """
     folders, values = read_with_words(argv, FLAGS)
     paths = tuple(map(Path, folders))
-    return Settings(paths, report.target(paths, values["output"].value))
+    return Settings(paths, report.target(paths, values["output"].value), values["redact"].value)
 
 
 def help_text() -> str:
@@ -49,7 +53,7 @@ def help_text() -> str:
 
 
 def _run(settings: Settings) -> int:
-    report.write(settings.folders, settings.output)
+    report.write(settings.folders, settings.output, redact=settings.redact)
     if not atomic.is_written_into(settings.output):  # the page alone is to be read there
         print(settings.output)
     return 0

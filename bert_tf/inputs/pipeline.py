@@ -57,13 +57,6 @@ class Schedule:
         """Returns int(rows / batch_size * epochs), as published; the rest of the last epoch is not seen."""
         return self.fixed_steps or int(self.rows / self.batch_size * self.epochs)
 
-    @property
-    def unseen(self) -> int:
-        """Returns how many rows of the last epoch the steps leave out."""
-        if self.fixed_steps:
-            return -self.steps * self.batch_size % self.rows
-        return int(self.rows * self.epochs) - self.steps * self.batch_size
-
 
 class Draws(NamedTuple):
     """The units of a step.

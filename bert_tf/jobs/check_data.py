@@ -253,7 +253,7 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
     for least, most, rows in counts.histogram():
         share = rows / counts.rows
         yield f"  {f'{least}-{most}':<12} {rows:>8} {share:>6.1%}  {'#' * round(_BAR * share)}".rstrip()
-    yield f"{'in windows at' if _is_in_windows(task) else 'truncated at':<14} " + ", ".join(
+    yield f"{'need several windows at' if _is_in_windows(task) else 'truncated at':<14} " + ", ".join(
         f"{limit}: {counts.truncated(limit):.1%}" for limit in LIMITS
     )
     if counts.unlabelled:

@@ -68,8 +68,9 @@ def _found(job: PredictJob) -> tuple[Trained, Inputs]:
     """Returns the model, and how files are read for it."""
     model = _model(job)
     reads = _inputs(job, model)
-    learned = ", ".join(reads.family.labels) or reads.family.kind
-    log.info("%s: %s, at most %d word pieces", model.prefix, learned, model.max_seq_length)
+    labels = reads.family.labels
+    learned = f"labels {', '.join(labels)}" if labels else reads.family.kind
+    log.info("%s: %s; max length %d", model.prefix, learned, model.max_seq_length)
     return model, reads
 
 

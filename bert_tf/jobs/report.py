@@ -55,19 +55,27 @@ def target(folders: Sequence[Path], output: str | None) -> Path:
     return Path(output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
 
 
-def write(folders: Sequence[Path], output: Path) -> None:
+def write(folders: Sequence[Path], output: Path, *, redact: bool = False) -> None:
     """Writes the page of runs.
 
     Args:
       folders: output folders of the runs.
       output: the file.
+      redact: whether the folders of absolute paths are first taken out of `run_config.json` of each run.
 
     Raises:
       BertError: a folder holds no run, or the file cannot be written.
     """
+    from bert_tf.estimator import run_folder
     from bert_tf.report import page, run_files
 
     runs = run_files.read(folders)
+    if redact:
+        for run in runs:
+            with lock.writing_folder(run.folder, instead="wait until its training has ended"):
+                short = run_files.without_folders(run.recorded_command, keep=1)
+                run_folder.add_to_record(run.folder, {"command": short} if run.record else {})
+        runs = run_files.read(folders)
     into_run = output.parent.resolve() in {folder.resolve() for folder in folders}
     try:
         with lock.writing_folder(output.parent, instead=_ELSEWHERE) if into_run else contextlib.nullcontext():

@@ -150,8 +150,7 @@ def _log_plan(job: Job, schedule: Schedule, examples: int) -> None:
     log.info("***** Running training *****")
     log.info("  Num examples = %d%s", examples, rows)
     log.info("  Batch size = %d%s", schedule.batch_size, _parts(schedule.batch_size, job.machine.replicas))
-    counted = "rows" if rows else "examples"
-    log.info("  Num steps = %d (%d %s of the last epoch are left out)", schedule.steps, schedule.unseen, counted)
+    log.info("  Num steps = %d = %.2f epochs", schedule.steps, schedule.steps * schedule.batch_size / schedule.rows)
     if freeze:
         log.info("  Frozen = %s", freeze)
 

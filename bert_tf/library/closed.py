@@ -19,7 +19,7 @@ class ClosedError(BertError):
 
 
 class Closable(abc.ABC):
-    """A model whose weights are read when it is first asked; `close`, or the end of a `with` block, frees them."""
+    """A model that loads its weights lazily; `close`, or the end of a `with` block, frees them."""
 
     def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
         """Reads nothing yet.

@@ -35,7 +35,7 @@ _OF_MODEL = frozenset(row.name for row in MODEL)
 
 
 class Encoder(Closable):
-    """A model that makes vectors of texts. Weights are read when it is first asked; `close` frees them.
+    """A model that makes vectors of texts. Weights are loaded lazily; `close` frees them.
 
     Threads may call `encode` of one encoder; they take turns.
 

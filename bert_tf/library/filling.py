@@ -27,7 +27,7 @@ _KEYWORDS = (BATCH_SIZE, *OF_MODEL, *OF_MACHINE)
 
 
 class WordFiller(Closable):
-    """A model that fills in masked words. Weights are read when it is first asked; `close` frees them.
+    """A model that fills in masked words. Weights are loaded lazily; `close` frees them.
 
     Threads may call `fill_mask` of one filler; they take turns.
 

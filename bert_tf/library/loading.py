@@ -32,14 +32,14 @@ def load(
     batch_size: int | None = None,
     **settings: Any,
 ) -> Model:
-    """Returns a trained model; its weights are read when it is first asked.
+    """Returns a trained model; its weights are loaded lazily.
 
     Args:
       path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
       task: what it has learned, where no record of a run says it.
       data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
       batch_size: rows at a time on each device; None for as many as suit their lengths.
-      **settings: `max_seq_length` and others of the model, `n_best_size` and other rules of answers, `engine`, `precision`, and
+      **settings: `max_seq_length` and others of the model, `n_best_size` and other decoding options, `engine`, `precision`, and
         those of devices, by the names of the flags of `python -m bert_tf predict`.
 
     Raises:

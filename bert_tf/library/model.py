@@ -26,7 +26,7 @@ from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
 
 
 class Model(Closable):
-    """A trained model. Weights are read when it is first asked; `close`, or the end of a `with` block, frees them.
+    """A trained model. Weights are loaded lazily; `close`, or the end of a `with` block, frees them.
 
     Several may live in one process. Threads may call `predict` and `evaluate` of one model; they take turns.
 

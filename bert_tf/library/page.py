@@ -30,17 +30,18 @@ class Page:
 
 
 @takes()
-def write_report(*folders: str | os.PathLike[str], output: str | os.PathLike[str] | None = None) -> Page:
+def write_report(*folders: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, redact: bool = False) -> Page:
     """Makes the page of a run, or of several side by side; does what `python -m bert_tf report` does.
 
     Args:
       *folders: output folders of the runs.
       output: file to write; else report.html in the folder, of several in the current one.
+      redact: whether absolute paths in `run_config.json` of the runs are first cut to their names; they are lost.
 
     Raises:
       BertError: a folder holds no run, or the file cannot be written.
     """
     paths = [Path(folder) for folder in folders]
     target = job.target(paths, None if output is None else os.fspath(output))
-    job.write(paths, target)
+    job.write(paths, target, redact=redact)
     return Page(target)

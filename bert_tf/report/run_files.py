@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -77,9 +78,14 @@ class Run:
         return str(self.training.get("task_name", "unknown task"))
 
     @property
-    def command(self) -> str:
+    def recorded_command(self) -> str:
         """The command that repeats it; empty where it is not known."""
         return self._text("command")
+
+    @property
+    def command(self) -> str:
+        """The same for a page that others read: of absolute paths the last two parts."""
+        return without_folders(self.recorded_command, keep=2)
 
     @property
     def note(self) -> str:
@@ -105,6 +111,24 @@ def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     """
     found = parent.get(key)
     return found if isinstance(found, dict) else {}
+
+
+def without_folders(command: str, *, keep: int) -> str:
+    """Returns a command whose absolute paths are cut to their last parts; nothing if it cannot be read.
+
+    Args:
+      command: as a shell takes it.
+      keep: how many parts of a path; a device such as /GPU:0 is none.
+    """
+    try:
+        words = [word.partition("=") for word in shlex.split(command)]
+    except ValueError:
+        return ""
+    return shlex.join(name + equals + ",".join(_end(path, keep) for path in value.split(",")) for name, equals, value in words)
+
+
+def _end(path: str, keep: int) -> str:
+    return "/".join(Path(path).parts[-keep:]) if path.startswith("/") and ":" not in path else path
 
 
 def read(folders: Sequence[Path]) -> list[Run]:

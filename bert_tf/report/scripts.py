@@ -15,25 +15,32 @@ from pathlib import Path
 from bert_tf import atomic
 from bert_tf.errors import BertError
 
-_LICENCE = "/* Vega, Vega-Lite, Vega-Embed and D3: vega.github.io and d3js.org, BSD-3-Clause and ISC licences */\n"
 _EXPORT = "window.vegaEmbed = vegaEmbed;"
 
 
 def live() -> str:
     """Returns the page's own script."""
-    return (Path(__file__).parent / "live.js").read_text(encoding="utf-8")
+    return _beside("live.js")
 
 
 @functools.cache
 def vega() -> str:
-    """Returns the script that draws."""
+    """Returns the script that draws, after the notices that its licences require."""
+    return f"/*\n{_beside('notices.txt')}*/\n{_bundle()}"
+
+
+def _beside(name: str) -> str:
+    return (Path(__file__).parent / name).read_text(encoding="utf-8")
+
+
+def _bundle() -> str:
     import vl_convert
 
     path = _cache_folder() / f"vega-{vl_convert.__version__}.js"  # type: ignore[attr-defined]  # not in its stubs
     kept = _read(path)
     if kept is not None:
         return kept
-    packed = _LICENCE + vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
+    packed = vl_convert.javascript_bundle(_EXPORT).replace("</script", "<\\/script")
     if path.is_absolute():  # a user without a home has no cache
         with contextlib.suppress(BertError):  # packed again the next time
             atomic.make_folder(path.parent)

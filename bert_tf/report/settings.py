@@ -18,11 +18,7 @@ Rows = Mapping[str, str]  # values by name
 
 def flags(run: Run) -> dict[str, str]:
     """Returns the flags of the command that repeats a run."""
-    try:
-        words = shlex.split(run.command)
-    except ValueError:
-        return {}
-    pairs = (word[2:].partition("=") for word in words if word.startswith("--"))
+    pairs = (word[2:].partition("=") for word in shlex.split(run.command) if word.startswith("--"))
     return {name: value if equals else "true" for name, equals, value in pairs}
 
 

@@ -179,7 +179,7 @@ def test_all_misfits_are_reported_at_once(checkpoint, project, refused):
     write_checkpoint(project.init_checkpoint, weights)
     name = project.init_checkpoint if checkpoint == "of another size" else project.init_checkpoint + ".gone"
     problems = refused(init_checkpoint=name, max_seq_length=100, num_train_epochs=0.01)
-    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 training examples", name)
+    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 examples in 0.01 epochs", name)
     assert len(problems) == len(begins)
     assert all(problem.startswith(begin) for problem, begin in zip(problems, begins))
 
@@ -190,9 +190,15 @@ def test_training_examples_of_one_label(project, refused):
     assert refused() == ["all 40 training examples have the label '1'; nothing can be learned"]
 
 
-@pytest.mark.parametrize("too_few", [{"num_train_epochs": 0}, {"train_batch_size": 1000}])
-def test_no_step_to_train(too_few, refused):
-    assert refused(**too_few) == ["40 training examples make no step; lower --train_batch_size or raise --num_train_epochs"]
+@pytest.mark.parametrize(
+    ("too_few", "said"),
+    [
+        ({"num_train_epochs": 0}, "0 epochs do not fill a batch of 8; raise --num_train_epochs"),
+        ({"train_batch_size": 1000}, "3 epochs do not fill a batch of 1000; lower --train_batch_size"),
+    ],
+)
+def test_no_step_to_train(too_few, said, refused):
+    assert refused(**too_few) == [f"40 examples in {said}"]
 
 
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 
 import pytest
@@ -25,6 +26,33 @@ def test_page_of_a_run_is_in_its_folder(tmp_path, capsys):
     assert run(folder) == 0
     assert capsys.readouterr().out == f"{folder}/report.html\n"
     assert "0.7500" in (folder / "report.html").read_text(encoding="utf-8")
+
+
+def with_paths(folder):
+    record = example.record()
+    record["command"] += f" --data_dir={folder}/glue/MRPC --train_file={folder}/a.tsv,{folder}/b.tsv --device=/GPU:0"
+    example.write_json(example.finished(folder) / "run_config.json", record)
+    return folder
+
+
+def test_a_page_has_no_absolute_path(tmp_path):
+    folder = with_paths(tmp_path / "run")
+    assert run(folder) == 0
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    assert str(tmp_path) not in text
+    assert "<dd>glue/MRPC</dd>" in text
+    assert "<dd>run/a.tsv,run/b.tsv</dd>" in text
+    assert "<dd>/GPU:0</dd>" in text
+
+
+def test_a_redacted_folder_has_no_absolute_path(tmp_path):
+    folder = with_paths(tmp_path / "run")
+    assert run(folder, "--redact") == 0
+    assert [path.name for path in folder.iterdir() if path.is_file() and str(tmp_path) in path.read_text()] == []
+    record = json.loads((folder / "run_config.json").read_text())
+    assert record["command"].endswith(" --data_dir=MRPC --train_file=a.tsv,b.tsv --device=/GPU:0")
+    assert {**record, "command": ""} == {**example.record(), "command": ""}
+    assert "<dd>MRPC</dd>" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_page_of_an_interrupted_run(tmp_path):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from bert_tf.estimator.evaluation_hook import EvaluationPlan
 from bert_tf.estimator.hooks import CheckpointHook
 from bert_tf.inputs.pipeline import Schedule
-from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, DEVICE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
+from bert_tf.profiling.timing.diagnosis import COMMUNICATION_BOUND, COMPUTE_BOUND, HOST_BOUND, INPUT_BOUND, TOO_SHORT
 from bert_tf.profiling.timing.wall_clock import WALL
 from tests import processes
 from tests.estimator import toy
@@ -52,7 +52,7 @@ def test_many_tiny_operations_make_a_run_host_bound(tiny):
 def test_a_large_model_makes_a_run_device_bound(tmp_path):
     toy.train(tmp_path, **LARGE, training={"save_checkpoints_steps": 1000})
     found = timing(tmp_path)["diagnosis"]
-    assert found["kind"] == DEVICE_BOUND, found["text"]
+    assert found["kind"] == COMPUTE_BOUND, found["text"]
 
 
 def test_a_short_run_says_so(tmp_path, caplog):
@@ -130,7 +130,7 @@ def one_core():
 def test_on_one_core_computing_is_not_waiting_for_the_batch(one_core):
     """There the operations of a step, stamps among them, run in any order."""
     found = one_core["large"]["diagnosis"]
-    assert found["kind"] == DEVICE_BOUND, found["text"]
+    assert found["kind"] == COMPUTE_BOUND, found["text"]
     assert found["shares"]["reader"] < 0.05
 
 

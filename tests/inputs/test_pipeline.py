@@ -46,14 +46,9 @@ def test_steps_are_the_published_number(examples, batch_size, epochs, steps):
     assert Schedule(examples, batch_size, epochs).steps == steps
 
 
-@pytest.mark.parametrize(("examples", "batch_size", "epochs", "unseen"), [(3668, 12, 3, 0), (10, 4, 1, 2), (10, 4, 1.5, 3)])
-def test_unseen_counts_what_the_last_steps_leave_out(examples, batch_size, epochs, unseen):
-    assert Schedule(examples, batch_size, epochs).unseen == unseen
-
-
 def test_steps_may_be_given_in_the_place_of_epochs():
     schedule = Schedule(rows=10, batch_size=4, epochs=3.0, fixed_steps=6)
-    assert (schedule.steps, schedule.unseen) == (6, 6)
+    assert schedule.steps == 6
     seen = np.concatenate([draw.units for draw in training_draws(schedule, seed=1)])
     assert sorted(np.bincount(seen)) == [2] * 6 + [3] * 4
 

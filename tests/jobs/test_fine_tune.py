@@ -172,6 +172,13 @@ def test_the_recorded_command_of_a_wheel_is_the_one_that_it_brings(trained, tmp_
     )
 
 
+def test_no_file_but_the_record_has_an_absolute_path(trained):
+    """So that a folder can be shared; TensorFlow's own graph and events name checkpoints, docs/commands.md says so."""
+    folder = trained.project.data_dir.parents[1].as_posix().encode()
+    files = [path for path in trained.folder.rglob("*") if path.is_file() and not path.name.startswith(("events", "graph"))]
+    assert [path.name for path in files if folder in path.read_bytes()] == ["run_config.json"]
+
+
 def repeated(folder: Path):
     """The settings of the command that repeats the run of a folder."""
     command = json.loads((folder / "run_config.json").read_text())["command"]

@@ -36,6 +36,15 @@ def test_packed_once_on_a_machine(packed):
     assert len(packed) == 1
 
 
+def test_it_carries_the_notices_of_its_licences(packed):  # noqa: ARG001
+    """BSD-3-Clause, ISC and MIT: copyright, conditions and disclaimer go with every copy."""
+    notices = fresh().partition("*/")[0]
+    for holder in ("University of Washington Interactive Data Lab", "Mike Bostock", "Mapbox", "Joachim Wester", "Simon Lydell"):
+        assert holder in notices
+    assert notices.count("WARRANT") >= 3
+    assert "this list of conditions and the following disclaimer" in notices
+
+
 def test_nothing_in_it_ends_its_element(packed):  # noqa: ARG001
     assert "</script" not in fresh()
 

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from bert_tf.profiling.timing.step_timer import Summary
 from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, FIRST_STEPS, PARTS, STEPS, Account
 
-INPUT_BOUND, HOST_BOUND, DEVICE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
+INPUT_BOUND, HOST_BOUND, COMPUTE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
     "input-bound",
     "host-bound",
-    "device-bound",
+    "compute-bound",
     "communication-bound",
     "too short to tell",
 )
@@ -120,7 +120,7 @@ _HINTS: dict[str, tuple[_Hint, ...]] = {
             _always,
         ),
     ),
-    DEVICE_BOUND: (
+    COMPUTE_BOUND: (
         _Hint("--precision=bfloat16", "uses Tensor Cores", _has_units_for("bfloat16")),
         _Hint("--precision=float16", "uses Tensor Cores", _has_units_for("float16")),
         _Hint("--xla", "joins operations", lambda s: s.gpu and not s.xla),
@@ -175,7 +175,7 @@ def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> st
     kind = max(waits, key=waits.__getitem__)
     if waits[kind] >= 1.0:
         return kind
-    return HOST_BOUND if setting.gpu and summary.lead.mean < _AHEAD * summary.batch.mean else DEVICE_BOUND
+    return HOST_BOUND if setting.gpu and summary.lead.mean < _AHEAD * summary.batch.mean else COMPUTE_BOUND
 
 
 def _reason(kind: str, summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:

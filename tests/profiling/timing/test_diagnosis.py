@@ -7,7 +7,7 @@ import pytest
 from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import (
     COMMUNICATION_BOUND,
-    DEVICE_BOUND,
+    COMPUTE_BOUND,
     HOST_BOUND,
     INPUT_BOUND,
     TOO_SHORT,
@@ -32,16 +32,16 @@ def run_of(steps=40, **times):
     ("times", "idle", "setting", "kind"),
     [
         ({"reader": 0.03}, 0.05, CPU, INPUT_BOUND),
-        ({"reader": 0.01}, 0.05, CPU, DEVICE_BOUND),
+        ({"reader": 0.01}, 0.05, CPU, COMPUTE_BOUND),
         ({"reader": 0.01}, 0.6, CPU, HOST_BOUND),
         ({"reader": 0.03}, 0.6, CPU, HOST_BOUND),  # the larger one, as a multiple of what is large
         ({"reader": 0.06}, 0.3, CPU, INPUT_BOUND),
         ({"communication": 0.04}, 0.05, Setting(replicas=2), COMMUNICATION_BOUND),
         ({"communication": 0.04, "reader": 0.05}, 0.05, Setting(replicas=2), INPUT_BOUND),
         ({"lead": 0.001}, None, GPU, HOST_BOUND),
-        ({"lead": 0.04}, None, GPU, DEVICE_BOUND),
+        ({"lead": 0.04}, None, GPU, COMPUTE_BOUND),
         ({"lead": 0.001, "reader": 0.05}, None, GPU, INPUT_BOUND),
-        ({}, None, Setting(machines=2, replicas=2), DEVICE_BOUND),
+        ({}, None, Setting(machines=2, replicas=2), COMPUTE_BOUND),
     ],
 )
 def test_the_verdict_is_what_holds_the_run_up_most(times, idle, setting, kind):
