@@ -83,8 +83,8 @@ def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     """
     is_longer = first > second
     kept, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
-    spans = [(_head(np.where(is_longer, one, other)),) for one, other in zip(kept, swapped)]
-    return Cut(*spans, int(np.sum(first + second > limit)))
+    first_kept, second_kept = (np.where(is_longer, one, other) for one, other in zip(kept, swapped))
+    return Cut((_head(first_kept),), (_head(second_kept),), int(np.sum(first + second > limit)))
 
 
 def head_tail(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
