@@ -21,7 +21,7 @@ class ExportOptions:
 
     Attributes:
       precision: of what is written; one of the format's.
-      gate_data: folder or file of labelled examples that reduced precision is measured by; None for the task's own dev split.
+      gate_data: folder or file of labelled examples to measure by; None for the task's own dev split.
       max_loss_of_metric: points of a metric that reduced precision may cost.
       pairs: whether sentences come in pairs; None for as the task says.
     """
@@ -41,7 +41,7 @@ class Exported:
       task: what was learned.
       step: of the checkpoint; 0 where it has none.
       options: how.
-      labelled: reads the examples that reduced precision is measured by.
+      labelled: reads the examples that reduced precision and long texts are measured by.
     """
 
     trained: Trained

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from bert_tf import documents
+from bert_tf.export import tokenizer_json
 from bert_tf.export.exported import Exported
 
 VOCABULARY = "vocab.txt"
@@ -24,7 +25,7 @@ def metadata(exported: Exported) -> dict[str, str]:
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes the vocabulary.
+    """Writes the vocabulary, by itself and in the rules of the tokenizer.
 
     Args:
       exported: the model.
@@ -32,3 +33,5 @@ def write(exported: Exported, folder: Path) -> None:
     """
     tokens = exported.trained.vocabulary.tokens
     (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
+    rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)
+    (folder / tokenizer_json.FILE).write_text(rules + "\n", encoding="utf-8")

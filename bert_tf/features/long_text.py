@@ -14,6 +14,7 @@ import numpy.typing as npt
 from bert_tf.features.columns import IntArray
 
 TRUNCATE, HEAD_TAIL, WINDOWS = "truncate", "head_tail", "windows"
+LONGEST_FIRST = "longest_first"
 
 # A cut text keeps a quarter of its room for its head, as 128 of 510 tokens were best for Sun et al. (2019, arXiv 1905.05583).
 _HEAD_PARTS = 4
@@ -72,6 +73,20 @@ def truncate(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     return Cut((_head(kept_first),), (_head(kept_second),), int(np.sum(first + second > limit)))
 
 
+def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
+    """Keeps what `tokenizers` of Hugging Face does; as `truncate`, but on a tie the first text is shortened.
+
+    Args:
+      first: [E] word pieces of the first texts.
+      second: [E] the same of the second texts, 0 where there is none.
+      limit: [E] how many both may have together.
+    """
+    is_longer = first > second
+    kept, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
+    first_kept, second_kept = (np.where(is_longer, one, other) for one, other in zip(kept, swapped))
+    return Cut((_head(first_kept),), (_head(second_kept),), int(np.sum(first + second > limit)))
+
+
 def head_tail(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     """Keeps as much of each text; of one that is cut a quarter of it is the beginning and the rest the end.
 
@@ -128,3 +143,4 @@ CUTS: dict[str, Callable[[IntArray, IntArray, IntArray], Cut]] = {
     HEAD_TAIL: head_tail,
     WINDOWS: windows,
 }
+CUTS_OF_LIBRARIES = {**CUTS, LONGEST_FIRST: longest_first}  # no setting of ours, but what an export is compared with

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from bert_tf.features.columns import Array, Features, IntArray, ranges
-from bert_tf.features.long_text import CUTS, TRUNCATE, Span
+from bert_tf.features.long_text import CUTS_OF_LIBRARIES, TRUNCATE, Span
 from bert_tf.fields import Field
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -34,7 +34,7 @@ def build(
       labels: what the labels are, and [E, ...] of them; None where there are none.
       tokenizer: cuts the sentences.
       max_seq_length: most tokens of a row, the special ones included; at least 5.
-      long_text: key of `long_text.CUTS`, what is kept of longer ones.
+      long_text: key of `long_text.CUTS_OF_LIBRARIES`, what is kept of longer ones.
 
     Returns:
       Features in the order of the texts; every row has the label of its example.
@@ -44,7 +44,7 @@ def build(
     second_ids, second = _ids([text or "" for _, text in pairs], tokenizer)
     paired = (second > 0).astype(np.int32)  # [E]; as published, a second text without pieces is none
     room = np.int32(max_seq_length) - 2 - paired  # [CLS] and one or two [SEP]
-    cut = CUTS[long_text](first, second, room)
+    cut = CUTS_OF_LIBRARIES[long_text](first, second, room)
     rows: Any = slice(None) if cut.example_ids is None else cut.example_ids
 
     first_lengths = _total(cut.first) + np.int32(2)

@@ -48,7 +48,7 @@ def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = 
     Args:
       model: what to write.
       target: as what, and where.
-      find_data: returns the folder of a task's files, by which reduced precision is measured.
+      find_data: returns the folder of a task's files, by which an export is measured.
 
     Raises:
       BertError: something that the user can fix; then nothing was written.

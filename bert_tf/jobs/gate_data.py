@@ -1,4 +1,4 @@
-"""The labelled examples that a reduced model is measured by."""
+"""The labelled examples that an export is measured by."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.in_memory import RowsTask
 
-_NONE = "reduced precision is measured by labelled examples; name them by --gate_data"
+_NONE = "labelled examples are required to measure the export; name them by --gate_data"
 
 
 def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]) -> Labelled:
@@ -35,7 +35,7 @@ def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]
     if isinstance(task, RowsTask) and given is None:
         nowhere(task)
     folder = given or find_data(task)
-    log.info("%s: reduced precision is measured by the files in %s", task.name, folder)
+    log.info("%s: measured by the files in %s", task.name, folder)
     return {split: _labelled(task.examples(folder, split), split) for split in task.splits(folder, DEV)}
 
 
@@ -57,5 +57,5 @@ def _reader(model: Learned, file: str) -> Task:
 
 def _labelled(found: Sequence[Any], name: str) -> Sequence[Any]:
     if not found or getattr(found[0], "label", None) is None:
-        raise DataError("no labelled examples to measure reduced precision by", name)
+        raise DataError("no labelled examples to measure by", name)
     return found

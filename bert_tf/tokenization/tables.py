@@ -198,7 +198,7 @@ def _class(c: str, number_of: Mapping[str, int], lower_case: bool) -> _Class:
         return _Class(DELETED, NEITHER, ())
     parts = unicodedata.normalize("NFD", c.lower()) if lower_case else c
     letters = (_letter(part, number_of, lower_case, is_ideograph) for part in parts)
-    role = _role(c) if lower_case else NEITHER
+    role = sigma_sees(c) if lower_case else NEITHER
     return _Class(IDEOGRAPH if is_ideograph else OTHER, role, tuple(filter(None, letters)))
 
 
@@ -206,7 +206,7 @@ _MOST = _Class(OTHER, NEITHER, (_Letter(_UNKNOWN),))
 
 
 @functools.cache
-def _role(c: str) -> int:
+def sigma_sees(c: str) -> int:
     """Returns what a capital sigma sees of a character, by what Python makes of the sigma."""
     if (c + "Σ").lower().endswith("ς"):
         return CASED

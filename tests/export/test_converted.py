@@ -40,7 +40,12 @@ def test_writes_the_same_bytes_each_time(tmp_path):
 def test_openvino_is_a_pair_of_files(tmp_path):
     (tmp_path / "out").mkdir()
     openvino.write(exported(tmp_path / "run"), tmp_path / "out")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["model.bin", "model.xml", "vocab.txt"]
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
+        "model.bin",
+        "model.xml",
+        "tokenizer.json",
+        "vocab.txt",
+    ]
 
 
 def test_onnx_runs_without_this_package(tmp_path):

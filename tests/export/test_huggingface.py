@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 
@@ -129,6 +130,27 @@ def test_the_card_has_metrics_of_this_step_alone(tmp_path):
     (run / "eval_results.json").write_text(json.dumps({"global_step": 8, "splits": {"dev": split}}))
     writer.write(exported(run), folder)
     assert "accuracy" not in (folder / "README.md").read_text()
+
+
+def test_the_card_has_each_setting_that_decides_what_is_learned(tmp_path):
+    model, folder = exported(tmp_path / "run"), tmp_path / "out"
+    folder.mkdir()
+    settings = {"class_weights": "1.0,2.0,9.0", "freeze": ["embeddings", "0"], "temperature": 0.05, "ema": None}
+    record = {**model.trained.record, **settings, "task_name": "custom"}
+    writer.write(dataclasses.replace(model, trained=dataclasses.replace(model.trained, record=record)), folder)
+    section = (folder / "README.md").read_text().partition("## Training\n")[2].split("\n")
+    assert [line for line in section if line] == [
+        "- class_weights: 1.0,2.0,9.0",
+        "- freeze: embeddings, 0",
+        "- temperature: 0.05",
+    ]
+
+
+def test_transformers_reads_the_rules_and_makes_segments(tmp_path):
+    config = read_json(written(tmp_path, "classification")[1] / "tokenizer_config.json")
+    assert config["tokenizer_class"] == "PreTrainedTokenizerFast"  # others make rules of their own
+    assert "token_type_ids" in config["model_input_names"]
+    assert config["split_special_tokens"]
 
 
 @pytest.mark.parametrize("found", [None, {"accuracy": None}, {"accuracy": "high"}, {"accuracy": 0.5, "intervals_95": [1]}])

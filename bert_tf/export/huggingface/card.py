@@ -9,15 +9,13 @@ import bert_tf
 from bert_tf import documents, run_layout
 from bert_tf.checkpoints.huggingface_classes import Architecture
 from bert_tf.export.exported import Exported
+from bert_tf.export.huggingface import long_texts
 from bert_tf.head_spec import PRETRAINING
 
-_TRAINED_BY = (
-    *("num_train_epochs", "num_train_steps", "train_batch_size", "learning_rate", "learning_rate_schedule"),
-    *("warmup_proportion", "layer_decay", "label_smoothing", "adam_bias_correction", "max_seq_length", "long_text", "seed"),
-    "precision",
-)
+_ELSEWHERE = ("task_name", "kind", "labels", "bert_config")  # of the record, the rest changed what was learned
 _DIGESTS = {
     "train_examples_sha256": "training examples",
+    "phase2_examples_sha256": "training examples of the second phase",
     "checkpoint_sha256": "checkpoint that training began with",
     "vocabulary_sha256": "vocabulary",
 }
@@ -38,6 +36,7 @@ def text(exported: Exported, architecture: Architecture) -> str:
         f"`{architecture.name}`, {_learned(exported)} with bert_tf {bert_tf.__version__}; step {exported.step}.",
         f"Kind: {exported.family.kind}." + (f" Labels: {labels}." if labels else ""),
         *_section("Metrics", _metrics(exported)),
+        *_section("Long texts", long_texts.lines(exported)),
         *_section("Data", _digests(exported)),
         *_section("Training", _settings(exported)),
     ]
@@ -91,6 +90,7 @@ def _digests(exported: Exported) -> Iterator[str]:
 
 
 def _settings(exported: Exported) -> Iterator[str]:
-    for name in _TRAINED_BY:
-        if exported.trained.record.get(name) is not None:
-            yield f"- {name}: {exported.trained.record[name]}"
+    for name, value in exported.trained.record.items():
+        if name not in _ELSEWHERE and not name.endswith("_sha256") and value not in (None, []):
+            shown = ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+            yield f"- {name}: {' '.join(shown.split())}"

@@ -1,0 +1,126 @@
+"""`tokenizer.json`: the pipeline from texts to ids that the library tokenizers reads.
+
+Its own BertNormalizer and BertPreTokenizer use older tables of Unicode, delete private characters, and lower a capital sigma at
+the end of a word like any other. So each rule is written as the list of characters to which `wordpiece` applies it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import sys
+import unicodedata
+from collections.abc import Callable
+from typing import Any
+
+from bert_tf.batch.trained import Trained
+from bert_tf.head_spec import PRETRAINING
+from bert_tf.tokenization.tables import CASED, IGNORED, sigma_sees
+from bert_tf.tokenization.vocabulary import CLS, SEP, SPECIAL_TOKENS, UNK
+from bert_tf.tokenization.wordpiece import CHUNK, IDEOGRAPHS, MAX_WORD_CHARACTERS, is_deleted, is_punctuation
+
+FILE = "tokenizer.json"
+
+_BLANKS = CHUNK.pattern.replace("^", "", 1)
+
+
+def splits_special(trained: Trained) -> bool:
+    """Returns whether "[SEP]" in a text is three words, as in training; in texts with gaps to fill, "[MASK]" is one."""
+    return trained.head.kind != PRETRAINING
+
+
+def content(trained: Trained) -> dict[str, Any]:
+    """Returns the contents of the file.
+
+    Args:
+      trained: whose training it shall cut texts like.
+    """
+    tokens = trained.vocabulary.tokens
+    ids = {token: number for number, token in enumerate(tokens)}
+    around = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (CLS, SEP)}
+    special = () if splits_special(trained) else sorted(SPECIAL_TOKENS, key=ids.__getitem__)
+    return {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [_added(ids[token], token) for token in special],
+        "normalizer": {"type": "Sequence", "normalizers": _normalizers(trained.lower_case)},
+        "pre_tokenizer": {
+            "type": "Sequence",
+            "pretokenizers": [
+                _split(_BLANKS, "Removed"),
+                _split(_class(is_punctuation), "Isolated"),
+                _split(IDEOGRAPHS.pattern, "Isolated"),
+            ],
+        },
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [_special(CLS, 0), _text("A", 0), _special(SEP, 0)],
+            "pair": [_special(CLS, 0), _text("A", 0), _special(SEP, 0), _text("B", 1), _special(SEP, 1)],
+            "special_tokens": around,
+        },
+        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": True},
+        "model": {
+            "type": "WordPiece",
+            "unk_token": UNK,
+            "continuing_subword_prefix": "##",
+            "max_input_chars_per_word": MAX_WORD_CHARACTERS,
+            "vocab": ids,
+        },
+    }
+
+
+def _normalizers(lower_case: bool) -> list[dict[str, Any]]:
+    deleted = _replace(_class(is_deleted) + "+", "")
+    if not lower_case:
+        return [deleted]
+    marks = _class(lambda c: unicodedata.category(c) == "Mn")
+    return [deleted, _replace(_final_sigma(), "ς"), {"type": "Lowercase"}, {"type": "NFD"}, _replace(f"{marks}+", "")]
+
+
+def _final_sigma() -> str:
+    """Returns the pattern of a capital sigma behind a letter with cases, and not before one; see `sigma_sees`."""
+    cased = _class(lambda c: sigma_sees(c) == CASED)
+    ignored = _class(lambda c: sigma_sees(c) == IGNORED)
+    return f"(?<={cased}{ignored}*)Σ(?!{ignored}*{cased})"
+
+
+def _class(belongs: Callable[[str], bool]) -> str:
+    """Returns the characters of a kind as a regular expression: literal ones, which all engines read alike."""
+    places = (ord(c) for c in _characters() if belongs(c))
+    runs = (list(run) for _, run in itertools.groupby(enumerate(places), lambda pair: pair[1] - pair[0]))
+    ends = ((run[0][1], run[-1][1]) for run in runs)
+    return "[" + "".join(_literal(first) + ("" if first == last else f"-{_literal(last)}") for first, last in ends) + "]"
+
+
+@functools.cache
+def _characters() -> str:
+    """Returns the characters with a place in Unicode, without blanks and ideographs, of which `wordpiece` has the patterns."""
+    every = (chr(point) for point in range(sys.maxunicode + 1))
+    known = "".join(c for c in every if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
+    return IDEOGRAPHS.sub("", "".join(CHUNK.findall(known)))
+
+
+def _literal(point: int) -> str:
+    return f"\\{chr(point)}" if chr(point) in r"\[]^-" else chr(point)
+
+
+def _replace(pattern: str, by: str) -> dict[str, Any]:
+    return {"type": "Replace", "pattern": {"Regex": pattern}, "content": by}
+
+
+def _split(pattern: str, behavior: str) -> dict[str, Any]:
+    return {"type": "Split", "pattern": {"Regex": pattern}, "behavior": behavior, "invert": False}
+
+
+def _added(number: int, token: str) -> dict[str, Any]:
+    switches = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    return {"id": number, "content": token, **switches}
+
+
+def _special(token: str, segment: int) -> dict[str, Any]:
+    return {"SpecialToken": {"id": token, "type_id": segment}}
+
+
+def _text(name: str, segment: int) -> dict[str, Any]:
+    return {"Sequence": {"id": name, "type_id": segment}}
