@@ -75,13 +75,29 @@ DAMAGES = {
 }
 
 
+OF_A_ROW = ("short row", "unknown label", "empty text", "not UTF-8")
+SKIP = "; correct the file, or add --skip_bad_rows"
+
+
 @pytest.mark.parametrize("split", ["train", "dev"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_data_ends_in_one_line_before_training(damage, split, project, refused):
     change, message = DAMAGES[damage]
     path = project.data_dir / f"{split}.tsv"
     change(path)
-    assert refused() == [message.format(path=path)]
+    assert refused() == [message.format(path=path) + SKIP * (damage in OF_A_ROW)]
+
+
+def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project, refused, caplog):
+    path = project.data_dir / "train.tsv"
+    for damage in OF_A_ROW:
+        DAMAGES[damage][0](path)
+    problems = refused()
+    expected = sorted(DAMAGES[damage][1].format(path=path) for damage in OF_A_ROW)
+    assert problems == [*expected, f"{path}: 4 rows cannot be used{SKIP}"]
+    [problem] = refused(skip_bad_rows=True, num_train_epochs=0)
+    assert problem.startswith("36 ")
+    assert f"{path}: rows left out, since they cannot be used: 4" in caplog.messages
 
 
 def test_missing_test_data_is_noticed_before_training(project, refused):
@@ -179,7 +195,7 @@ def test_all_misfits_are_reported_at_once(checkpoint, project, refused):
     write_checkpoint(project.init_checkpoint, weights)
     name = project.init_checkpoint if checkpoint == "of another size" else project.init_checkpoint + ".gone"
     problems = refused(init_checkpoint=name, max_seq_length=100, num_train_epochs=0.01)
-    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 training examples", name)
+    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 examples in 0.01 epochs", name)
     assert len(problems) == len(begins)
     assert all(problem.startswith(begin) for problem, begin in zip(problems, begins))
 
@@ -190,9 +206,15 @@ def test_training_examples_of_one_label(project, refused):
     assert refused() == ["all 40 training examples have the label '1'; nothing can be learned"]
 
 
-@pytest.mark.parametrize("too_few", [{"num_train_epochs": 0}, {"train_batch_size": 1000}])
-def test_no_step_to_train(too_few, refused):
-    assert refused(**too_few) == ["40 training examples make no step; lower --train_batch_size or raise --num_train_epochs"]
+@pytest.mark.parametrize(
+    ("too_few", "said"),
+    [
+        ({"num_train_epochs": 0}, "0 epochs do not fill a batch of 8; raise --num_train_epochs"),
+        ({"train_batch_size": 1000}, "3 epochs do not fill a batch of 1000; lower --train_batch_size"),
+    ],
+)
+def test_no_step_to_train(too_few, said, refused):
+    assert refused(**too_few) == [f"40 examples in {said}"]
 
 
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])

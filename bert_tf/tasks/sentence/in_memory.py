@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 from collections.abc import Iterable
 from typing import Any
 
@@ -9,7 +10,7 @@ from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.tasks.base import TRAIN
 from bert_tf.tasks.in_memory import RowsTask
-from bert_tf.tasks.label_column import sorted_names
+from bert_tf.tasks.label_column import sorted_names, warn_of_labels
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
 from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows
@@ -66,10 +67,12 @@ def _family(labels: tuple[str, ...], kind: str) -> SentenceFamily:
 
 def _found(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
     """Returns the names of the labels of training rows, sorted."""
-    labels = sorted_names({name for example in examples for name in names_of(example.label)})
+    counts = collections.Counter(name for example in examples for name in names_of(example.label))
+    labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
         found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
         raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
+    warn_of_labels(counts, TRAIN)
     return labels
 
 
