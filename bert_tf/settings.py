@@ -195,8 +195,8 @@ def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in read.items() if value is not None}
 
 
-def nearest(name: str, known: Collection[str]) -> list[str]:
-    """Returns the settings that a name may stand for: those that others call so, else the one that is spelled most alike.
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Returns the setting that a name may stand for: the one that others call so, else the one that is spelled most alike.
 
     Args:
       name: of no setting.
@@ -204,9 +204,9 @@ def nearest(name: str, known: Collection[str]) -> list[str]:
     """
     folded = name.lower().replace("-", "_")
     if folded in known:
-        return [folded]
-    found = [ours for ours, theirs in _NAMED_ELSEWHERE.items() if ours in known and folded in theirs.split()]
-    return found or difflib.get_close_matches(folded, known, n=1)
+        return folded
+    found = next((ours for ours, theirs in _NAMED_ELSEWHERE.items() if ours in known and folded in theirs.split()), None)
+    return found or next(iter(difflib.get_close_matches(folded, known, n=1)), None)
 
 
 def unknown_setting(kind: str, name: str, known: Collection[str]) -> str:
@@ -218,7 +218,7 @@ def unknown_setting(kind: str, name: str, known: Collection[str]) -> str:
       known: all names that there are.
     """
     near = nearest(name, known)
-    return f"unknown {kind} {name!r}; did you mean {' or '.join(near)}?" if near else unknown_name(kind, name, known)
+    return f"unknown {kind} {name!r}; did you mean {near}?" if near else unknown_name(kind, name, known)
 
 
 def fields_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:

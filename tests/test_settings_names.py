@@ -35,12 +35,12 @@ def test_each_name_of_the_table_leads_to_a_setting():
     ],
 )
 def test_settings_are_found_by_the_names_of_other_libraries(name, ours):
-    assert nearest(name, OF_TRAINING) == [ours]
+    assert nearest(name, OF_TRAINING) == ours
     assert unknown_setting("setting", name, OF_TRAINING) == f"unknown setting {name!r}; did you mean {ours}?"
 
 
 def test_what_a_command_does_not_take_is_not_proposed():
     predicting = {row.name for row in predict_config.SETTINGS}
-    assert nearest("epochs", predicting) == []
-    assert nearest("batch_size", predicting) == ["predict_batch_size"]
+    assert nearest("epochs", predicting) is None
+    assert nearest("batch_size", predicting) == "predict_batch_size"
     assert "(known: " in unknown_setting("setting", "epochs", predicting)

@@ -33,6 +33,10 @@ class KeptChunk(list[Any]):
 def watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
     """Yields examples as they are read, each with the cells of its row.
 
+    Args:
+      examples: of a file, read one at a time.
+      source: the file.
+
     Raises:
       FlagError: they are not rows of a table, or two of its columns have one name.
     """
@@ -43,7 +47,12 @@ def watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequen
 
 
 def chunk(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept) -> KeptChunk:
-    """Returns examples as one list, of what `watched` yields."""
+    """Returns examples as one list.
+
+    Args:
+      pairs: some of what `watched` yields.
+      source: see there.
+    """
     made = KeptChunk(example for example, _ in pairs)
     made.columns, made.rows = source.columns or (), [row for _, row in pairs]
     return made

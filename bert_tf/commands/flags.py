@@ -72,7 +72,7 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
         rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
     except flags.UnrecognizedFlagError as error:
         near = nearest(error.flagname, [row.name for row in rows if row.help])
-        tip = f"; did you mean {' or '.join(f'--{name}' for name in near)}?" if near else ""
+        tip = f"; did you mean --{near}?" if near else ""
         raise FlagError(f"Unknown command line flag {error.flagname!r}{tip} (--help lists all flags)") from error
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         empty = _EMPTY.match(str(error))

@@ -256,7 +256,7 @@ def test_a_flag_given_twice_takes_the_last_value():
         ("--seq-len=64", "did you mean --max_seq_length?"),
         ("--per_device_train_batch_size=8", "did you mean --train_batch_size?"),
         ("--model_name_or_path=x", "did you mean --init_checkpoint?"),
-        ("--train=x", "did you mean --train_file or --do_train?"),
+        ("--train=x", "did you mean --train_file?"),
         ("--learning_rate=fast", "flag --learning_rate=fast: could not convert string to float"),
         ("--train_batch_size=1.5", "flag --train_batch_size=1.5: invalid literal"),
         ("--train_batch_size=0", "flag --train_batch_size=0: 0 is not a positive integer"),
