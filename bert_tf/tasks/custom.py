@@ -172,6 +172,8 @@ class CustomTask:
         table = self._table(source)
         texts = self._texts(table)
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
+        if labels:
+            self._label_column.require(table)
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # they are for predictions

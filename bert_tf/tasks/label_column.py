@@ -54,6 +54,14 @@ class LabelColumn:
         names = tuple(cells.known_label(name, known) for name in self._names(cell))
         return names if self.kind == MULTI_LABEL else names[0]
 
+    def require(self, table: tables.Table) -> None:
+        """Checks that a table has the column.
+
+        Raises:
+          DataError: it has not.
+        """
+        table.require(self.column, "name that of the label with --label_column")
+
     def remedy(self, known: Sequence[str]) -> str:
         """Returns what to do about a label that is not among those that are known."""
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
@@ -72,6 +80,7 @@ class LabelColumn:
         Raises:
           DataError: the column is missing, there are too few labels to tell apart, or the first line looks like a header.
         """
+        self.require(table)
         rows = table.read([self.column], lambda line, row: (line, self._names(row[0])), report=lambda _: None)
         counts: collections.Counter[str] = collections.Counter()
         first: tuple[str, ...] = ()

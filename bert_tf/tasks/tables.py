@@ -152,6 +152,19 @@ class Table:
         """Whether there is a column of this name or number."""
         return self._place(column) is not None
 
+    def require(self, column: str, remedy: str) -> None:
+        """Checks that there is a column.
+
+        Args:
+          column: its name or number.
+          remedy: what to do.
+
+        Raises:
+          DataError: there is none.
+        """
+        if not self.has(column):
+            raise DataError(f"no column {column!r}; {remedy}; {self.there}", self.path, self._first_line)
+
     def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Turns rows into what they stand for.
 

@@ -165,7 +165,7 @@ def test_the_format_can_be_named(task):
 @pytest.mark.parametrize(
     ("text", "settings", "problem"),
     [
-        ("text,class\na,0\n", {"labels": "0,1"}, ":1: no column 'label'; the header line reads text | class"),
+        ("text,class\na,0\n", {"labels": "0,1"}, ":1: no column 'label'; name that of the label with --label_column; the"),
         ("text,label\na,0\nb,1\n", {"text_a": "title"}, ":1: no column 'title'; the header line reads text | label"),
         ("text,label,text\na,0,b\n", {"labels": "0,1"}, ":1: column 'text' appears 2 times in the header line"),
         ("text,label\n ,0\nb,1\n", {}, ":2: the text in column 'text' is empty"),

@@ -64,6 +64,9 @@ class SentenceTask(RowsTask):
         if text_b and not text_a:
             raise FlagError("text_b names the second text; name the first with text_a")
         named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
+        for key, name in named.items():
+            if name is not None and (not isinstance(name, str) or not name):
+                raise FlagError(f"{key}={name!r:.80}: give the name of a column")
         columns = RowColumns(**{key: name for key, name in named.items() if name is not None})  # type: ignore[arg-type]
         if columns != USUAL:
             train, dev, test = (

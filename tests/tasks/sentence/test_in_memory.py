@@ -258,6 +258,12 @@ def test_columns_that_are_not_there_are_named(rows, columns, said):
         SentenceTask(train=rows, **columns)
 
 
+@pytest.mark.parametrize("name", ["", 3, ["title"]])
+def test_a_column_has_a_name(name):
+    with pytest.raises(FlagError, match="^label_column=.*: give the name of a column$"):
+        SentenceTask(train=QUEUES, label_column=name)
+
+
 def test_the_second_text_needs_the_first():
     with pytest.raises(FlagError, match="text_b names the second text; name the first with text_a"):
         SentenceTask(train=QUEUES, text_b="body")
