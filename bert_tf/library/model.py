@@ -111,7 +111,7 @@ class Model(Closable):
         examples = self.reader.examples(rows)
         return self._frame(rows, examples) if as_frame else self.answer(examples)
 
-    def _frame(self, rows: Iterable[Any], examples: Sequence[Any]) -> Any:
+    def _frame(self, rows: Any, examples: Sequence[Any]) -> Any:
         try:
             import pandas
         except ImportError as error:

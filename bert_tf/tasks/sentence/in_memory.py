@@ -67,7 +67,7 @@ class SentenceTask(RowsTask):
         for key, name in named.items():
             if name is not None and (not isinstance(name, str) or not name):
                 raise FlagError(f"{key}={name!r:.80}: give the name of a column")
-        columns = RowColumns(**{key: name for key, name in named.items() if name is not None})  # type: ignore[arg-type]
+        columns = RowColumns(**{key: name for key, name in named.items() if name is not None})
         if columns != USUAL:
             train, dev, test = (
                 None if rows is None else _having(rows, split, columns) for split, rows in zip(PURPOSES, (train, dev, test))
