@@ -29,6 +29,7 @@ SETTINGS = (
         highest=MOST_EXAMPLES,
     ),
     Setting("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
+    Setting("keep_columns", bool, False, "write the columns of the input too, after those of the predictions"),
     Setting("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,
     *RULES,

@@ -22,7 +22,7 @@ from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logit
 from bert_tf.tasks.sentence.example import SentenceExample, recorded_texts
 from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
-from bert_tf.tasks.sentence.rows import read_rows, refuse_unknown_labels
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -37,6 +37,7 @@ _OTHER_TEXTS = {
     1: "one text, but the model was trained on pairs; give two (of a table: --text_a and --text_b)",
     2: "two texts, but the model was trained on single ones; give one (of a table: --text_a)",
 }
+COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
 
 
@@ -60,6 +61,10 @@ class SentenceFamily:
       metrics: keys of `bert_tf.metrics.METRICS`.
       label_separator: stands between several labels of one example.
       texts: of each row, 1 or 2; None if unknown, or if rows of both kinds are read.
+      text_a: column of rows in memory, see `rows.RowColumns`; so are the next three.
+      text_b: of the second text.
+      label_column: of the label.
+      id_column: of the id.
     """
 
     labels: tuple[str, ...]
@@ -67,6 +72,10 @@ class SentenceFamily:
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
     texts: int | None = None
+    text_a: str | None = None
+    text_b: str | None = None
+    label_column: str = USUAL.label_column
+    id_column: str | None = None
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
@@ -88,8 +97,8 @@ class SentenceFamily:
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family of a trained model; metrics are the usual ones, those of its task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        separator = record.get("label_separator", ",")
-        return cls(labels, kind, usual_metrics(kind, labels), separator, recorded_texts(record))
+        given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
+        return cls(labels, kind, usual_metrics(kind, labels), texts=recorded_texts(record), **given)
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family for rows of as many texts as those of the training."""
@@ -108,7 +117,8 @@ class SentenceFamily:
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
         """See `rows.read_rows`; every row has as many texts as those of the training."""
-        examples = read_rows(rows, split, kind=self.kind if labelled else None)
+        columns = RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
+        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=columns)
         for number, example in enumerate(examples):
             self._refuse_other_texts(example, f"{split}: row {number}")
         if labelled and self.kind != REGRESSION:
