@@ -274,15 +274,15 @@ def test_without_beam_one_line_says_how_to_install_it(run, capsys, monkeypatch):
 
 
 def test_a_reader_that_leaves_ends_it_without_a_word_though_more_may_come(run):
-    flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "file_format": "tsv", "verbosity": -1}
+    flags = {"checkpoint": run, "input": "-", "output": "-", "text_a": 1, "text_b": 2, "file_format": "tsv", "verbosity": -1}
     command = [sys.executable, "-m", "bert_tf", "predict", *(f"--{name}={value}" for name, value in flags.items())]
     environment = {name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"}
     pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
     with subprocess.Popen(command, env=environment, bufsize=0, **pipes) as process:
-        process.stdin.write(b"rain .\n")
+        process.stdin.write(b"rain .\tsoup .\n")
         assert process.stdout.readline() == HEADER
         process.stdout.close()
-        process.stdin.write(b"bread .\n")
+        process.stdin.write(b"bread .\tsalt .\n")
         assert process.wait(timeout=60) == 141
         assert process.stderr.read() == b""
 
