@@ -179,7 +179,10 @@ SPOILED_TABLES = {
 @pytest.mark.parametrize(("made", "message"), SPOILED_TABLES.values(), ids=SPOILED_TABLES)
 def test_another_table_is_refused(tmp_path, made, message):
     path = tmp_path / "i.parquet"
-    pyarrow.parquet.write_table(made, path)
+    try:
+        pyarrow.parquet.write_table(made, path)
+    except NotImplementedError as error:
+        pytest.skip(str(error))  # an older pyarrow writes no rows without vectors
     with pytest.raises(DataError, match=f"i.parquet: holds no vectors of texts, or is damaged: .*{message}"):
         read(path)
 
