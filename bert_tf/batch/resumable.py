@@ -90,8 +90,8 @@ class ResumableFile:
         with self._readable_errors():
             self._file.write(text)
             self._file.flush()
-        self.chunks, self.rows, self._size = self.chunks + 1, self.rows + rows, self._size + len(text)
-        self._save()
+            self.chunks, self.rows, self._size = self.chunks + 1, self.rows + rows, self._size + len(text)
+            self._save()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Gives the file its name, unless the block failed.
@@ -127,9 +127,12 @@ class ResumableFile:
     def _readable_errors(self) -> Iterator[None]:
         try:
             yield
-        except OSError as error:
+        except (OSError, OutputError) as error:
+            refused = error if isinstance(error, OSError) else error.__cause__  # `atomic` says that nothing was changed
+            if not isinstance(refused, OSError):
+                raise
             raise OutputError(
-                f"{self._path}: cannot write: {files.reason(error)}; the same command goes on where it stopped"
+                f"{self._path}: cannot write: {files.reason(refused)}; the same command continues where it stopped"
             ) from error
 
 

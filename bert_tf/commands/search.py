@@ -78,6 +78,7 @@ def _as_lines(found: Found, *, several: bool) -> str:
     """Returns a line for each text: of several queries the query's id, then cosine, id and text, with tabs between them."""
     lines = []
     for hit in found.hits:
-        text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None).translate(_BLANKS)
-        lines.append("\t".join([*([found.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]))
+        text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None)
+        cells = [*([found.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]
+        lines.append("\t".join(cell.translate(_BLANKS) for cell in cells))
     return "".join(f"{line}\n" for line in lines)

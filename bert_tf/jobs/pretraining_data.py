@@ -25,7 +25,7 @@ from bert_tf.corpus.records import manifest_of
 from bert_tf.corpus.shards import ShardPlan
 from bert_tf.corpus.store import TokenStore
 from bert_tf.corpus.tally import Tally
-from bert_tf.errors import DataError, FlagError
+from bert_tf.errors import BertError, FlagError
 from bert_tf.jobs.counted import counted
 from bert_tf.jobs.pretraining_data_config import MaskSettings, PretrainingDataConfig
 from bert_tf.log_form import log
@@ -177,7 +177,7 @@ def _make(
     try:
         tokens = makers.tokens(unfinished / "tokens", corpus, tokenizer)
         written = _made(config.masks, tokens, tokenizer.vocabulary, output, makers)
-    except (DataError, FlagError):  # the same command would come to it again
+    except BertError:  # its message promises that nothing was changed, and a full disk needs the room
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     _write_manifest(written, output.key, config, tokenizer)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import itertools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -65,13 +66,12 @@ def search(config: SearchConfig, *, environment: Mapping[str, str]) -> Iterator[
     Raises:
       BertError: something that the user can fix.
     """
-    texts = TextInputs(Columns())
-    index = indexes.opened(config.index, texts, config.texts)
+    index = indexes.opened(config.index, config.texts)
     model, options = _encoder(config, index, environment)
     inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
     with contextlib.closing(TextEncoder(model, inference, options)) as encoder:
-        for queries in _queries(config, texts):
-            yield from _found(queries, encoder, index, config.top)
+        for queries in _queries(config):
+            yield from _found(queries, encoder, index, config)
 
 
 def _encoder(config: SearchConfig, index: VectorIndex, environment: Mapping[str, str]) -> tuple[Trained, VectorOptions]:
@@ -98,20 +98,22 @@ def _encoder(config: SearchConfig, index: VectorIndex, environment: Mapping[str,
     return model, options
 
 
-def _queries(config: SearchConfig, texts: TextInputs) -> Iterator[list[SentenceExample]]:
+def _queries(config: SearchConfig) -> Iterator[list[SentenceExample]]:
     if isinstance(config.queries, str):
-        for chunk in texts.chunks(config.queries):
+        for chunk in TextInputs(Columns()).chunks(config.queries):
             yield from (chunk[start : start + _QUERIES] for start in range(0, len(chunk), _QUERIES))
         return
     given = read_rows([config.query] if config.queries is None else config.queries, "queries", kind=None)
     yield from (given[start : start + _QUERIES] for start in range(0, len(given), _QUERIES))
 
 
-def _found(queries: list[SentenceExample], encoder: TextEncoder, index: VectorIndex, top: int) -> Iterator[Found]:
-    near = nearest(encoder.vectors(encoder.read(queries)).values, index.blocks(), top)
-    rows = index.rows(sorted({int(number) for of_query in near for number in of_query.numbers}))
+def _found(queries: list[SentenceExample], encoder: TextEncoder, index: VectorIndex, config: SearchConfig) -> Iterator[Found]:
+    vectors = encoder.vectors(encoder.read(queries)).values
+    with indexes.readable_errors(config.index):
+        near = nearest(vectors, index.blocks(), config.top)
+        rows = index.rows(sorted({int(number) for of_query in near for number in of_query.numbers}))
     for query, of_query in zip(queries, near):
-        yield Found(query, tuple(map(_hit, of_query.scores.tolist(), of_query.numbers.tolist(), [rows] * top)))
+        yield Found(query, tuple(map(_hit, of_query.scores.tolist(), of_query.numbers.tolist(), itertools.repeat(rows))))
 
 
 def _hit(score: float, number: int, rows: Mapping[int, Mapping[str, Any]]) -> Hit:

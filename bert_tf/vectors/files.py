@@ -29,6 +29,7 @@ VECTORS, LENGTHS, ROWS, ENCODING = "vectors", "lengths", "rows.jsonl", "encoding
 
 _GZ = ".gz"
 _SIZES = struct.Struct("<QQ")  # of a part: bytes of vectors, bytes of lines
+_PARQUET = {"compression": "zstd", "use_dictionary": False, "write_page_checksum": True}
 _ROWS_OF_GROUP = 1 << 14  # of Parquet, at most: readers take a group at a time
 _DIGITS = 6  # after the point, as published
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that the same vectors are the same file
@@ -123,12 +124,13 @@ class ArrayForm:
           found: their vectors.
 
         Raises:
-          BertError: numbers do not fit into the type.
+          BertError: a vector is not finite in the type, or becomes zero.
         """
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             values = found.values.astype(self.dtype)
-        if not np.isfinite(values).all():
-            raise BertError(f"--dtype={self.dtype}: a number of a vector is too large for it; leave it out")
+        lost = ~np.isfinite(values).all(axis=1) | (found.values.any(axis=1) & ~values.any(axis=1))
+        if lost.any():
+            raise BertError(f"--dtype={self.dtype}: a vector is too large or too small for it; leave it out")
         lines = [
             documents.to_json(_row(text, pieces), ensure_ascii=False) + "\n"
             for text, (_, pieces) in zip(texts, _by_text(found))
@@ -234,7 +236,7 @@ def _parquet(form: ArrayForm, parts: _Parts, whole: Path) -> None:
     import pyarrow.parquet
 
     schema = _schema(form, tokens=parts.are_of_tokens)
-    with pyarrow.parquet.ParquetWriter(whole, schema, compression="zstd", use_dictionary=False) as writer:
+    with pyarrow.parquet.ParquetWriter(whole, schema, **_PARQUET) as writer:
         for part in parts:
             values = np.frombuffer(parts.read(part.vectors_at, part.vectors), form.dtype)
             writer.write_table(_table(schema, values, parts.rows(part), form.width), row_group_size=_ROWS_OF_GROUP)

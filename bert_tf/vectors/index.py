@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import struct
 import zipfile
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path, PurePath
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from bert_tf import documents, extras, files
-from bert_tf.documents import DocumentError
-from bert_tf.errors import DataError
+from bert_tf.batch import job
+from bert_tf.errors import DataError, FlagError
+from bert_tf.head_spec import POOLINGS
+from bert_tf.settings import fields_of
 from bert_tf.vectors.files import ENCODING, LENGTHS, ROWS, VECTORS
+from bert_tf.vectors.options import layer_numbers
 from bert_tf.vectors.texts import TextInputs
 
 Array = npt.NDArray[Any]
@@ -23,6 +28,8 @@ Row = Mapping[str, Any]
 
 _BLOCK = 1 << 13  # vectors that are compared at a time: they stay in the cache
 _LOCAL_HEADER = struct.Struct("<26xHH")  # of a member of a zip file: bytes of its name, and of what else is said
+_KEPT = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
+_LARGEST_ENCODING = 1 << 20  # bytes
 
 
 class VectorIndex(Protocol):
@@ -37,22 +44,22 @@ class VectorIndex(Protocol):
         """What made them, as `jobs.encode` says it; empty where nothing says it."""
 
     def blocks(self) -> Iterator[Array]:
-        """Yields [n, W] vectors, all in their order."""
+        """Yields [n, W] vectors, all in their order; see `readable_errors`."""
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
-        """Returns what is said of some texts: `id`, `text`, perhaps `text_b`; by number, counted from 0."""
+        """Returns `id`, `text` and perhaps `text_b` of some texts, by number, counted from 0; see `readable_errors`."""
 
 
-def opened(path: str, texts: TextInputs | None, source: str | None) -> VectorIndex:
+def opened(path: str, source: str | None) -> VectorIndex:
     """Opens a file of vectors.
 
     Args:
       path: .npz, .parquet or .npy.
-      texts: how to read the file of the texts of an .npy.
-      source: that file; None where it is not given.
+      source: the file of texts that an .npy was encoded from; None if it is not given.
 
     Raises:
-      DataError: it cannot be read, or holds no vectors of texts.
+      DataError: it cannot be read, or holds no vectors of texts; or the texts are not its own.
+      FlagError: texts are given for an index that holds them.
     """
     why = files.missing(Path(path))
     if why:
@@ -60,27 +67,60 @@ def opened(path: str, texts: TextInputs | None, source: str | None) -> VectorInd
     kind = PurePath(path).suffix.lower()
     if kind not in _OPENED:
         raise DataError(f"is not an index: encode the texts into {', '.join(_OPENED)}", path)
-    with _readable_errors(path):
+    with readable_errors(path):
         found = _OPENED[kind](path)
-    if isinstance(found, _Npy):
-        found.texts, found.source = texts, source
+    if source is not None:
+        if not isinstance(found, _Npy):
+            raise FlagError(f"--texts={source}: {path} holds its texts; leave the flag out")
+        found.take(source)
     return found
 
 
 @contextlib.contextmanager
-def _readable_errors(path: str) -> Iterator[None]:
+def readable_errors(path: str) -> Iterator[None]:
+    """Turns what a damaged index raises within the block into a `DataError` about it."""
     try:
         yield
     except OSError as error:
         raise DataError(f"cannot read the file: {files.reason(error)}", path) from error
-    except (ValueError, KeyError, struct.error, zipfile.BadZipFile) as error:
+    # EOFError and RuntimeError are what `zipfile` raises for members that end early, or are encrypted.
+    except (ValueError, KeyError, EOFError, RuntimeError, struct.error, zipfile.BadZipFile) as error:
         raise DataError(f"holds no vectors of texts, or is damaged: {error}; encode the texts again", path) from error
 
 
-def _checked(vectors: Array) -> Array:
-    if vectors.ndim != 2 or vectors.dtype.kind != "f":
-        raise ValueError(f"an array of {vectors.dtype} with {vectors.ndim} axes, not of numbers with 2")
-    return vectors
+def _mapped(path: str, start: int, size: int) -> Array:
+    """Returns the array of an .npy in place; its header is checked before anything is mapped or allocated.
+
+    Args:
+      path: of the file that holds it.
+      start: of the .npy in it.
+      size: of the .npy.
+
+    Raises:
+      ValueError: it is not an array of vectors, or has another size than its header says.
+    """
+    with open(path, "rb") as file:
+        file.seek(start)
+        shape, fortran_order, dtype = _array_header(file)
+        place = file.tell()
+    if len(shape) != 2 or dtype.kind != "f":
+        raise ValueError(f"an array of {dtype} with {len(shape)} axes, not of numbers with 2")
+    there = start + size - place
+    if min(shape) < 1 or math.prod(shape) * dtype.itemsize != there:
+        raise ValueError(f"{shape[0]} vectors of {shape[1]} numbers ({dtype}) are announced, but {there} bytes follow")
+    return np.memmap(path, dtype, "r", place, shape, "F" if fortran_order else "C")
+
+
+def _array_header(file: BinaryIO) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    layout: Any = np.lib.format  # typed in some versions of NumPy only
+    try:
+        read = {(1, 0): layout.read_array_header_1_0, (2, 0): layout.read_array_header_2_0}[layout.read_magic(file)]
+        found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(file)
+    except OSError:
+        raise
+    except Exception as error:  # NumPy evaluates the header as Python, and lets through whatever that raises
+        raise ValueError("the header of an array is missing or damaged") from error
+    return found
 
 
 def _blocks_of(vectors: Array) -> Iterator[Array]:
@@ -88,35 +128,78 @@ def _blocks_of(vectors: Array) -> Iterator[Array]:
         yield vectors[start : start + _BLOCK]
 
 
+def _encoding(said: Any) -> Mapping[str, Any]:
+    """Returns what made vectors, once a search can use it.
+
+    Raises:
+      ValueError: it cannot.
+    """
+    if said == {}:
+        return {}
+    try:
+        layer_numbers(said["layers"])
+        job.make(job.Given, {name: said[name] for name in _KEPT if said.get(name) is not None})
+        if said["pooling"] not in POOLINGS or not isinstance(said.get("checkpoint"), (str, type(None))):
+            raise ValueError("pooling or checkpoint is unknown")
+    except (FlagError, TypeError, KeyError, AttributeError, ValueError) as error:
+        raise ValueError(f"unusable record of what made the vectors: {error}") from error
+    found: Mapping[str, Any] = said
+    return found
+
+
+def _row(said: Any) -> Row:
+    if not isinstance(said, dict) or not all(isinstance(said.get(name, ""), str) for name in ("text", "text_b")):
+        raise ValueError(f"not a text: {said!r:.80}")
+    if not isinstance(said.get("id"), str):
+        raise ValueError(f"a text without an id: {said!r:.80}")
+    return said
+
+
 class _Npy:
     """An .npy; its texts are in the file that was encoded."""
 
-    texts: TextInputs | None = None
-    source: str | None = None
-
     def __init__(self, path: str) -> None:
-        self._path = path
-        self._vectors = _checked(np.load(path, mmap_mode="r"))
+        size = Path(path).stat().st_size
+        self._path, self._source, self._texts = path, "", TextInputs(job.Columns())
+        self._vectors = _mapped(path, 0, size)
         self.width = self._vectors.shape[1]
-        self.encoding: Mapping[str, Any] = {}
-        with contextlib.suppress(OSError, DocumentError, KeyError):
-            self.encoding = documents.read_json(f"{path}.job.json")["settings"]
+        state: Any = {}
+        with contextlib.suppress(FileNotFoundError):
+            state = documents.read_json(f"{path}.job.json")
+        is_of_this = isinstance(state, dict) and state.get("size") == size  # the file may have been written anew by others
+        self.encoding = _encoding(state.get("settings", {}) if is_of_this else {})
+
+    def take(self, source: str) -> None:
+        """Takes the texts of a file, which is read as it was encoded.
+
+        Raises:
+          DataError: it cannot be read, or is another one than was encoded.
+        """
+        self._source = source
+        wanted = self.encoding.get("input_sha256")
+        if wanted is None:
+            return
+        with readable_errors(source):
+            if files.digest(source) != wanted:
+                raise DataError(f"is not the file that became {self._path}, or was changed; name that one", source)
+        said = self.encoding
+        self._texts = TextInputs(fields_of(job.Columns, said.get("columns", {})), said.get("skip_bad_rows", False))
 
     def blocks(self) -> Iterator[Array]:
         return _blocks_of(self._vectors)
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
-        if self.texts is None or self.source is None:
+        if not self._source:
             return {number: {"id": str(number + 1)} for number in numbers}
-        wanted = set(numbers)
+        wanted, count = set(numbers), 0
         found: dict[int, Row] = {}
-        examples = (example for chunk in self.texts.chunks(self.source) for example in chunk)
-        for number, example in enumerate(examples):
-            if number in wanted:
+        for count, example in enumerate((one for chunk in self._texts.chunks(self._source) for one in chunk), 1):
+            if count - 1 in wanted:
                 second = {} if example.text_b is None else {"text_b": example.text_b}
-                found[number] = {"id": example.guid, "text": example.text_a, **second}
-        if len(found) < len(wanted):
-            raise DataError(f"has fewer texts than {self._path} has vectors; name the file that was encoded", self.source)
+                found[count - 1] = {"id": example.guid, "text": example.text_a, **second}
+        if count != len(self._vectors):
+            problem = f"has {count} texts, but {self._path} has {len(self._vectors)} vectors; name the file that was encoded"
+            raise DataError(problem, self._source)
         return found
 
 
@@ -128,31 +211,50 @@ class _Npz:
         with zipfile.ZipFile(path) as archive:
             if f"{LENGTHS}.npy" in archive.namelist():
                 raise ValueError("these are vectors of tokens")
-            archive.getinfo(ROWS)
-            self.encoding: Mapping[str, Any] = documents.json_value(archive.read(ENCODING).decode())
-            self._vectors = _checked(_in_place(path, archive.getinfo(f"{VECTORS}.npy")))
+            vectors, encoding, rows = map(archive.getinfo, (f"{VECTORS}.npy", ENCODING, ROWS))
+            compressed = [member.filename for member in (vectors, encoding, rows) if member.compress_type != zipfile.ZIP_STORED]
+            if compressed:
+                raise ValueError(f"{compressed[0]} is compressed")
+            if encoding.file_size > _LARGEST_ENCODING:
+                raise ValueError(f"{ENCODING} has {encoding.file_size} bytes")
+            self.encoding = _encoding(documents.json_value(archive.read(encoding).decode()))
+        self._start = _start(path, vectors)
+        self._vectors = _mapped(path, self._start, vectors.file_size)
+        self._unchecked_sum: int | None = vectors.CRC
         self.width = self._vectors.shape[1]
 
     def blocks(self) -> Iterator[Array]:
-        return _blocks_of(self._vectors)
+        found = self._header_sum()
+        for block in _blocks_of(self._vectors):
+            if self._unchecked_sum is not None:
+                found = zlib.crc32(block, found)
+            yield block
+        if self._unchecked_sum not in (None, found):
+            raise ValueError(f"the checksum of {VECTORS}.npy is another one")
+        self._unchecked_sum = None  # one pass is enough
+
+    def _header_sum(self) -> int:
+        with open(self._path, "rb") as file:
+            file.seek(self._start)
+            return zlib.crc32(file.read(self._vectors.offset - self._start))  # type: ignore[attr-defined]
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
-        wanted = set(numbers)
-        with _readable_errors(self._path), zipfile.ZipFile(self._path) as archive, archive.open(ROWS) as lines:
-            return {number: documents.json_value(line.decode()) for number, line in enumerate(lines) if number in wanted}
+        wanted, count = set(numbers), 0
+        found: dict[int, Row] = {}
+        with zipfile.ZipFile(self._path) as archive, archive.open(ROWS) as lines:
+            for count, line in enumerate(lines, 1):
+                if count - 1 in wanted:
+                    found[count - 1] = _row(documents.json_value(line.decode()))
+        if count != len(self._vectors):
+            raise ValueError(f"{ROWS} has {count} texts, {VECTORS}.npy {len(self._vectors)} vectors")
+        return found
 
 
-def _in_place(path: str, member: zipfile.ZipInfo) -> Array:
-    """Returns an array of a zip file that is not compressed, as it lies in it."""
-    if member.compress_type != zipfile.ZIP_STORED:
-        raise ValueError(f"{member.filename} is compressed")
+def _start(path: str, member: zipfile.ZipInfo) -> int:
+    """Returns where the contents of a member of a zip file begin."""
     with open(path, "rb") as file:
         file.seek(member.header_offset)
-        file.seek(sum(_LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))), 1)
-        layout: Any = np.lib.format  # typed in some versions of NumPy only
-        layout.read_magic(file)
-        shape, _, dtype = layout.read_array_header_1_0(file)
-        return np.memmap(path, dtype, "r", file.tell(), shape) if shape[0] else np.empty(shape, dtype)
+        return file.seek(sum(_LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))), 1)
 
 
 class _Parquet:
@@ -163,14 +265,20 @@ class _Parquet:
             import pyarrow.parquet
         except ImportError as error:
             raise DataError(f"Parquet needs pyarrow: {extras.install('parquet')}", path) from error
-        self._path, self._file = path, pyarrow.parquet.ParquetFile(path)
+        self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
         schema = self._file.schema_arrow
-        self.width = int(schema.field("vector").type.list_size)
-        self.encoding: Mapping[str, Any] = documents.json_value((schema.metadata or {})[ENCODING.encode()].decode())
+        vector = schema.field("vector").type
+        if not (pyarrow.types.is_fixed_size_list(vector) and pyarrow.types.is_floating(vector.value_type)):
+            raise ValueError(f"its vectors are of the type {vector}")
+        self.width = int(vector.list_size)
+        self.encoding = _encoding(documents.json_value((schema.metadata or {})[ENCODING.encode()].decode()))
 
     def blocks(self) -> Iterator[Array]:
         for batch in self._file.iter_batches(_BLOCK, columns=["vector"]):
-            yield batch.column(0).flatten().to_numpy(zero_copy_only=False).reshape(-1, self.width)
+            (vectors,) = batch.columns
+            if vectors.null_count:  # `flatten` leaves them out, and every later row would be another one
+                raise ValueError("a row has no vector")
+            yield vectors.flatten().to_numpy(zero_copy_only=False).reshape(-1, self.width)
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
         wanted, before = set(numbers), 0
@@ -181,7 +289,7 @@ class _Parquet:
             if inside:
                 table = self._file.read_row_group(group, columns=["id", "text", "text_b"])
                 taken = table.take([number - before for number in inside]).to_pylist()
-                found |= {n: {k: v for k, v in row.items() if v is not None} for n, row in zip(inside, taken)}
+                found |= {n: _row({k: v for k, v in row.items() if v is not None}) for n, row in zip(inside, taken)}
             before += count
         return found
 

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 Vectors = npt.NDArray[np.floating[Any]]
 
-_LEAST_LENGTH = 1e-12
 _ROUNDING = 2.0**-24  # of float32, relative
+_USUAL = 2.0**-60, 2.0**60  # squared lengths that float32 computes to all its digits
 
 
 class Nearest(NamedTuple):
@@ -38,17 +38,19 @@ def nearest(queries: Vectors, blocks: Iterable[Vectors], top: int) -> list[Neare
       queries: [Q, W].
       blocks: the [N, W] vectors, as [n, W] one after the other.
       top: K, how many are wanted; all of them where there are fewer.
+
+    Raises:
+      ValueError: a number of a vector is NaN or infinite.
     """
     units = _units(queries)  # [Q, W]
     found = [_Candidates(query, top) for query in units]
     fast = units.astype(np.float32).T
     before = 0
     for block in blocks:
-        values = block.astype(np.float32, copy=False)
-        lengths = np.sqrt(np.einsum("nw,nw->n", values, values))  # [n]
-        scores = (values @ fast).T / np.maximum(lengths, _LEAST_LENGTH)  # [Q, n]
+        values, squares = _float32(block, before)
+        scores = (values @ fast).T / np.sqrt(np.where(squares > 0.0, squares, 1.0))  # [Q, n]
         for candidates, of_query in zip(found, scores):
-            candidates.add(values, of_query, before)
+            candidates.add(block, of_query, before)
         before += len(block)
     return [candidates.nearest() for candidates in found]
 
@@ -65,7 +67,7 @@ class _Candidates:
         """Takes a block in.
 
         Args:
-          values: [n, W] vectors.
+          values: [n, W] vectors, all their digits.
           scores: [n] their cosines, in float32.
           before: how many vectors there were before.
         """
@@ -86,7 +88,38 @@ def _last(scores: Vectors, top: int) -> float:
     return float(np.partition(scores, len(scores) - top)[len(scores) - top]) if len(scores) >= top else -np.inf
 
 
-def _units(vectors: Vectors) -> npt.NDArray[np.float64]:
+def _float32(block: Vectors, before: int) -> tuple[Vectors, Vectors]:
+    """Returns the vectors of a block, of any length other than 0 where float32 has no room for their own, and its square.
+
+    Args:
+      block: [n, W] vectors.
+      before: how many vectors there were before.
+
+    Raises:
+      ValueError: a number is NaN or infinite.
+    """
+    with np.errstate(over="ignore", under="ignore"):
+        values = block.astype(np.float32, copy=False)
+        squares = np.einsum("nw,nw->n", values, values)  # [n]
+    if not ((squares >= _USUAL[0]) & (squares <= _USUAL[1])).all():
+        bad = np.flatnonzero(~np.isfinite(block).all(axis=1))
+        if len(bad):
+            raise ValueError(f"row {before + bad[0]}, counted from 0, has NaN or infinity in its vector")
+        values = _scaled(block).astype(np.float32)
+        squares = np.einsum("nw,nw->n", values, values)
+    return values, squares
+
+
+def _scaled(vectors: Vectors) -> npt.NDArray[np.float64]:
+    """Returns vectors whose largest number is about 1: each times a power of two, which changes no digit; zeros stay."""
     exact = vectors.astype(np.float64)
-    found: npt.NDArray[np.float64] = exact / np.maximum(np.linalg.norm(exact, axis=1, keepdims=True), _LEAST_LENGTH)
-    return found
+    _, exponents = np.frexp(np.abs(exact).max(axis=1, initial=0.0, keepdims=True))
+    scaled: npt.NDArray[np.float64] = np.ldexp(exact, -exponents)
+    return scaled
+
+
+def _units(vectors: Vectors) -> npt.NDArray[np.float64]:
+    scaled = _scaled(vectors)
+    lengths = np.linalg.norm(scaled, axis=1, keepdims=True)
+    units: npt.NDArray[np.float64] = scaled / np.where(lengths > 0.0, lengths, 1.0)
+    return units

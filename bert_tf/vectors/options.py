@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable
 from typing import Any, Union
 
@@ -64,7 +65,7 @@ def layer_numbers(layers: Layers) -> tuple[int, ...]:
     """
     given: Iterable[Any] = layers.split(",") if isinstance(layers, str) else (layers,) if isinstance(layers, int) else layers
     try:
-        numbers = tuple(int(layer) for layer in given)
+        numbers = tuple(int(layer) if isinstance(layer, str) else operator.index(layer) for layer in given)
     except (TypeError, ValueError) as error:
         raise FlagError(f"--layers={layers}: write whole numbers with commas, as -1,-2") from error
     if not numbers or len(set(numbers)) < len(numbers):

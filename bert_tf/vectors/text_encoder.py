@@ -84,7 +84,8 @@ class TextEncoder:
         self.truncated += features.truncated
         found = averaged(self._computer.outputs(features)[OUTPUT], None if self._options.tokens else features.example_ids)
         if self._options.normalize:
-            found = found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), _LEAST_LENGTH)
+            lengths = np.linalg.norm(found.astype(np.float64), axis=1, keepdims=True)  # float32 has no room for some squares
+            found = (found / np.maximum(lengths, _LEAST_LENGTH)).astype(np.float32)
         if not self._options.tokens:
             return Vectors(found)
         vocabulary = self._trained.vocabulary.tokens

@@ -114,10 +114,27 @@ def write_until_full(file):
 
 def test_a_full_disk_is_one_line_and_keeps_what_is_done(tmp_path):
     path = tmp_path / "x.tsv"
-    with pytest.raises(OutputError, match=r"x\.tsv: cannot write: No space left on device; .*; the same command goes on"):
+    with pytest.raises(OutputError, match=r"x\.tsv: cannot write: No space left on device; .*; the same command continues"):
         write_until_full(ResumableFile(path, SETTINGS))
     assert json.loads((tmp_path / "x.tsv.job.json").read_text())["chunks"] == 1
     assert write(path, CHUNKS) == 1
+
+
+@pytest.mark.parametrize("last", [0, 1])
+def test_what_cannot_be_renamed_is_not_said_to_be_unchanged(tmp_path, monkeypatch, last):
+    path, replace, times = tmp_path / "x.tsv", os.replace, iter(range(9))
+
+    def full(*names):
+        if next(times) >= last:
+            raise OSError(28, "No space left on device")
+        replace(*names)
+
+    monkeypatch.setattr(os, "replace", full)  # of the notes after the first chunk, and after the second
+    with pytest.raises(OutputError, match=r"x.tsv: cannot write: No space .*; the same command continues where it stopped"):
+        write(path, CHUNKS)
+    monkeypatch.undo()
+    assert write(path, CHUNKS) == last
+    assert path.read_bytes() == b"".join(CHUNKS)
 
 
 def test_what_stands_beside_a_file_can_be_forgotten(tmp_path):

@@ -1,6 +1,8 @@
 """Text becomes shards: what the command writes, says and refuses, and that neither workers nor kills change a byte."""
 
+import errno
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -128,6 +130,17 @@ def test_a_killed_command_goes_on_to_the_same_bytes(source, made, tmp_path, monk
     assert command.main(flags) == 0
     assert [path.stat().st_mtime_ns for path in whole] == times
     assert contents(tmp_path) == made
+
+
+@pytest.mark.parametrize("call", ["fsync", "replace"])
+def test_a_full_disk_leaves_nothing(source, tmp_path, capsys, monkeypatch, call):
+    def full(*_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, call, full)
+    assert command.main(arguments(source, tmp_path / "x.tfrecord")) == 2
+    assert capsys.readouterr().err.splitlines()[-1].endswith("nothing was changed")
+    assert not list(tmp_path.iterdir())
 
 
 def test_the_same_command_again_writes_nothing(source, tmp_path, capsys):

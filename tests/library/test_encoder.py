@@ -163,6 +163,33 @@ def test_texts_in_memory_are_looked_for(index):
     assert [found.hits[0].row for found in bert_tf.search(index=index / "index.npz", queries=TEXTS, top=1)] == [0, 1, 2, 3]
 
 
+def test_more_than_there_is_costs_nothing(index):
+    (found,) = bert_tf.search(index=index / "index.npz", query="rain", top=2**31 - 1)
+    assert len(found.hits) == len(TEXTS)
+
+
+def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
+    (tmp_path / "in.jsonl").write_text('{"id": "a\\tb\\nc", "text": "rain"}\n')
+    line = [f"--input={tmp_path / 'in.jsonl'}", "--id_column=id", f"--output={tmp_path / 'out.npz'}"]
+    assert encode.main(["encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]) == 0
+    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
+    assert capsys.readouterr().out == "1.0000\ta b c\train\n"
+
+
+def test_texts_of_another_file_are_refused(index, tmp_path):
+    (tmp_path / "texts.txt").write_text("\n".join(TEXTS[::-1]) + "\n")
+    with pytest.raises(DataError, match="is not the file that became"):
+        bert_tf.search(index=index / "index.npy", query="rain", texts=tmp_path / "texts.txt")
+
+
+def test_damage_is_noticed_before_anything_is_found(index, tmp_path):
+    data = (index / "index.npz").read_bytes()
+    place = data.index(b"NUMPY") + 130
+    (tmp_path / "a.npz").write_bytes(data[:place] + bytes(4) + data[place + 4 :])
+    with pytest.raises(DataError, match=r"a.npz: .*the checksum of vectors.npy is another one; encode the texts again"):
+        bert_tf.search(index=tmp_path / "a.npz", query="rain")
+
+
 def spoiled(index, folder, name):
     """Writes a file that is no index, and returns its name."""
     path = folder / name

@@ -114,6 +114,11 @@ def test_the_published_layout():
     assert json.loads(first) == {"linex_index": 0, "features": tokens}
 
 
-def test_a_number_that_is_too_large_for_the_type_is_refused():
-    with pytest.raises(BertError, match="--dtype=float16: a number of a vector is too large"):
-        ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.array([[1e6]], np.float32)))
+@pytest.mark.parametrize("number", [1e6, 1e-9, np.nan])
+def test_a_vector_that_the_type_has_no_room_for_is_refused(number):
+    with pytest.raises(BertError, match="--dtype=float16: a vector is too large or too small"):
+        ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.array([[number]], np.float32)))
+
+
+def test_a_vector_of_zeros_is_written():
+    ArrayForm("npy", "float16", 1).part(TEXTS[:1], Vectors(np.zeros((1, 1), np.float32)))

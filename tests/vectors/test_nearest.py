@@ -36,5 +36,29 @@ def test_a_vector_without_length_is_near_to_nothing():
     np.testing.assert_allclose(found.scores, [2**-0.5, 0.0])
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("row", [0, 5])
+def test_a_vector_that_is_not_finite_is_named(row, bad):
+    vectors = np.ones((6, 2), np.float32)
+    vectors[row, 1] = bad
+    with pytest.raises(ValueError, match=f"row {row}, counted from 0, has NaN or infinity"):
+        nearest(np.ones((1, 2), np.float32), [vectors[:3], vectors[3:]], 1)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("dtype", "scale"), [("float32", 1e38), ("float32", 1e25), ("float32", 1e-25), ("float64", 1e300), ("float64", 1e-300)]
+)
+def test_the_order_does_not_depend_on_lengths(dtype, scale):
+    rng = np.random.default_rng(0)
+    plain = rng.uniform(-1, 1, size=(40, 8)).astype(dtype)
+    vectors = plain.copy()
+    vectors[10:20] *= scale
+    query = rng.normal(size=(1, 8)).astype(np.float32)
+    (expected,), (found,) = nearest(query, [plain[:15], plain[15:]], 40), nearest(query, [vectors[:15], vectors[15:]], 40)
+    np.testing.assert_array_equal(found.numbers, expected.numbers)
+    np.testing.assert_allclose(found.scores, expected.scores, atol=1e-6)
+
+
 def test_of_no_vectors_none_is_near():
     assert nearest(np.ones((1, 2), np.float32), [], 3)[0].numbers.tolist() == []

@@ -111,6 +111,15 @@ def test_order_and_length_of_vectors(source, tmp_path, encoder, model):
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, rtol=1e-6)
 
 
+def test_cut_texts_are_counted_over_chunks(tmp_path, model):
+    source = tmp_path / "in.txt"
+    source.write_text("\n".join(["rain " * 40, "rain", "two", "red", "wind " * 40, "soup " * 40]) + "\n")  # 3 chunks of 2
+    counting = TextEncoder(model, inference(), VectorOptions())
+    encode(source, tmp_path / "out.npy", counting, form("npy", model))
+    counting.close()
+    assert counting.truncated == 3
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -135,7 +144,8 @@ def test_layers_by_number(given, numbers):
 
 
 @pytest.mark.parametrize(
-    ("given", "message"), [("last", "write whole numbers"), ("-1,", "write whole"), ("1,1", "named twice"), ([], "name one")]
+    ("given", "message"),
+    [("last", "write whole numbers"), ("-1,", "write whole"), ("1,1", "named twice"), ([], "name one"), ([1.5], "write")],
 )
 def test_layers_that_are_no_numbers_are_refused(given, message):
     with pytest.raises(FlagError, match=message):

@@ -9,6 +9,7 @@ from scipy.stats import pearsonr, spearmanr
 from bert_tf.errors import DataError
 from bert_tf.tasks.base import Limits
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.similarity import retrieval
 from bert_tf.tasks.similarity.family import BELONG, ContrastiveFamily, SimilarityFamily
 from tests.features.test_sentences import TOKENIZER
 
@@ -76,6 +77,18 @@ def test_pairs_without_scores_are_measured_by_the_rank_of_the_second_text():
     assert found.loss == pytest.approx(sum(terms) / 3)
     assert found.panels[0].rows == [("1", 2, pytest.approx(2 / 3)), ("2 to 3", 1, pytest.approx(1 / 3))]
     assert PAIRS.mistakes(vectors, TOGETHER) == [{"id": "dev-2", "text_a": "a2", "label": "b2", "predicted": "b0"}]
+
+
+@pytest.mark.parametrize("block", [1, 7, 20])
+def test_pairs_are_compared_with_all_others_whatever_is_computed_together(monkeypatch, block):
+    vectors = np.random.default_rng(1).normal(size=[20, 2, 3]).astype(np.float32)
+    examples = [SentenceExample(str(n), f"a{n}", f"b{n}", BELONG) for n in range(20)]
+    whole, mistakes = PAIRS.evaluation(vectors, examples), PAIRS.mistakes(vectors, examples)
+    monkeypatch.setattr(retrieval, "_AT_A_TIME", block)
+    found = PAIRS.evaluation(vectors, examples)
+    np.testing.assert_array_equal(found.ranks, whole.ranks)
+    assert found.loss == pytest.approx(whole.loss)
+    assert PAIRS.mistakes(vectors, examples) == mistakes
 
 
 def test_vectors_that_are_all_the_same_have_learned_nothing():
