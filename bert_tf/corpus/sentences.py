@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable
 from importlib import metadata
 
@@ -11,6 +12,9 @@ from bert_tf.errors import FlagError
 
 EXTRA = "sentences"
 _PACKAGE = "sentencex"
+# Its time is quadratic in a paragraph with many quotation marks: a longer one is cut between two words, else anywhere.
+_LONGEST = 1 << 14  # characters
+_PART = re.compile(rf".{{1,{_LONGEST}}}(?!\S)|.{{1,{_LONGEST}}}", re.DOTALL)
 
 
 def cut(text: str, language: str = "en") -> list[str]:
@@ -23,7 +27,8 @@ def cut(text: str, language: str = "en") -> list[str]:
     Raises:
       FlagError: the package that cuts is not installed.
     """
-    return [sentence for found in _segment()(language, text) if (sentence := found.strip())]
+    parts = _PART.findall(text)
+    return [sentence for part in parts for found in _segment()(language, part) if (sentence := found.strip())]
 
 
 def version() -> str:
