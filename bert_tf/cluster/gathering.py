@@ -117,10 +117,12 @@ def _without_texts(example: Any) -> Any:
 
 
 def _written(value: Any) -> Any:
-    """Returns a value as JSON: others may be able to write where parts are gathered, and reading a pickle runs what is in it."""
+    """Returns a value as JSON: others may write where parts are gathered, and reading a pickle would run what is in it."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.ascontiguousarray(value)
         return {"array": base64.b64encode(array).decode(), "type": array.dtype.str, "shape": np.shape(value)}
+    if isinstance(value, float):
+        return {"float": value.hex()}  # JSON has no infinity
     kind = type(value)
     if _is_record(kind):
         return {"record": [kind.__module__, kind.__qualname__], "values": [_written(getattr(value, n)) for n in _names(kind)]}
@@ -138,6 +140,8 @@ def _read(said: Any) -> Any:
     if "array" in said:
         array = np.frombuffer(base64.b64decode(said["array"]), np.dtype(said["type"])).reshape(said["shape"])
         return array.copy() if said["shape"] else array[()]
+    if "float" in said:
+        return float.fromhex(said["float"])
     if "record" in said:
         module, name = said["record"]
         kind = getattr(sys.modules.get(module), name, None)
