@@ -165,6 +165,26 @@ def read_text(path: StrPath, *, most: int = LARGEST) -> str:
     return read_bytes(path, most=most).decode("utf-8-sig").replace("\r\n", "\n")
 
 
+def unsafe(path: StrPath) -> str:
+    """Returns why others can change a file, or what is in a folder; nothing if only this user and root can.
+
+    A group counts as others unless its number is the owner's, as that of a private group. In a folder like /tmp (sticky) others
+    cannot change what this user owns. What does not exist is not looked at.
+    """
+    whole = Path(path).resolve()
+    for place in (whole, *whole.parents):
+        try:
+            found = place.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        if found.st_uid not in (0, os.geteuid()):
+            return f"{place}: belongs to another user ({found.st_uid})"
+        others = stat.S_IWOTH if found.st_gid == found.st_uid else stat.S_IWOTH | stat.S_IWGRP
+        if found.st_mode & others and not (stat.S_ISDIR(found.st_mode) and found.st_mode & stat.S_ISVTX):
+            return f"{place}: others can write to it (chmod go-w)"
+    return ""
+
+
 def _unusable_name(path: StrPath) -> OSError:
     return OSError(errno.EINVAL, "the name holds a NUL character", os.fspath(path))
 

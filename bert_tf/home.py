@@ -12,6 +12,8 @@ from pathlib import Path
 
 import platformdirs
 
+from bert_tf.errors import OutputError
+
 VARIABLE = "BERT_TF_HOME"
 PACKAGE = Path(__file__).resolve().parent
 SAMPLE = PACKAGE / "sample"  # folders of tasks, written for this project
@@ -30,6 +32,9 @@ def folder(environment: Mapping[str, str], package: Path = PACKAGE) -> Path:
     Args:
       environment: of the process; an empty variable counts as none.
       package: the folder of the package.
+
+    Raises:
+      OutputError: the user has no home folder.
     """
     return (None if environment.get(VARIABLE) else clone(package)) or _outside_clones(environment)
 
@@ -39,10 +44,21 @@ def compiled(environment: Mapping[str, str]) -> Path:
 
     Args:
       environment: of the process; an empty variable counts as none.
+
+    Raises:
+      OutputError: the user has no home folder.
     """
     return _outside_clones(environment) / "native"
 
 
 def _outside_clones(environment: Mapping[str, str]) -> Path:
     named = environment.get(VARIABLE)
-    return Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("bert_tf")
+    try:
+        found = Path(os.path.expanduser(named)) if named else platformdirs.user_cache_path("bert_tf")
+    except RuntimeError:  # of newer platformdirs; older ones leave the ~
+        found = Path("~")
+    if found.parts[:1] and found.parts[0].startswith("~"):
+        raise OutputError(
+            f"{named or 'this user'} has no home folder: set HOME, or {VARIABLE}, to a folder that can be written"
+        )
+    return found

@@ -8,6 +8,7 @@ import platformdirs
 import pytest
 
 from bert_tf import home
+from bert_tf.errors import OutputError
 
 
 @pytest.fixture
@@ -33,3 +34,17 @@ def test_a_variable_goes_before_both(installed, monkeypatch):
 
 def test_the_sample_is_in_the_package():
     assert (home.SAMPLE / "MRPC" / "train.tsv").is_file()
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"BERT_TF_HOME": "~/bert"}, {"BERT_TF_HOME": "~nobody.of.this.name/bert"}], ids=str
+)
+def test_a_user_without_a_home_folder_is_told_what_to_set(environment, installed, monkeypatch):
+    def unknown(_):
+        raise KeyError("uid not found")
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    with pytest.raises(OutputError, match=r"has no home folder: set HOME, or BERT_TF_HOME, to a folder that can be written"):
+        home.folder(environment, installed)

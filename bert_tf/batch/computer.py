@@ -16,6 +16,7 @@ from bert_tf.estimator.model_fn import Model
 from bert_tf.features.columns import Features
 from bert_tf.inputs.pipeline import Batching
 from bert_tf.modeling.execution import Execution
+from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import Outputs
 
@@ -41,7 +42,12 @@ class InferenceOptions:
     make: Callable[[InferenceOptions], Engine] | None = None
 
     def engine(self) -> Engine:
-        """Returns what computes so; nothing is loaded yet, and it is to be closed."""
+        """Returns what computes so; nothing is loaded yet, and it is to be closed.
+
+        Raises:
+          ForkedError: this process cannot compute.
+        """
+        forks.begin()
         return Computer(self) if self.make is None else self.make(self)
 
 

@@ -5,12 +5,16 @@ What is gathered of an example is its label and what is predicted; texts of sent
 
 from __future__ import annotations
 
+import base64
 import dataclasses
-import pickle
 import struct
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
+import numpy as np
+
+from bert_tf import documents
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.features.columns import Features
@@ -44,7 +48,7 @@ class GatheredForm:
 
     def encode(self, part: Gathered) -> bytes:
         """Returns a part as bytes."""
-        data = pickle.dumps(part)
+        data = documents.to_json(_written(part)).encode()
         return _SIZE.pack(len(data)) + data
 
 
@@ -85,9 +89,13 @@ class Gatherer:
 
 
 def parts_of(file: BinaryIO) -> Iterator[Gathered]:
-    """Yields the parts of a file that `GatheredForm` wrote."""
+    """Yields the parts of a file that `GatheredForm` wrote.
+
+    Raises:
+      ValueError: it holds something else.
+    """
     while head := file.read(_SIZE.size):
-        yield pickle.loads(file.read(*_SIZE.unpack(head)))  # noqa: S301  (the job itself wrote it)
+        yield _read(documents.json_value(file.read(*_SIZE.unpack(head)).decode()))
 
 
 def evaluation(parts: Iterable[Gathered], family: Family) -> Evaluation | None:
@@ -106,3 +114,50 @@ def evaluation(parts: Iterable[Gathered], family: Family) -> Evaluation | None:
 
 def _without_texts(example: Any) -> Any:
     return dataclasses.replace(example, text_a="", text_b=None) if isinstance(example, SentenceExample) else example
+
+
+def _written(value: Any) -> Any:
+    """Returns a value as JSON: others may write where parts are gathered, and reading a pickle would run what is in it."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.ascontiguousarray(value)
+        return {"array": base64.b64encode(array).decode(), "type": array.dtype.str, "shape": np.shape(value)}
+    if isinstance(value, float):
+        return {"float": value.hex()}  # JSON has no infinity
+    kind = type(value)
+    if _is_record(kind):
+        return {"record": [kind.__module__, kind.__qualname__], "values": [_written(getattr(value, n)) for n in _names(kind)]}
+    if isinstance(value, dict):
+        return {"pairs": [[_written(key), _written(of_key)] for key, of_key in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return {kind.__name__: [_written(one) for one in value]}
+    return value
+
+
+def _read(said: Any) -> Any:
+    """Inverse of `_written`; only dataclasses and named tuples that are imported already are made."""
+    if not isinstance(said, dict):
+        return said
+    if "array" in said:
+        array = np.frombuffer(base64.b64decode(said["array"]), np.dtype(said["type"])).reshape(said["shape"])
+        return array.copy() if said["shape"] else array[()]
+    if "float" in said:
+        return float.fromhex(said["float"])
+    if "record" in said:
+        module, name = said["record"]
+        kind = getattr(sys.modules.get(module), name, None)
+        if not _is_record(kind):
+            raise ValueError(f"{module}.{name} is no record of predictions")
+        return kind(**dict(zip(_names(kind), map(_read, said["values"]))))
+    if "pairs" in said:
+        return {_read(key): _read(value) for key, value in said["pairs"]}
+    [(kind, values)] = said.items()
+    return {"list": list, "tuple": tuple}[kind](map(_read, values))
+
+
+def _is_record(kind: Any) -> bool:
+    return isinstance(kind, type) and (dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields")))
+
+
+def _names(kind: Any) -> Sequence[str]:
+    """Returns what a record is made of."""
+    return getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind) if field.init]

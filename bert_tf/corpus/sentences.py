@@ -17,6 +17,9 @@ _ENDS = tuple(".!?…。！？।؟:;\"'”’»)]}")  # noqa: RUF001  (of sever
 _INNER_END = re.compile(r"[.!?]\W? +\W?[A-Z]")
 _FEW = 20  # lines, too few to tell
 _FULL = 1.2  # of wrapped lines the longest are hardly longer than the median; of sentences 1.4 times or more
+# Its time is quadratic in a paragraph with many quotation marks: a longer one is cut between two words, else anywhere.
+_LONGEST = 1 << 14  # characters
+_PART = re.compile(rf".{{1,{_LONGEST}}}(?!\S)|.{{1,{_LONGEST}}}", re.DOTALL)
 
 
 def cut(text: str, language: str = "en") -> list[str]:
@@ -29,7 +32,8 @@ def cut(text: str, language: str = "en") -> list[str]:
     Raises:
       FlagError: the package that cuts is not installed.
     """
-    return [sentence for found in _segment()(language, text) if (sentence := found.strip())]
+    parts = _PART.findall(text)
+    return [sentence for part in parts for found in _segment()(language, part) if (sentence := found.strip())]
 
 
 def are_wrapped(lines: Sequence[str]) -> bool:

@@ -40,6 +40,7 @@ from bert_tf.profiling.timing import timing_file
 from bert_tf.profiling.timing.diagnosis import TOO_SHORT, UNKNOWN_SETTING, Setting, diagnose
 from bert_tf.profiling.timing.step_timer import StepTimer
 from bert_tf.profiling.timing.wall_clock import GRAPH, WALL
+from bert_tf.runtime import forks
 from bert_tf.runtime.machine import Machine
 from bert_tf.runtime.peers import Watch
 
@@ -99,7 +100,11 @@ def make_estimator(model: Model, output_dir: str | os.PathLike[str], machine: Ma
       model: what is trained.
       output_dir: folder of the run.
       machine: that computes.
+
+    Raises:
+      ForkedError: this process cannot compute.
     """
+    forks.begin()
     config = api.RunConfig(
         model_dir=os.fspath(output_dir),
         tf_random_seed=model.seed,

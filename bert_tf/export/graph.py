@@ -17,6 +17,7 @@ from bert_tf.estimator.model_fn import Model, compute_outputs
 from bert_tf.fields import INPUTS
 from bert_tf.modeling.execution import Execution
 from bert_tf.modeling.heads import registry as heads
+from bert_tf.runtime import forks
 from bert_tf.runtime.devices import session_config
 
 tf1 = tf.compat.v1
@@ -73,6 +74,7 @@ def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Sessi
     Raises:
       CheckpointError: the weights are damaged, not finite, or of another model.
     """
+    forks.begin()
     with tf.Graph().as_default() as graph:
         built = build()
         variables = tf1.trainable_variables()

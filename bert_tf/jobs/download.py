@@ -7,13 +7,27 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from bert_tf import atomic, progress
 from bert_tf.errors import DataError
 
 TIMEOUT_S = 30.0
+MOST_BYTES = 1 << 31  # the largest published file has 0.5 GB
 
 _BLOCK = 1 << 16
+
+
+class _Redirects(urllib.request.HTTPRedirectHandler):
+    """Follows no redirect from https to what anybody on the way can change."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
+        if req.type == "https" and not newurl.lower().startswith("https:"):
+            raise urllib.error.URLError(f"redirected from https to {newurl:.200}, which is not followed")
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+_opener = urllib.request.build_opener(_Redirects)
 
 
 def download(url: str, target: Path) -> None:
@@ -24,7 +38,7 @@ def download(url: str, target: Path) -> None:
       target: where it is to be.
 
     Raises:
-      DataError: the server cannot be reached, has no such file, or breaks off.
+      DataError: the server cannot be reached, has no such file, breaks off, or sends too much.
       OutputError: the file cannot be written.
     """
     if target.is_file():
@@ -43,10 +57,14 @@ def _received(url: str) -> Iterator[bytes]:
       DataError: as `download`.
     """
     try:
-        with urllib.request.urlopen(url, timeout=TIMEOUT_S) as response:  # noqa: S310  (ours)
+        with _opener.open(url, timeout=TIMEOUT_S) as response:
             name = url.rsplit("/", 1)[-1]
+            received = 0
             with progress.bar(desc=name, total=response.length, unit="B", unit_scale=True) as bar:
                 for block in iter(lambda: response.read(_BLOCK), b""):
+                    received += len(block)
+                    if received > MOST_BYTES:
+                        raise DataError(f"has more than {MOST_BYTES >> 20} MB; it was not used", url)
                     yield block
                     bar.update(len(block))
             if response.length:  # what is left; `read` is silent about it

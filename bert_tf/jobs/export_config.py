@@ -18,7 +18,9 @@ OPTIONS = (
     OVERWRITE,
     Setting("precision", str, "float32", f"of onnx and openvino: {', '.join(PRECISIONS)}", None, PRECISIONS),
     Setting("pairs", bool, None, "sentences come in pairs, text_a and text_b; by default as in training"),
-    Setting("gate_data", str, None, "labelled examples that measure reduced precision or long texts; else the task's dev split"),
+    Setting(
+        "gate_data", str, None, "labelled examples that measure reduced precision or long texts; else the task's dev split"
+    ),
     Setting("max_loss_of_metric", float, 0.5, "points of a metric that reduced precision may cost", 0.0),
 )
 SETTINGS = (

@@ -32,6 +32,7 @@ SUMS_NAME = "fetched.sha256"
 Say = Callable[[str], None]
 
 _DOWNLOADS = ".downloads"
+_MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 
 
 class Part(NamedTuple):
@@ -82,6 +83,9 @@ def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
             for pattern in dataset.files:
                 if not fnmatch.filter(found, pattern):
                     raise DataError(f"the archive holds no {pattern}", archive)
+            size = sum(entry.file_size for entry in found.values())  # no more than that is unpacked
+            if size > _MOST_UNPACKED:
+                raise DataError(f"its files have {size >> 20} MB, more than {_MOST_UNPACKED >> 20}; it was not used", archive)
             for name, entry in found.items():
                 with contents.open(entry) as source, (folder / name).open("wb") as target:
                     shutil.copyfileobj(source, target)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 import threading
+from collections.abc import Iterator
 from types import TracebackType
 from typing import TypeVar
 
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import BertError
+from bert_tf.runtime import forks
 
 T = TypeVar("T", bound="Closable")
 
@@ -29,7 +32,7 @@ class Closable(abc.ABC):
           inference: where and how to compute.
         """
         self._trained, self._inference = trained, inference
-        self._turn = threading.Lock()  # threads take turns
+        self._lock = threading.Lock()
         self._closed = False
 
     @property
@@ -37,9 +40,23 @@ class Closable(abc.ABC):
         """The checkpoint, by the name that TensorFlow knows it by."""
         return self._trained.prefix
 
+    @contextlib.contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Has the block to itself: threads take turns.
+
+        Raises:
+          ForkedError: this process cannot compute; it might wait for a thread of its parent.
+        """
+        forks.begin()
+        with self._lock:
+            yield
+
     def close(self) -> None:
         """Frees weights and session; the model cannot be used afterwards."""
-        with self._turn:
+        if forks.is_child():  # they are the parent's
+            self._closed = True
+            return
+        with self._lock:
             self._closed = True
             self._forget()
 

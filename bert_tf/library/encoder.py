@@ -83,7 +83,7 @@ class Encoder(Closable):
             raise FlagError(f"pooling: {unknown_name('pooling', pooling, POOLINGS)}")
         options = VectorOptions(pooling, layer_numbers(layers), normalize, tokens)
         examples = read_rows(texts, _TEXTS, kind=None)
-        with self._turn:
+        with self._turn():
             loaded = self._loaded(options)
             found = loaded.vectors(loaded.read(examples))
         if found.lengths is None:

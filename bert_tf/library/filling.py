@@ -65,7 +65,7 @@ class WordFiller(Closable):
         words = checked(TOP, top)
         examples = read_rows(texts, _TEXTS, kind=None)
         job.refuse_unusable(examples, _TEXTS)
-        with self._turn:
+        with self._turn():
             filler = self._loaded()
             return filler.filled(filler.read(examples), examples, words) if examples else []
 

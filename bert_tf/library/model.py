@@ -87,7 +87,7 @@ class Model(Closable):
           CheckpointError: they are damaged.
           ClosedError: the model was closed.
         """
-        with self._turn:
+        with self._turn():
             self._loaded()
 
     def predict(self, rows: Iterable[Any], *, as_frame: bool = False) -> Any:
@@ -220,7 +220,7 @@ class Model(Closable):
 
     def _predictions(self, examples: Sequence[Any]) -> Any:
         features = self.reader.features(examples)
-        with self._turn:
+        with self._turn():
             return self._family.predictions(self._loaded().outputs(features), features, examples)
 
     def _loaded(self) -> Engine:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -22,6 +23,7 @@ LIBRARY = "kernels.so"
 RECORD = "build.json"
 OUTPUT = "output.txt"  # of the compiler, or of the check
 
+_WRITE_OF_OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _COMPILER_SECONDS = 300.0
 _CHECK_SECONDS = 120.0
 _CHECK = "bert_tf.native.check"
@@ -100,6 +102,8 @@ def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
             made = _build(temporary, chosen)
             record = {name: value for name, value in made._asdict().items() if name != "folder"}
             (temporary / RECORD).write_text(documents.to_json(record, indent=2) + "\n", encoding="utf-8")
+            for path in (temporary, *temporary.iterdir()):
+                path.chmod(path.stat().st_mode & ~_WRITE_OF_OTHERS)  # whatever the umask: what others can write is not loaded
         return made._replace(folder=folder), True
 
 

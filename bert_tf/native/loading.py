@@ -5,10 +5,11 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Mapping
+from pathlib import Path
 
 import tensorflow as tf
 
-from bert_tf import atomic, home
+from bert_tf import atomic, files, home
 from bert_tf.errors import OutputError
 from bert_tf.log_form import log
 from bert_tf.native import build, compiler, ops
@@ -53,7 +54,14 @@ def state(environment: Mapping[str, str]) -> str:
     chosen = compiler.find(environment)
     if chosen is None:
         return f"none: {_NO_COMPILER}"
-    found = build.find(home.compiled(environment) / key(chosen))
+    try:
+        place = _place(environment, chosen)
+    except OutputError as error:
+        return f"none: {error}"
+    found = build.find(place)
+    unsafe = _unsafe(place, found)
+    if unsafe:
+        return f"none: {unsafe}"
     if found is None:
         return f"not yet built; the first run on the CPU builds them by {chosen.version}"
     return f"none: {_failure(found)}" if found.failure else f"built by {found.compiler}, in {found.folder}"
@@ -69,10 +77,14 @@ def _load(environment: Mapping[str, str]) -> str:
     chosen = compiler.find(environment)
     if chosen is None:
         return _NO_COMPILER
-    place = home.compiled(environment) / key(chosen)
+    place = _place(environment, chosen)
     found = build.find(place)
     if found is None:
         atomic.make_folder(place.parent)
+    unsafe = _unsafe(place, found)
+    if unsafe:
+        return unsafe
+    if found is None:
         log.info("building native kernels by %s, once on this machine; it takes about half a minute", chosen.version)
         found, is_new = build.make(place, chosen)
         if is_new and not found.failure:
@@ -81,6 +93,17 @@ def _load(environment: Mapping[str, str]) -> str:
         return _failure(found)
     ops.load(found.library)
     return ""
+
+
+def _place(environment: Mapping[str, str], chosen: compiler.Compiler) -> Path:
+    """Returns the folder of the library without links in its path: only what was checked is loaded."""
+    return home.compiled(environment).resolve() / key(chosen)
+
+
+def _unsafe(place: Path, found: build.Build | None) -> str:
+    """Returns why a library is not loaded, or built, in a folder where others could put one of theirs."""
+    why = files.unsafe(place if found is None else found.library)
+    return f"{why}; or set {home.VARIABLE} to a folder of this user" if why else ""
 
 
 def _failure(found: build.Build) -> str:

@@ -262,7 +262,9 @@ class _Observed:
         scope.setdefault("state", {})
         try:
             refusal = self._guard.refusal(Headers(scope=scope))
-            app: ASGIApp = self._app if refusal is None else await _refused(None, refusal)
+            app: ASGIApp = self._app
+            if refusal is not None:
+                app = await _refused(None, refusal)
             await app(scope, receive, sending)
         except Exception:  # of which the client has been told
             log.exception("internal error in %s %s; this is a defect of bert_tf", scope["method"], _quoted(scope["path"]))

@@ -11,6 +11,7 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import multiprocessing
+import multiprocessing.util
 import pickle
 import threading
 import time
@@ -306,6 +307,7 @@ def launched(source: Source, number: int) -> tuple[Connection, Any]:
     Raises:
       OSError: the system starts none.
     """
+    multiprocessing.util.abstract_sockets_supported = False  # there any user could send pickles to Python 3.9.15 and 3.10.8
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
     if number:

@@ -231,9 +231,18 @@ def _strip_accents(word: _Characters) -> _Characters:
         for part in unicodedata.normalize("NFD", c)
         if unicodedata.category(part) != "Mn"
     ]
-    text = "".join(c for c in unicodedata.normalize("NFD", word.text) if unicodedata.category(c) != "Mn")
+    text = "".join(c for c in decomposed(word.text) if unicodedata.category(c) != "Mn")
     # Normalizing a word can reorder the marks that stay, so its text is authoritative; positions hold up to that order.
     return _Characters(text, [p for _, p in kept])
+
+
+def decomposed(text: str) -> str:
+    """Returns the NFD of a text in linear time: Python takes quadratic time to sort a long run of marks."""
+    if len(text) <= MAX_WORD_CHARACTERS:
+        return unicodedata.normalize("NFD", text)
+    parts = itertools.chain.from_iterable(unicodedata.normalize("NFD", c) for c in text)
+    runs = (run for _, run in itertools.groupby(parts, key=lambda c: unicodedata.combining(c) > 0))
+    return "".join(c for run in runs for c in sorted(run, key=unicodedata.combining))
 
 
 def _split_punctuation(word: _Characters) -> Iterator[_Characters]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import http.server
 import io
 import subprocess
 import sys
 import threading
+import urllib.error
+import urllib.request
 import zipfile
 from pathlib import Path
 
 import pytest
 
 from bert_tf.commands import data
-from bert_tf.jobs import check_data, fetch
+from bert_tf.jobs import check_data, download, fetch
 from bert_tf.tasks import mrpc
 from bert_tf.tasks.glue import TASKS
 from tests.tasks.test_mrpc import HEADER, TEST, TRAIN
@@ -182,6 +185,32 @@ def test_a_file_that_changed_since_it_was_fetched_is_refused(site, run, tmp_path
     )
     assert run("fetch", "AX", f"--sha256={digest(after).upper()}")[0] == 0  # it was meant to change
     assert contents(tmp_path / "data/AX") == {"diagnostic.tsv": after}
+
+
+def test_a_file_without_end_is_not_fetched_to_the_end(site, run, tmp_path, monkeypatch):
+    site.files["glue/data/CoLA.zip"] = archive(COLA) + bytes(1 << 20)
+    monkeypatch.setattr(download, "MOST_BYTES", 1 << 19)
+    status, _, err = run("fetch", "CoLA")
+    assert (status, err) == (2, f"error: {fetch.SITE}glue/data/CoLA.zip: has more than 0 MB; it was not used\n")
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_an_archive_that_unpacks_to_too_much_is_refused(site, run, tmp_path, monkeypatch):
+    site.files["glue/data/CoLA.zip"] = archive({**COLA, "train.tsv": bytes(1 << 20)})
+    monkeypatch.setattr(fetch, "_MOST_UNPACKED", 1 << 19)
+    status, _, err = run("fetch", "CoLA")
+    assert (status, "its files have 1 MB, more than 0; it was not used" in err, err.count("\n")) == (2, True, 1)
+    assert list((tmp_path / "data").iterdir()) == []
+
+
+@pytest.mark.parametrize(("url", "to"), [("https://a/b", "http://a/b"), ("https://a/b", "ftp://a/b")])
+def test_no_redirect_leaves_https(url, to):
+    request = urllib.request.Request(url)  # noqa: S310  (nothing is opened)
+    follow = functools.partial(download._Redirects().redirect_request, request, None, 302, "Found", {})
+    with pytest.raises(urllib.error.URLError, match=f"redirected from https to {to}, which is not followed"):
+        follow(to)
+    assert follow("https://c/d").full_url == "https://c/d"
+    assert any(isinstance(one, download._Redirects) for one in download._opener.handlers)
 
 
 def test_a_sum_from_elsewhere_is_checked(site, run, tmp_path):

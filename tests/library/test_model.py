@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 import threading
 
@@ -11,12 +13,21 @@ import pytest
 from bert_tf.batch import trained
 from bert_tf.batch.job import Given
 from bert_tf.errors import DataError, FlagError
+from bert_tf.estimator.run import make_estimator
 from bert_tf.library.model import ClosedError, Model
 from bert_tf.tasks.glue import TASKS
 from bert_tf.tasks.sentence.in_memory import SentenceTask
 from tests.batch.runs import inference, write_run
 
 PAIRS = [("rain came", "storm came over"), ("soup", "the wind"), ("a red pear", "bread and salt")]
+
+
+USES = {
+    "predict": lambda model: model.predict(PAIRS),
+    "encode": lambda model: model.encode(["a"]),
+    "fill_mask": lambda model: model.fill_mask(["a [MASK]"]),
+    "load_weights": lambda model: model.load_weights(),
+}
 
 
 def made(folder, task=TASKS["MRPC"], data_dir=""):
@@ -158,3 +169,42 @@ def test_a_notebook_shows_model_and_result(model):
     html = result._repr_html_()
     assert "<caption>dev: 13 examples</caption>" in html
     assert "<th>accuracy</th>" in html
+
+
+def in_a_fork(work) -> str:
+    """Returns what a forked child says; it is ended if it hangs."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        try:
+            said = str(work())
+        except BaseException as error:
+            said = f"{type(error).__name__}: {error}"
+        os.write(writing, said.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as said:
+        found = said.read()
+    os.waitpid(child, 0)
+    return found
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+@pytest.mark.parametrize("uses", [*USES, "another model", "training"])
+def test_a_child_that_is_forked_after_its_parent_computed_is_told_so(model, run, uses):
+    model.predict(PAIRS)
+    works = {
+        **{name: lambda name=name: USES[name](model) for name in USES},
+        "another model": lambda: made(run).predict(PAIRS),
+        "training": lambda: make_estimator(None, "", None),
+    }
+    assert in_a_fork(works[uses]).startswith(f"ForkedError: this process was forked from process {os.getpid()}, ")
+
+
+@pytest.mark.filterwarnings("ignore:.*fork")
+def test_a_forked_child_may_close_what_its_parent_uses(model):
+    model.predict(PAIRS)
+    with model._lock:  # as a thread of the parent might hold it
+        assert in_a_fork(model.close) == "None"
+    assert model.predict(PAIRS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 
 import pytest
@@ -144,3 +145,13 @@ def test_what_lies_in_the_current_folder_is_not_imported(script, folder, tmp_pat
     monkeypatch.chdir(tmp_path)
     made, _ = build.make(folder, script(WRITES).compiler)
     assert "No module named that" in made.failure
+
+
+def test_others_cannot_write_what_is_built_whatever_the_umask(script, folder):
+    before = os.umask(0)
+    try:
+        made, _ = build.make(folder, script(WRITES).compiler)
+    finally:
+        os.umask(before)
+    assert not any(path.stat().st_mode & 0o022 for path in (folder, *folder.iterdir()))
+    assert made == build.find(folder)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 
 import pytest
 
 from bert_tf import home
+from bert_tf.errors import OutputError
 from bert_tf.native import build, compiler, loading, ops
 from bert_tf.native.compiler import Compiler
 
@@ -82,3 +84,95 @@ def test_threads_that_begin_together_load_once(monkeypatch):
     for thread in threads:
         thread.join()
     assert len(calls) == 1
+
+
+@pytest.fixture
+def built(native, monkeypatch, tmp_path):
+    """A library that is there; returns its file and what was loaded."""
+    assert native.messages == []
+    monkeypatch.setattr(compiler, "find", lambda _: Compiler(("c",), "c 1"))
+    monkeypatch.setattr(loading, "key", lambda _: "key")
+    monkeypatch.setattr(loading, "instructions", lambda: frozenset({"avx2", "fma"}))
+    place = tmp_path / "native" / "key"
+    monkeypatch.setattr(build, "find", lambda folder: build.Build(folder, "c 1"))
+    place.mkdir(parents=True)
+    library = place / build.LIBRARY
+    library.touch(mode=0o644)
+    loaded = []
+    monkeypatch.setattr(ops, "load", loaded.append)
+    return library, loaded
+
+
+def refused(native, loaded, reason):
+    """Whether a library is not loaded, and one line says why."""
+    assert not loading.use({})
+    (line,) = native.messages
+    assert not loaded
+    assert reason in line
+    assert line.endswith("; or set BERT_TF_HOME to a folder of this user")
+    assert reason in loading.state({})
+    return True
+
+
+def test_a_library_of_the_user_is_loaded(built):
+    library, loaded = built
+    loading.use({})
+    assert loaded == [library]
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o722, 0o770], ids=oct)
+@pytest.mark.parametrize("above", [0, 1, 2, 3])
+def test_a_library_that_others_can_write_or_replace_is_not_loaded(native, built, mode, above):
+    library, loaded = built
+    place = (library, *library.parents)[above]
+    mine = place.stat()
+    os.chown(place, -1, mine.st_uid + 1)  # else a private group
+    place.chmod(mode)
+    assert refused(native, loaded, f"{place}: others can write to it (chmod go-w)")
+
+
+def test_a_private_group_and_a_sticky_folder_do_no_harm(built):
+    library, loaded = built
+    for place, mode in ((library, 0o664), (library.parent, 0o775), (library.parents[1], 0o1777)):
+        place.chmod(mode)
+        os.chown(place, -1, place.stat().st_uid)
+    loading.use({})
+    assert loaded == [library]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize("above", [0, 1, 2])
+def test_a_library_of_another_user_is_not_loaded(native, built, above):
+    library, loaded = built
+    place = (library, *library.parents)[above]
+    os.chown(place, 12345, -1)
+    assert refused(native, loaded, f"{place}: belongs to another user (12345)")
+
+
+def test_a_link_is_judged_by_what_it_leads_to(native, built, monkeypatch, tmp_path):
+    library, loaded = built
+    monkeypatch.setattr(home, "compiled", lambda _: tmp_path / "link")
+    (tmp_path / "link").symlink_to(library.parents[1])
+    library.parents[1].chmod(0o777)
+    assert refused(native, loaded, str(library.parents[1]))
+
+
+def test_nothing_is_built_where_others_can_write(native, built, monkeypatch, tmp_path):
+    _, loaded = built
+    monkeypatch.setattr(build, "find", lambda _: None)
+    monkeypatch.setattr(build, "make", None)
+    (tmp_path / "native").chmod(0o777)
+    assert refused(native, loaded, str(tmp_path / "native"))
+
+
+def test_a_user_without_a_home_folder_is_told(native, built, monkeypatch):
+    _, loaded = built
+
+    def compiled(_):
+        raise OutputError("this user has no home folder")
+
+    monkeypatch.setattr(home, "compiled", compiled)
+    assert not loading.use({})
+    assert native.messages[-1].endswith("this user has no home folder")
+    assert loading.state({}) == "none: this user has no home folder"
+    assert not loaded

@@ -263,7 +263,7 @@ def test_the_slurm_script_does_not_repeat_a_mistake(slurm):
 
 def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):
     del programs
-    service, claim, job = manifest()
+    service, _, claim, job = manifest()
     (container,) = job["spec"]["template"]["spec"]["containers"]
     variables = {entry["name"]: entry["value"] for entry in container["env"]}
     for index in range(job["spec"]["completions"]):
@@ -277,7 +277,7 @@ def test_the_kubernetes_manifest_gives_each_pod_its_place(tmp_path, programs):
 
 
 def test_the_parts_of_the_kubernetes_manifest_name_each_other():
-    service, claim, job = manifest()
+    service, _, claim, job = manifest()
     spec, pod = job["spec"], job["spec"]["template"]["spec"]
     (container,) = pod["containers"]
     assert (spec["completionMode"], pod["restartPolicy"], service["spec"]["clusterIP"]) == ("Indexed", "OnFailure", "None")
@@ -289,6 +289,14 @@ def test_the_parts_of_the_kubernetes_manifest_name_each_other():
     assert volume["name"] == mount["name"]
     assert volume["persistentVolumeClaim"]["claimName"] == claim["metadata"]["name"]
     assert f"--output_dir={mount['mountPath']}/" in container["args"][0]
+
+
+def test_the_kubernetes_manifest_lets_only_workers_reach_workers():
+    service, policy, _, job = manifest()
+    workers = {"matchLabels": {"job-name": job["metadata"]["name"]}}
+    (rule,) = policy["spec"]["ingress"]
+    assert policy["spec"]["podSelector"] == workers
+    assert rule == {"from": [{"podSelector": workers}], "ports": [{"port": service["spec"]["ports"][0]["port"]}]}
 
 
 def manifest():

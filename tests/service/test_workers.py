@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 import json
+import multiprocessing.context
+import multiprocessing.util
 import threading
 import time
+import types
 
 import pytest
 
 from bert_tf.errors import BertError, TrainingError
 from bert_tf.service.metrics import Metrics
 from bert_tf.service.worker import Source
-from bert_tf.service.workers import Plan, StartError, Workers
+from bert_tf.service.workers import Plan, StartError, Workers, launched
 from tests.service.fakes import Launcher, Running, Toy, description, message
 
 
@@ -154,9 +157,9 @@ def test_a_worker_whose_process_starts_while_all_are_killed_loads_nothing():
     launcher = Launcher(Toy(description()))
 
     def launch(source, number):
-        launched = launcher(source, number)
+        found = launcher(source, number)
         workers.kill()
-        return launched
+        return found
 
     workers = Workers(None, Plan(1, 64, 0.0, 1.0), Metrics(), launch=launch)
     workers.start()
@@ -309,3 +312,12 @@ class TestEnd:
     def _lost(running):
         with pytest.raises((OSError, json.JSONDecodeError, AssertionError)):
             running.predict("a")
+
+
+def test_the_fork_server_listens_where_files_have_permissions(monkeypatch):
+    monkeypatch.setattr(multiprocessing.util, "abstract_sockets_supported", True)  # of Python 3.9.15: open to all users
+    process = types.SimpleNamespace(start=lambda: None)
+    monkeypatch.setattr(multiprocessing.context.ForkServerContext, "Process", lambda *_, **__: process)
+    own, _ = launched(None, 0)
+    own.close()
+    assert not multiprocessing.util.abstract_sockets_supported

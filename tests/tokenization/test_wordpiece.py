@@ -9,12 +9,13 @@ import sys
 import unicodedata
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bert_tf.tokenization import wordpiece
 from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
 from bert_tf.tokenization.wordpiece import MAX_WORD_CHARACTERS, WordPieceTokenizer
+from tests.tokenization import any_text
 
 E_ACUTE, COMBINING_ACUTE = "\u00e9", "\u0301"
 LETTERS = [piece for letter in string.ascii_letters for piece in (letter, f"##{letter}")]
@@ -141,6 +142,19 @@ def test_uncased_decomposes_hangul():
 def test_capital_sigma_at_the_end_of_a_word_becomes_the_final_one():
     vocabulary = Vocabulary([*SPECIAL_TOKENS, "\u03c3", "##\u03c2", "##\u03c3"])
     assert tokens("\u03a3\u03a3", vocabulary) == ["\u03c3", "##\u03c2"]
+
+
+MARKED = st.text(
+    st.sampled_from([*any_text.SORTED, *any_text.SORTED_AND_KEPT * 9, "\u034f", "\u0903", *"a\u1ea5\ud55c\u1161\u0958"])
+)
+
+
+@given(MARKED)
+@example("".join(any_text.CHARACTERS))
+@example("".join(f"a{c}\u0316\u0301{c}" for c in any_text.CHANGED))
+def test_long_words_are_decomposed_as_unicode_says(text):
+    long = text + "a" * MAX_WORD_CHARACTERS + "b" + text
+    assert wordpiece.decomposed(long) == unicodedata.normalize("NFD", long)
 
 
 def test_word_of_accents_only_vanishes_in_uncased_text():

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 _CHUNK = re.compile(r"\S+")
 CLITICS = ("s", "re", "ve", "ll", "d", "m", "t")  # of English, after an apostrophe
+_CLITIC_END = max(map(len, CLITICS)) + 2  # behind an apostrophe: no clitic has more letters, and no more of a chunk is copied
 APOSTROPHES = "'\u2019"
 JOINTS = "-.&/@_:,\u2010\u2011" + APOSTROPHES  # between two letters or digits they divide no word
 OF_NUMBERS = ",:"  # only between digits
@@ -52,7 +53,7 @@ def _end_of_word(text: str, at: int, end: int) -> int:
 
 def _clitic(text: str, at: int, end: int) -> int:
     """Returns where the clitic ends that begins with an apostrophe; 0 where there is none."""
-    rest = "".join(itertools.takewhile(lambda c: kind_of(c) == WORD, text[at + 1 : end]))
+    rest = "".join(itertools.takewhile(lambda c: kind_of(c) == WORD, text[at + 1 : min(at + _CLITIC_END, end)]))
     return at + 1 + len(rest) if rest.lower() in CLITICS else 0
 
 

@@ -1,0 +1,32 @@
+"""Forks: TensorFlow's threads do not come along, so a child of a process that has computed would wait for them forever."""
+
+from __future__ import annotations
+
+import os
+
+from bert_tf.errors import BertError
+
+_computes: list[int] = []  # the first process that has
+
+
+class ForkedError(BertError):
+    """A process cannot compute, since it was forked from one that has."""
+
+
+def is_child() -> bool:
+    """Whether this process was forked from one that has computed."""
+    return bool(_computes) and _computes[0] != os.getpid()
+
+
+def begin() -> None:
+    """Notes that this process computes.
+
+    Raises:
+      ForkedError: it cannot.
+    """
+    if is_child():
+        raise ForkedError(
+            f"this process was forked from process {_computes[0]}, which has computed, and TensorFlow would hang in it: start it"
+            " with multiprocessing.get_context('spawn'), or fork before the first computation and load the model in the child"
+        )
+    _computes[:] = [os.getpid()]

@@ -1,0 +1,150 @@
+"""Text becomes ids in linear time, whoever wrote it: a service tokenizes in the thread that listens."""
+
+from __future__ import annotations
+
+import functools
+import gc
+import string
+import time
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bert_tf.corpus import sentences as sentence_cuts
+from bert_tf.export.saved_model import words as graph_words
+from bert_tf.export.saved_model.characters import Text
+from bert_tf.features import choices, sentences, spans, tags
+from bert_tf.features.long_text import CUTS
+from bert_tf.filling import masked_text
+from bert_tf.tasks.tags import words
+from bert_tf.tokenization import counting, fertility
+from bert_tf.tokenization.graph import GraphTokenizer
+from bert_tf.tokenization.tables import tables
+from bert_tf.tokenization.vocabulary import SPECIAL_TOKENS, Vocabulary
+from bert_tf.tokenization.wordpiece import WordPieceTokenizer
+
+tf1 = tf.compat.v1
+
+MOST = 2.3  # times as long for twice the text
+ROUNDS = 12  # the machine is in use: it is enough that one of them shows it
+SLACK_S = 0.005  # what takes less blocks nobody
+SIZE = 1 << 15
+IN_GRAPH = 8  # times the size: the graph is fast, and its start is not
+
+VOCABULARY = Vocabulary([*SPECIAL_TOKENS, *string.ascii_lowercase, *(f"##{c}" for c in string.ascii_lowercase), "."])
+HOSTILE = {
+    "marks in two orders": ("a", "\u0301\u0316", ""),
+    "marks that stay": ("a", "\U0001d165\u302e", ""),
+    "sigmas that look around": ("", "\u03a3'", ""),
+    "apostrophes": ("", "'", "\u03a3"),
+    "one word": ("", "a", ""),
+    "letters and periods": ("", "a.", ""),
+    "deleted characters": ("a", "\u200b", "b"),
+    "ideographs": ("", "\u4e00", ""),
+    "Hangul": ("", "\ud55c", ""),
+    "blanks": ("a", " \t", "b"),
+    "open quotations": ("", "\u201ca ", ""),
+    "words": ("", "un able. ", ""),
+}
+
+
+def hostile(kind: str, size: int) -> str:
+    first, repeated, last = HOSTILE[kind]
+    return first + repeated * (size // len(repeated)) + last
+
+
+def tokenizer(*, lower_case: bool = True) -> WordPieceTokenizer:
+    """Returns one that remembers nothing yet."""
+    return WordPieceTokenizer(VOCABULARY, lower_case=lower_case)
+
+
+def seconds(work, text: str) -> float:
+    start = time.process_time()
+    work(text)
+    return time.process_time() - start
+
+
+def assert_linear(work, text_of, size: int = SIZE) -> None:
+    """Compares the least times of several rounds, until they show that twice the text takes about twice the time."""
+    once, twice = text_of(size), text_of(2 * size)
+    least = [float("inf")] * 2
+    gc.collect()
+    gc.disable()  # its time depends on what else is in memory
+    try:
+        for _ in range(ROUNDS):
+            least = [min(before, seconds(work, text)) for before, text in zip(least, (once, twice))]
+            if least[1] <= MOST * least[0] + SLACK_S:
+                return
+    finally:
+        gc.enable()
+    raise AssertionError(f"{least[0]:.3f} s, and {least[1]:.3f} s for twice the text")
+
+
+def count(text: str) -> None:
+    fertility.of(counting.count([counting.chunks([text])], lower_case=True), tokenizer())
+
+
+@functools.cache
+def in_graph():
+    with tf.Graph().as_default() as graph:
+        texts = tf1.placeholder(tf.string, [None])
+        pieces = GraphTokenizer(tables(VOCABULARY, lower_case=True)).pieces(texts)
+        found = [pieces.ids.values, graph_words.split(Text.of(texts)).start]
+    run = tf1.Session(graph=graph).make_callable(found, feed_list=[texts])
+    return lambda text: run([text])
+
+
+TO_PIECES = {
+    "uncased": lambda text: tokenizer().pieces(text),
+    "cased": lambda text: tokenizer(lower_case=False).ids(text),
+    "words of tags": words.split,
+    "counts for a vocabulary": count,
+}
+
+
+@pytest.mark.parametrize("path", TO_PIECES)
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_pieces_of_twice_the_text_take_twice_the_time(path, kind):
+    assert_linear(TO_PIECES[path], functools.partial(hostile, kind))
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_sentences_of_twice_the_text_take_twice_the_time(kind):
+    pytest.importorskip("sentencex")
+    assert_linear(sentence_cuts.cut, functools.partial(hostile, kind))
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_the_graph_takes_twice_the_time_for_twice_the_text(kind):
+    assert_linear(in_graph(), functools.partial(hostile, kind), IN_GRAPH * SIZE)
+
+
+def tagged(text: str) -> None:
+    found = [text[start:end] for start, end in words.split(text)]
+    tags.build([found, [text]], np.zeros(len(found) + 1, np.int32), tokenizer(), max_seq_length=64)
+
+
+def chosen(text: str, long_text: str) -> None:
+    choice = choices.Choice(text, text, text, (text, "b"))
+    choices.build([choice], [0], tokenizer(), max_seq_length=64, long_text=long_text)
+
+
+TO_ROWS = {
+    "spans": lambda text: spans.build([spans.Question(text, text, (0, 1))], tokenizer(), spans.Windows(64, 16, 16)),
+    "tags": tagged,
+    "masked": lambda text: masked_text.rows(f"[MASK]{text}[MASK]", tokenizer(), 64),
+    **{
+        f"sentences, {cut}": functools.partial(
+            lambda text, cut: sentences.build([(text, text)], None, tokenizer(), max_seq_length=64, long_text=cut), cut=cut
+        )
+        for cut in CUTS
+    },
+    **{f"choices, {cut}": functools.partial(chosen, long_text=cut) for cut in CUTS},
+}
+
+
+@pytest.mark.parametrize("path", TO_ROWS)
+@pytest.mark.parametrize("kind", ["one word", "letters and periods", "words"])
+def test_rows_of_twice_the_text_take_twice_the_time(path, kind):
+    assert_linear(TO_ROWS[path], functools.partial(hostile, kind))
