@@ -43,6 +43,8 @@ class Reader:
         try:
             return self.family.from_rows(rows, _ROW, labelled=False)
         except DataError as error:
+            if not str(error).startswith(f"{_ROW}: "):  # of the whole model
+                raise
             raise DataError(str(error).removeprefix(f"{_ROW}: "), ROWS) from error
 
     def features(self, examples: Sequence[Any]) -> Features:

@@ -222,7 +222,7 @@ def _problem(status: int, message: str, headers: Mapping[str, str] | None = None
     return Response(said, status, dict(headers or {}), media_type=_JSON)
 
 
-async def _refused(_: Request | None, error: Any) -> Response:
+async def _refused(_: Request, error: Any) -> Response:
     return _problem(error.status, error.message, error.headers)
 
 
@@ -262,10 +262,10 @@ class _Observed:
         scope.setdefault("state", {})
         try:
             refusal = self._guard.refusal(Headers(scope=scope))
-            app: ASGIApp = self._app
             if refusal is not None:
-                app = await _refused(None, refusal)
-            await app(scope, receive, sending)
+                await _problem(refusal.status, refusal.message, refusal.headers)(scope, receive, sending)
+            else:
+                await self._app(scope, receive, sending)
         except Exception:  # of which the client has been told
             log.exception("internal error in %s %s; this is a defect of bert_tf", scope["method"], _quoted(scope["path"]))
         finally:
