@@ -144,7 +144,7 @@ def _read(said: Any) -> Any:
         return float.fromhex(said["float"])
     if "record" in said:
         module, name = said["record"]
-        kind = getattr(sys.modules.get(module), name, None)
+        kind: Any = getattr(sys.modules.get(module), name, None)
         if not _is_record(kind):
             raise ValueError(f"{module}.{name} is no record of predictions")
         return kind(**dict(zip(_names(kind), map(_read, said["values"]))))

@@ -26,7 +26,8 @@ def begin() -> None:
     """
     if is_child():
         raise ForkedError(
-            f"this process was forked from process {_computes[0]}, which has computed, and TensorFlow would hang in it:"
-            " start it with multiprocessing.get_context('spawn'), or fork before the first computation and load the model in the child"
+            f"this process was forked from process {_computes[0]}, which has computed, and TensorFlow would hang in it: start"
+            " it with multiprocessing.get_context('spawn'), or fork before the first computation and load the model in the"
+            " child"
         )
     _computes[:] = [os.getpid()]
