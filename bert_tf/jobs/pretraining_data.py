@@ -222,8 +222,9 @@ def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
 
 def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
     """Refuses outputs that would replace an input or each other; what shards hold is written beside them."""
-    written = Counter(map(os.path.realpath, (*names, *dict.fromkeys(map(manifest_of, names)))))
-    same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
+    outputs = [*names, *dict.fromkeys(str(manifest_of(name)) for name in names)]
+    written = Counter(os.path.realpath(output) for output in outputs)
+    same = sorted({os.path.realpath(path) for path in inputs} & written.keys())
     if same:
         raise FlagError(f"{same[0]}: is the input and the output")
     (path, times), *_ = written.most_common(1)
