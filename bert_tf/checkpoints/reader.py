@@ -7,7 +7,7 @@ import glob
 import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -87,15 +87,20 @@ def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.N
     """
     names = sorted(entries)
     try:
-        with tf.device("/CPU:0"):
-            tf.raw_ops.SaveV2(
-                prefix=os.fspath(prefix),
-                tensor_names=names,
-                shape_and_slices=[""] * len(names),
-                tensors=[tf.constant(entries[name]) for name in names],
-            )
+        if tf.executing_eagerly():
+            with tf.device("/CPU:0"):
+                _save(os.fspath(prefix), names, [tf.constant(entries[name]) for name in names])
+            return
+        # A job of several machines turns eager execution off: the operation alone would write nothing.
+        with tf.Graph().as_default(), tf.device("/CPU:0"), tf.compat.v1.Session() as session:
+            given = [tf.compat.v1.placeholder(entries[name].dtype) for name in names]
+            session.run(_save(os.fspath(prefix), names, given), dict(zip(given, (entries[name] for name in names))))
     except tf.errors.OpError as error:
         raise OSError(None, _first_line(error), os.fspath(prefix)) from error
+
+
+def _save(prefix: str, names: Sequence[str], tensors: Sequence[tf.Tensor]) -> object:
+    return tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[""] * len(names), tensors=tensors)
 
 
 def _is_there(prefix: str) -> bool:

@@ -113,3 +113,12 @@ def test_writing_where_a_file_is_in_the_way(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(OSError, match=r"^\[Errno None\] /\S+/file/\S+; Not a directory"):
         write_checkpoint(tmp_path / "file" / "model.ckpt", ENTRIES)
+
+
+def test_a_checkpoint_is_written_where_eager_execution_is_off(tmp_path):
+    """As in a job of several machines."""
+    entries = {"a": np.arange(3, dtype=np.float32), "b": np.array(7, np.int64)}
+    with tf.Graph().as_default():
+        write_checkpoint(tmp_path / "x.ckpt", entries)
+    reader = CheckpointReader(tmp_path / "x.ckpt")
+    assert {name: reader[name].tolist() for name in reader.shapes} == {"a": [0, 1, 2], "b": 7}

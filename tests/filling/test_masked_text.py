@@ -45,6 +45,7 @@ def test_other_special_pieces_are_text():
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
+        ("a the [MASK] new [MASK]", [("[CLS] a the [MASK] new [MASK] [SEP]", [3, 5])]),  # just fits
         ("a the old new [MASK] over under", [("[CLS] old new [MASK] over under [SEP]", [3])]),
         ("[MASK] the old new came", [("[CLS] [MASK] the old new came [SEP]", [1])]),
         ("[MASK] a the old new came", [("[CLS] [MASK] a the old new [SEP]", [1])]),

@@ -93,7 +93,7 @@ def test_the_chief_evaluates_and_predicts_and_the_others_train(two_processes):
     assert "***** Eval results *****" not in worker.stderr
     assert f"the mean of model.ckpt-{STEPS - 20}, model.ckpt-{STEPS} is" in chief.stderr
     assert "the mean of" not in worker.stderr
-    assert list((folder / "average").glob("*.index"))
+    assert "eval_loss_average" in (folder / "eval_results.txt").read_text()
     assert "the chief evaluates and predicts; this worker is done" in worker.stderr
 
 
