@@ -6,9 +6,10 @@ Flags, --help and the keyword arguments of the library are made of them.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bert_tf.documents import LARGEST_SETTING
@@ -16,6 +17,60 @@ from bert_tf.errors import FlagError, unknown_name
 
 T = TypeVar("T")
 
+# What transformers (TrainingArguments, its scripts), Keras, Lightning and others call settings; by ours.
+_NAMED_ELSEWHERE: Mapping[str, str] = {
+    "task_name": "task dataset dataset_name",
+    "data_dir": "data data_path data_folder dataset_dir",
+    "train_file": "train train_data train_path train_csv training_file",
+    "dev_file": "dev validation_file valid_file val_file eval_file validation_data dev_data dev_csv",
+    "test_file": "test test_data test_csv",
+    "text_a": "text text_column text_col text_field text_column_name text_column_names sentence1_key",
+    "text_b": "text_pair text_pair_column sentence2_key",
+    "label_column": "label label_col labels_column target target_column label_column_name",
+    "problem": "problem_type task_type",
+    "max_seq_length": "seq_len seq_length sequence_length max_length max_len maxlen max_seq_len max_sequence_length",
+    "do_lower_case": "lower_case lowercase uncased",
+    "init_checkpoint": "model model_name model_path model_name_or_path pretrained pretrained_model_name_or_path",
+    "checkpoint": "model model_path model_name model_name_or_path model_dir init_checkpoint",
+    "checkpoints": "checkpoint model model_path model_name_or_path models",
+    "do_train": "train training",
+    "do_eval": "eval evaluate validate",
+    "do_predict": "predict test",
+    "train_batch_size": "batch_size bs batch per_device_train_batch_size per_gpu_train_batch_size train_bs",
+    "eval_batch_size": "per_device_eval_batch_size per_gpu_eval_batch_size test_batch_size validation_batch_size",
+    "predict_batch_size": "batch_size bs eval_batch_size per_device_eval_batch_size",
+    "learning_rate": "lr init_lr base_lr max_lr adam_lr",
+    "num_train_epochs": "epochs epoch n_epochs num_epochs max_epochs train_epochs nb_epoch",
+    "num_train_steps": "steps max_steps num_steps train_steps total_steps max_train_steps",
+    "warmup_proportion": "warmup warmup_ratio warmup_fraction",
+    "num_warmup_steps": "warmup_steps",
+    "learning_rate_schedule": "lr_scheduler lr_scheduler_type lr_schedule scheduler schedule",
+    "layer_decay": "layerwise_lr_decay llrd",
+    "gradient_accumulation_steps": "grad_accum accumulate_grad_batches accumulation_steps gradient_accumulation",
+    "recompute": "gradient_checkpointing",
+    "class_weights": "class_weight loss_weights pos_weight",
+    "label_smoothing": "label_smoothing_factor smoothing",
+    "optimizer": "optim",
+    "seed": "random_state random_seed rng_seed",
+    "save_checkpoints_steps": "save_steps save_freq save_every save_interval",
+    "keep_checkpoint_max": "save_total_limit save_top_k max_to_keep",
+    "log_every_n_steps": "logging_steps log_steps log_interval log_every",
+    "eval_every_n_steps": "eval_steps eval_interval evaluation_steps val_check_interval eval_freq",
+    "best_metric": "metric_for_best_model monitor metric",
+    "early_stopping_patience": "patience early_stopping",
+    "precision": "fp16 bf16 tf32 mixed_precision amp dtype",
+    "xla": "jit_compile torch_compile",
+    "num_gpus": "gpus n_gpu devices",
+    "output_dir": "out output out_dir output_path save_dir model_dir save_path",
+    "overwrite_output_dir": "overwrite force",
+    "input": "input_file input_path file data data_file",
+    "output": "output_file output_path out output_dir",
+    "skip_bad_rows": "skip_errors on_bad_lines ignore_errors",
+    "keep_columns": "passthrough include_input",
+    "id_column": "id id_col index_col",
+    "file_format": "format",
+    "verbosity": "verbose log_level",
+}
 _KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
 _DECLARED = "setting"  # key of a field's metadata
 
@@ -135,9 +190,35 @@ def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
     known = {row.name: row for row in rows}
     for name in values:
         if name not in known:
-            raise FlagError(unknown_name("setting", name, known))
+            raise FlagError(unknown_setting("setting", name, known))
     read = {name: checked(known[name], value) for name, value in values.items()}
     return {name: value for name, value in read.items() if value is not None}
+
+
+def nearest(name: str, known: Collection[str]) -> str | None:
+    """Returns the setting that a name may stand for: the one that others call so, else the one that is spelled most alike.
+
+    Args:
+      name: of no setting.
+      known: all settings that there are.
+    """
+    folded = name.lower().replace("-", "_")
+    if folded in known:
+        return folded
+    found = next((ours for ours, theirs in _NAMED_ELSEWHERE.items() if ours in known and folded in theirs.split()), None)
+    return found or next(iter(difflib.get_close_matches(folded, known, n=1)), None)
+
+
+def unknown_setting(kind: str, name: str, known: Collection[str]) -> str:
+    """Returns a message about a setting that there is not; lists all only where none is near.
+
+    Args:
+      kind: what the name should be of: setting, key.
+      name: that nothing has.
+      known: all names that there are.
+    """
+    near = nearest(name, known)
+    return f"unknown {kind} {name!r}; did you mean {near}?" if near else unknown_name(kind, name, known)
 
 
 def fields_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:

@@ -13,7 +13,7 @@ from absl import flags
 
 from bert_tf import files
 from bert_tf.errors import FlagError, unknown_name
-from bert_tf.settings import Setting, check, left_empty
+from bert_tf.settings import Setting, check, left_empty, nearest
 
 _OF_ABSL = ("flagfile", "undefok")  # it reads them itself, and takes an empty one for none
 # Names of the version before, which are read until the next one.
@@ -70,6 +70,10 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
     values = _define(rows)
     try:
         rest = values([_EARLIER.sub(lambda found: found[1] + _RENAMED[found[2]], word) for word in argv])[1:]
+    except flags.UnrecognizedFlagError as error:
+        near = nearest(error.flagname, [row.name for row in rows if row.help])
+        tip = f"; did you mean --{near}?" if near else ""
+        raise FlagError(f"Unknown command line flag {error.flagname!r}{tip} (--help lists all flags)") from error
     except (flags.Error, ValueError) as error:  # ValueError: --nodo_train=1
         empty = _EMPTY.match(str(error))
         raise left_empty(empty[1]) if empty else FlagError(str(error).splitlines()[0] + " (--help lists all flags)") from error

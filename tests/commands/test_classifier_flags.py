@@ -248,8 +248,15 @@ def test_a_flag_given_twice_takes_the_last_value():
 @pytest.mark.parametrize(
     ("argument", "message"),
     [
-        ("--learning_rte=1", "Unknown command line flag 'learning_rte'. Did you mean: learning_rate"),
-        ("--do-train", "Did you mean: do_train ?"),
+        ("--learning_rte=1", "Unknown command line flag 'learning_rte'; did you mean --learning_rate?"),
+        ("--do-train", "did you mean --do_train?"),
+        ("--epochs=3", "Unknown command line flag 'epochs'; did you mean --num_train_epochs? (--help lists all flags)"),
+        ("--lr=2e-5", "did you mean --learning_rate?"),
+        ("--batch_size=8", "did you mean --train_batch_size?"),
+        ("--seq-len=64", "did you mean --max_seq_length?"),
+        ("--per_device_train_batch_size=8", "did you mean --train_batch_size?"),
+        ("--model_name_or_path=x", "did you mean --init_checkpoint?"),
+        ("--train=x", "did you mean --train_file?"),
         ("--learning_rate=fast", "flag --learning_rate=fast: could not convert string to float"),
         ("--train_batch_size=1.5", "flag --train_batch_size=1.5: invalid literal"),
         ("--train_batch_size=0", "flag --train_batch_size=0: 0 is not a positive integer"),

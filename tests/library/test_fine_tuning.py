@@ -121,6 +121,7 @@ def test_how_rows_in_memory_are_decoded_is_in_the_record(tmp_path, settings):
     ("settings", "message"),
     [
         ({"num_train_epoch": 3}, "unknown setting 'num_train_epoch'; did you mean num_train_epochs"),
+        ({"epochs": 3}, r"unknown setting 'epochs'; did you mean num_train_epochs\?$"),
         ({"seed": "one"}, "--seed='one': expected a whole number"),
     ],
 )
