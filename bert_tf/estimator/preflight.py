@@ -9,6 +9,7 @@ from bert_tf.checkpoints.reader import CheckpointReader
 from bert_tf.checkpoints.restore import RestorePlan
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
+from bert_tf.inputs.pipeline import Schedule
 from bert_tf.log_form import log
 from bert_tf.tasks.base import Example
 from bert_tf.tasks.on_disk import OnDisk
@@ -113,20 +114,23 @@ def wrong_shapes(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]
     ]
 
 
-def check_training(examples: Sequence[Example], *, steps: int) -> list[str]:
+def check_training(examples: Sequence[Example], schedule: Schedule) -> list[str]:
     """Returns one line for each reason why training could teach nothing.
 
     Args:
       examples: of the split to train on.
-      steps: how long to train.
+      schedule: how long to train.
     """
     problems = []
     found = set() if isinstance(examples, OnDisk) else {example.label for example in examples}
     # Answers, tags and options mean something else in each text.
     if len(found) == 1 and isinstance(examples[0], SentenceExample) and isinstance(examples[0].label, (str, float, tuple)):
         problems.append(f"all {len(examples)} training examples have the label {found.pop()!r}; nothing can be learned")
-    if steps < 1:
-        problems.append(f"{len(examples)} training examples make no step; lower --train_batch_size or raise --num_train_epochs")
+    if schedule.steps < 1:
+        problems.append(
+            f"{len(examples)} examples in {schedule.epochs:g} epochs do not fill a batch of {schedule.batch_size};"
+            f" {'lower --train_batch_size' if schedule.epochs else 'raise --num_train_epochs'}"
+        )
     return problems
 
 

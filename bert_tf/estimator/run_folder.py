@@ -29,6 +29,11 @@ MACHINE, NATIVE = "machine", "native_kernels"  # what computes, which changes no
 VERSIONS, EARLIER = "versions", "earlier_tensorflow"  # the second: those that a run was opened with before, oldest first
 COLUMNS = "columns"  # settings of the task: where texts and labels stand in one's own tables, and what else it takes
 
+_DURATION = {"num_train_steps", "num_train_epochs"}
+_LONGER = (
+    " a run cannot be made longer, since the learning rate of each step depends on how many there are. Start a new run from its"
+    " encoder (--init_checkpoint={folder} --output_dir=NEW),"
+)
 _REMEDY = "restore it, or train with --overwrite_output_dir"
 
 
@@ -268,10 +273,13 @@ def _refuse_another_run(folder: Path, record: Mapping[str, Any]) -> None:
                 f"{folder}: holds checkpoints of an unknown run; name another folder or add --overwrite_output_dir"
             )
         return
-    differences = _differences(earlier[DETERMINING], documents.json_value(documents.to_json(record[DETERMINING])))
+    now = documents.json_value(documents.to_json(record[DETERMINING]))
+    differences = _differences(earlier[DETERMINING], now)
     if differences:
+        changed = {key for key in {*earlier[DETERMINING], *now} if earlier[DETERMINING].get(key) != now.get(key)}
+        longer = _LONGER.format(folder=folder) if changed <= _DURATION else ""
         raise OutputError(
-            f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};"
+            f"{folder}: holds {_another(earlier[DETERMINING], record[DETERMINING], differences)};{longer}"
             " name another --output_dir, or add --overwrite_output_dir to delete it"
         )
 

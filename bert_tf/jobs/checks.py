@@ -68,14 +68,14 @@ def _of_files(job: Job) -> Iterator[str]:
             continue
         count = len(examples)
         if split == job.splits.get(TRAIN, ("",))[0]:
-            yield from preflight.check_training(examples, steps=job.schedule(count).steps)
+            yield from preflight.check_training(examples, job.schedule(count))
 
 
 def _of_training(job: Job) -> Iterator[str]:
     train = job.settings.train
     examples = job.examples[job.train_split]
     if not isinstance(examples, OnDisk):
-        yield from preflight.check_training(examples, steps=job.least_schedule.steps)
+        yield from preflight.check_training(examples, job.least_schedule)
     for phase, prefix in zip(job.phases, ("", "phase2_")):
         yield from preflight.check_batch(
             phase.batch_size,

@@ -18,7 +18,7 @@ from bert_tf.jobs.job import Job
 from bert_tf.jobs.preparation import prepare
 from bert_tf.log_form import log
 from bert_tf.profiling.timing import timing_file
-from bert_tf.profiling.timing.wall_clock import DEVICES, PAGE, WALL
+from bert_tf.profiling.timing.wall_clock import DEVICES, KERNELS, PAGE, WALL
 from bert_tf.runtime import placement
 from bert_tf.runtime.machine import Machine, set_up
 from bert_tf.runtime.machine import describe as describe_machine
@@ -90,7 +90,7 @@ def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
 def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
     """Does a job; of several machines the chief alone writes to the output folder."""
     plan, actions, step = check(job), job.settings.actions, 0
-    with WALL.span(DEVICES):  # after the checks: to build kernels takes a while
+    with WALL.span(KERNELS):  # after the checks: to build them takes a while
         machine = speed.with_kernels(job.settings.speed, job.machine, environment)
     job = dataclasses.replace(job, machine=machine)
     if actions.do_train:

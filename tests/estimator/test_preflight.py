@@ -9,6 +9,7 @@ from bert_tf.checkpoints.restore import plan_restore
 from bert_tf.config import BertConfig
 from bert_tf.errors import PreflightError
 from bert_tf.estimator import preflight
+from bert_tf.inputs.pipeline import Schedule
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.span.example import Answer, SpanExample
 from bert_tf.tasks.tags.example import TagExample
@@ -119,7 +120,7 @@ def test_a_torn_checkpoint_is_named(tmp_path, size):
 
 
 def test_one_label_only_is_named():
-    (problem,) = preflight.check_training(examples("1", "1", "1"), steps=5)
+    (problem,) = preflight.check_training(examples("1", "1", "1"), Schedule(5, 1, 1.0))
     assert problem == "all 3 training examples have the label '1'; nothing can be learned"
 
 
@@ -127,7 +128,7 @@ def test_one_label_only_is_named():
     "example", [SpanExample("q", "Who?", "Ann left.", (Answer("Ann", 0),)), TagExample("s", ("Ann", "left"), ("B-PER", "O"))]
 )
 def test_answers_and_tags_that_are_the_same_everywhere_can_be_learned(example):
-    assert preflight.check_training([example, example], steps=5) == []
+    assert preflight.check_training([example, example], Schedule(5, 1, 1.0)) == []
 
 
 def test_an_example_that_is_compared_with_none_is_named():
@@ -137,12 +138,14 @@ def test_an_example_that_is_compared_with_none_is_named():
 
 
 def test_no_step_is_named():
-    (problem,) = preflight.check_training(examples("0", "1"), steps=0)
-    assert problem == "2 training examples make no step; lower --train_batch_size or raise --num_train_epochs"
+    (problem,) = preflight.check_training(examples("0", "1"), Schedule(2, 32, 3.0))
+    assert problem == "2 examples in 3 epochs do not fill a batch of 32; lower --train_batch_size"
+    (problem,) = preflight.check_training(examples("0", "1"), Schedule(2, 32, 0.0))
+    assert problem == "2 examples in 0 epochs do not fill a batch of 32; raise --num_train_epochs"
 
 
 def test_two_labels_and_a_step_are_enough():
-    assert preflight.check_training(examples("0", "1"), steps=1) == []
+    assert preflight.check_training(examples("0", "1"), Schedule(1, 1, 1.0)) == []
 
 
 def test_refuse_raises_every_problem_on_its_line():
@@ -157,4 +160,4 @@ def test_refuse_lets_a_run_without_problems_pass():
 
 @pytest.mark.parametrize("label", [0, True, None])
 def test_equal_labels_teach_something_where_they_are_numbers_of_options_or_say_that_texts_belong_together(label):
-    assert preflight.check_training(examples(label, label), steps=1) == []
+    assert preflight.check_training(examples(label, label), Schedule(1, 1, 1.0)) == []

@@ -127,6 +127,17 @@ def test_every_difference_is_named(claimed):
     assert str(caught.value).endswith("name another --output_dir, or add --overwrite_output_dir to delete it")
 
 
+def test_a_run_that_is_to_be_longer_says_what_to_do(tmp_path):
+    claim(tmp_path, other(num_train_steps=40), overwrite=False)
+    with pytest.raises(OutputError) as caught:
+        claim(tmp_path, other(num_train_steps=120), overwrite=False)
+    assert "holds another run (num_train_steps was 40, now 120); a run cannot be made longer" in str(caught.value)
+    assert f"Start a new run from its encoder (--init_checkpoint={tmp_path} --output_dir=NEW), name" in str(caught.value)
+    with pytest.raises(OutputError) as caught:
+        claim(tmp_path, other(num_train_steps=120, seed=2), overwrite=False)
+    assert "longer" not in str(caught.value)
+
+
 @pytest.mark.parametrize("earlier", [True, False])
 def test_a_setting_that_one_of_two_runs_lacks_is_a_difference(tmp_path, earlier):
     runs = [RECORD, other(new="x")]

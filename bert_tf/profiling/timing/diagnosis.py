@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from bert_tf.profiling.timing.step_timer import Summary
-from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, FIRST_STEPS, PARTS, STEPS, Account
+from bert_tf.profiling.timing.wall_clock import BETWEEN_STEPS, EVALUATIONS, FIRST_STEPS, PARTS, SAVES, STEPS, Account
 
 INPUT_BOUND, HOST_BOUND, DEVICE_BOUND, COMMUNICATION_BOUND, TOO_SHORT = (
     "input-bound",
@@ -22,7 +22,11 @@ _LARGE = 0.2  # share of a step from which on waiting is what holds a run up
 _IDLE = 0.3  # the same for a device that has nothing to do: it never has something all the time
 _AHEAD = 0.05  # share of a step that the host is ahead of a GPU that it keeps busy
 _OUTSIDE, _NAMED = 0.1, 0.01  # shares of the time between steps, and of a part of it, that are worth a word
-_RARER = "checkpoints and evaluations are rarer with a larger --save_checkpoints_steps and --eval_every_n_steps"
+# By a part between steps, what makes it rarer.
+_RARER = {
+    SAVES: "checkpoints are rarer with a larger --save_checkpoints_steps",
+    EVALUATIONS: "evaluations are rarer with a larger --eval_every_n_steps",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -162,7 +166,8 @@ def _outside(account: Account) -> list[str]:
     if sum(outside.values()) < _OUTSIDE * training or not training:
         return []
     named = [f"{PARTS[name]} {_time(seconds)}" for name, seconds in outside.items() if seconds >= _NAMED * training]
-    return [f"{sum(outside.values()) / training:.0%} of training passed between steps ({', '.join(named)}); {_RARER}."]
+    advice = "".join(f"; {remedy}" for name, remedy in _RARER.items() if name in account.repeated)
+    return [f"{sum(outside.values()) / training:.0%} of training passed between steps ({', '.join(named)}){advice}."]
 
 
 def _kind(summary: Summary, setting: Setting, shares: Mapping[str, float]) -> str:

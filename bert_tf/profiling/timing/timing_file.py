@@ -43,7 +43,7 @@ def add_account(folder: str | os.PathLike[str], account: Account) -> None:
     Raises:
       OutputError: the file cannot be written.
     """
-    add(folder, WALL, dataclasses.asdict(account))
+    add(folder, WALL, {"seconds": account.seconds, "parts": account.parts})
 
 
 def add(folder: str | os.PathLike[str], name: str, values: Mapping[str, Any]) -> None:

@@ -11,12 +11,12 @@ import contextlib
 import dataclasses
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from pathlib import Path
 
 from bert_tf.profiling.timing.ranges import Ranges
 
-START, DEVICES, DATA, FEATURES, GRAPH = "start", "devices", "data", "features", "graph"
+START, DEVICES, DATA, KERNELS, FEATURES, GRAPH = "start", "devices", "data", "kernels", "features", "graph"
 FIRST_STEPS, STEPS, SAVES, EVALUATIONS, LOG, BETWEEN = "first_steps", "steps", "saves", "evaluations", "log", "between"
 CLOSING, EVALUATION, PREDICTION, PAGE, UNACCOUNTED = "closing", "evaluation", "prediction", "page", "unaccounted"
 
@@ -25,6 +25,7 @@ PARTS: Mapping[str, str] = {
     START: "start of Python, imports",
     DEVICES: "setting up devices",
     DATA: "reading data and settings",
+    KERNELS: "building or loading native kernels",
     FEATURES: "features",
     GRAPH: "graph and session",
     FIRST_STEPS: "first steps",
@@ -51,10 +52,12 @@ class Account:
     Attributes:
       seconds: since the process started, or since the run before in the same process.
       parts: seconds by key of `PARTS`, in that order; together they are `seconds`.
+      repeated: keys of those that were begun more than once.
     """
 
     seconds: float
     parts: Mapping[str, float]
+    repeated: Set[str] = frozenset()
 
     @property
     def trained(self) -> bool:
@@ -84,12 +87,14 @@ class WallClock:
         self._ranges.end_all()
         self._began = time.perf_counter() - elapsed
         self._seconds: dict[str, float] = collections.defaultdict(float, {START: elapsed})
+        self._begun = collections.Counter[str]()
         self._open = [START]
         self._ranges.start(START)
 
     def enter(self, name: str) -> None:
         """Opens a span in the one that is open."""
         self._book(then=name)
+        self._begun[name] += 1
         self._open.append(name)
 
     def leave(self) -> None:
@@ -135,7 +140,8 @@ class WallClock:
         self._book(then=self._open[-1])
         seconds = self.elapsed()
         parts = {name: self._seconds[name] for name in PARTS if name in self._seconds and name != UNACCOUNTED}
-        return Account(seconds, {**parts, UNACCOUNTED: seconds - sum(parts.values())})
+        repeated = frozenset(name for name, times in self._begun.items() if times > 1)
+        return Account(seconds, {**parts, UNACCOUNTED: seconds - sum(parts.values())}, repeated)
 
     def _book(self, *, then: str) -> None:
         name = self._open[-1]

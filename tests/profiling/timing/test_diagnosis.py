@@ -77,9 +77,12 @@ def test_the_evidence_is_given_with_the_ratio_of_the_costs():
 def test_time_between_steps_is_mentioned_where_it_is_much():
     # 216 s of training, 102 s of them in two evaluations, the last of which follows the last step.
     parts = {"graph": 9.0, "first_steps": 4.0, "steps": 105.8, "saves": 4.0, "evaluations": 102.0, "log": 0.2}
-    text = diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts)).text
-    between = "(saving checkpoints 4.00 s, evaluating while training 102.00 s); checkpoints and evaluations are rarer with"
+    text = diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts, {"steps", "evaluations"})).text
+    between = (
+        "(saving checkpoints 4.00 s, evaluating while training 102.00 s); evaluations are rarer with a larger --eval_every"
+    )
     assert f"49% of training passed between steps {between}" in text
+    assert "rarer" not in diagnose(run_of(), CPU, idle=0.0, account=Account(225.0, parts)).text  # one of each
     few = Account(120.0, {**parts, "evaluations": 1.0})
     assert "between steps" not in diagnose(run_of(), CPU, idle=0.0, account=few).text
 
