@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from bert_tf.batch import own_data
+from bert_tf.batch import kept_columns, own_data
 from bert_tf.batch.ahead import gathered
 from bert_tf.batch.job import Columns, Rules
 from bert_tf.batch.trained import Trained
-from bert_tf.errors import CheckpointError, DataError, FlagError
+from bert_tf.errors import BadRowsError, CheckpointError, DataError, FlagError
 from bert_tf.head_spec import PRETRAINING
 from bert_tf.tasks import families, registry, tables, text_lines
 from bert_tf.tasks.base import TEST, Family, Task
 from bert_tf.tasks.custom import NAME as CUSTOM
+from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.pretraining.family import NO_LABELS
 from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.rules import with_rules
@@ -28,9 +28,6 @@ CHUNK = 1024
 Stream = Callable[[text_lines.Source, tables.Report], Iterator[Any]]  # the examples of a file; bad rows go to the second
 
 _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
-_SHOWN = 5
-
-_LOG = logging.getLogger(__name__)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +40,7 @@ class Inputs:
       own: task for files with columns of their own; None where the family has none.
       columns: given.
       skip_bad_rows: leaves out rows that cannot be used.
+      keep_columns: whether chunks hold all cells of their rows too, see `kept_columns.KeptChunk`.
     """
 
     family: Family
@@ -50,6 +48,7 @@ class Inputs:
     own: Task | None
     columns: Columns
     skip_bad_rows: bool
+    keep_columns: bool = False
 
     @property
     def chunk_size(self) -> int:
@@ -81,6 +80,7 @@ class Inputs:
             source,
             report=report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows),
             patience_s=patience_s,
+            keep_columns=self.keep_columns,
         )
 
     def _task(self, source: str) -> Task:
@@ -101,12 +101,22 @@ def left_out_or_refused(source: str, *, skip_bad_rows: bool) -> tables.Report:
       skip_bad_rows: leaves them out and counts them, instead of stopping at the first.
     """
     if skip_bad_rows:
-        return _LeftOut(source)
-    return tables.refuse
+        return tables.BadRows(source, skip=True)
+    return _refuse
+
+
+def _refuse(problem: DataError) -> None:
+    raise BadRowsError([f"{problem}; --{SKIP} leaves such rows out"])
 
 
 def chunked(
-    stream: Stream, source: str, *, report: tables.Report, patience_s: float | None, size: int | None = None
+    stream: Stream,
+    source: str,
+    *,
+    report: tables.Report,
+    patience_s: float | None,
+    size: int | None = None,
+    keep_columns: bool = False,
 ) -> Iterator[list[Any]]:
     """Yields the examples of a file, see `Inputs.chunks`.
 
@@ -116,35 +126,30 @@ def chunked(
       report: is called for each row that cannot be used.
       patience_s: see `Inputs.chunks`.
       size: of a chunk; None for `CHUNK`.
+      keep_columns: see `Inputs`.
     """
     size = size or CHUNK
-    examples = stream(source if isinstance(source, text_lines.Elsewhere) else text_lines.Once(source), report)
+    kept = text_lines.Kept(source)
+    if keep_columns:
+        examples: Iterator[Any] = kept_columns.watched(stream(kept, report), kept)
+    else:
+        examples = stream(source if isinstance(source, text_lines.Elsewhere) else text_lines.Once(source), report)
     full = iter(lambda: list(itertools.islice(examples, size)), [])
     chunks = full if patience_s is None else gathered(examples, size, patience_s)
-    yield next(chunks, [])
-    yield from chunks
-    if isinstance(report, _LeftOut):
-        report.say()
-
-
-class _LeftOut:
-    """Counts rows, and says which are the first."""
-
-    def __init__(self, source: str) -> None:
-        self._source, self._count = source, 0
-
-    def __call__(self, problem: DataError) -> None:
-        self._count += 1
-        if self._count <= _SHOWN:
-            _LOG.warning("left out: %s", problem)
-
-    def say(self) -> None:
-        if self._count:
-            _LOG.warning("%s: rows left out, since they cannot be used: %d", self._source, self._count)
+    for chunk in itertools.chain([next(chunks, [])], chunks):
+        yield kept_columns.chunk(chunk, kept) if keep_columns else chunk
+    if isinstance(report, tables.BadRows):
+        report.settle()
 
 
 def inputs(
-    trained: Trained, columns: Columns, *, task_name: str | None, skip_bad_rows: bool, rules: Rules | None = None
+    trained: Trained,
+    columns: Columns,
+    *,
+    task_name: str | None,
+    skip_bad_rows: bool,
+    keep_columns: bool = False,
+    rules: Rules | None = None,
 ) -> Inputs:
     """Returns how to read files for a model.
 
@@ -153,6 +158,7 @@ def inputs(
       columns: given.
       task_name: what it was trained on, where there is no record.
       skip_bad_rows: see `Inputs`.
+      keep_columns: see `Inputs`.
       rules: given.
 
     Raises:
@@ -172,7 +178,7 @@ def inputs(
     name = record["task_name"]
     published = None if name == CUSTOM else registry.of_record(record)
     own = own_data.task(record, columns, test_file="-") if own_data.can_be(record) else None
-    return Inputs(family, published, own, columns, skip_bad_rows)
+    return Inputs(family, published, own, columns, skip_bad_rows, keep_columns)
 
 
 def _of_task(name: str | None) -> dict[str, object]:

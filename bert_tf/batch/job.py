@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bert_tf import documents, files
 from bert_tf.documents import LARGEST_SETTING, DocumentError
-from bert_tf.errors import FlagError, unknown_name
+from bert_tf.errors import FlagError
 from bert_tf.features.long_text import CUTS
-from bert_tf.settings import Setting, checked, settings_of
+from bert_tf.settings import Setting, checked, settings_of, unknown_setting
 from bert_tf.tasks.settings import GROUPS
 from bert_tf.tasks.tables import FORMATS
 
@@ -123,6 +123,7 @@ class PredictJob:
     output_format: str | None = None
     predict_batch_size: int | None = None
     skip_bad_rows: bool = False
+    keep_columns: bool = False
 
 
 _OF_RULES = frozenset(field.name for field in dataclasses.fields(Rules))
@@ -159,7 +160,7 @@ def make(kind: type[T], values: Mapping[Any, Any]) -> T:
     known = _keys(kind)
     for key in values:
         if key not in known:
-            raise FlagError(unknown_name("key", str(key), known))
+            raise FlagError(unknown_setting("key", str(key), known))
     return _made(kind, values)
 
 
@@ -274,7 +275,7 @@ _EXPECTED = {bool: "true or false", int: "a whole number", float: "a number"}
 _PARTS: dict[str, type[DataclassInstance]] = {kind.__name__: kind for kind in (Columns, LabelledColumns, Rules, Given)}
 _READERS: dict[str, Read] = {
     **dict.fromkeys(("text_a", "text_b", "id_column", "label_column"), _column),
-    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "zero_shot", "raw_text"), _switch),
+    **dict.fromkeys(("has_header", "do_lower_case", "skip_bad_rows", "keep_columns", "zero_shot", "raw_text"), _switch),
     **dict.fromkeys(("word_column", "tag_column"), _place),
     **dict.fromkeys(("max_seq_length", "eval_batch_size", "predict_batch_size"), _whole),
     **dict.fromkeys(("label_separator", "bert_config_file", "vocab_file", "output_dir", "checkpoint"), _text),

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from bert_tf.batch import kept_columns
 from bert_tf.batch.computer import InferenceOptions
+from bert_tf.batch.kept_columns import KeptChunk
 from bert_tf.batch.output_form import OutputForm
 from bert_tf.batch.trained import Trained
 from bert_tf.features.columns import Features
@@ -48,8 +50,10 @@ class Predictor:
         """
         predictions = self._family.predictions(self._computer.outputs(features), features, examples)
         layout = self._family.layout(form.form)
-        header = layout.header() if number == 0 else ""
-        return form.encode(header + layout.rows(examples, predictions))
+        lines = layout.rows(examples, predictions)
+        if isinstance(examples, KeptChunk):
+            return form.encode(kept_columns.joined(layout, form.form, lines, examples, first=number == 0))
+        return form.encode((layout.header() if number == 0 else "") + lines)
 
     def close(self) -> None:
         """Frees session and memory."""

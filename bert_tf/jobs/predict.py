@@ -14,6 +14,7 @@ from bert_tf.batch import checkpoints, inputs, output_form, stream, trained
 from bert_tf.batch.computer import InferenceOptions
 from bert_tf.batch.inputs import CHUNK, Inputs
 from bert_tf.batch.job import FilePair, PredictJob
+from bert_tf.batch.kept_columns import NAME as KEEP
 from bert_tf.batch.prediction import Predictor
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import CheckpointError, FlagError
@@ -96,6 +97,8 @@ def _refuse_contradictions(job: PredictJob) -> None:
 
 
 def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam) -> tuple[str, ...]:
+    if job.keep_columns:
+        raise FlagError(f"--{KEEP}: a pipeline of Beam does not read other columns; leave the flag out, or --beam")
     beam_job.refuse_missing()
     from bert_tf.cluster import beam  # as the next, it imports Beam
     from bert_tf.cluster.beam import Transfer
@@ -136,7 +139,14 @@ def _family(task_name: str | None) -> Family | None:
 
 
 def _inputs(job: PredictJob, model: Trained) -> Inputs:
-    return inputs.inputs(model, job.columns, task_name=job.task_name, skip_bad_rows=job.skip_bad_rows, rules=job.rules)
+    return inputs.inputs(
+        model,
+        job.columns,
+        task_name=job.task_name,
+        skip_bad_rows=job.skip_bad_rows,
+        keep_columns=job.keep_columns,
+        rules=job.rules,
+    )
 
 
 def _deciding(job: PredictJob, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
@@ -148,6 +158,7 @@ def _deciding(job: PredictJob, inference: InferenceOptions, model: Trained, read
         **rules_of(reads.family),
         "columns": dataclasses.asdict(job.columns),
         "skip_bad_rows": job.skip_bad_rows,
+        **({"keep_columns": True} if job.keep_columns else {}),  # outputs of before are left alone
         "predict_batch_size": job.predict_batch_size,
         "precision": inference.precision,
         "chunk": CHUNK,

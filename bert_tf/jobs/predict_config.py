@@ -22,6 +22,7 @@ SETTINGS = (
     Setting("task_name", str, None, "what it was trained on, where no run_config.json is beside it"),
     Setting("predict_batch_size", int, None, "examples at a time on each device; else by length, and a GPU's memory", 1),
     Setting("skip_bad_rows", bool, False, "leave out rows that cannot be used; else stop at the first"),
+    Setting("keep_columns", bool, False, "write the columns of the input too, after those of the predictions"),
     Setting("output_format", str, None, f"{', '.join(FORMATS)}; else as the name of the output says", None, FORMATS),
     *COLUMNS,
     *RULES,

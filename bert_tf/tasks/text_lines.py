@@ -14,7 +14,7 @@ import stat
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple, Union, cast
+from typing import Any, BinaryIO, NamedTuple, Union, cast
 
 from bert_tf import files
 from bert_tf.errors import DataError, EmptyFileError
@@ -32,6 +32,18 @@ _MOST_BLANK = 1_000_000
 
 class Once(str):
     """The path of a file that is read only once, so that it may be a pipe."""
+
+
+class Kept(Once):
+    """The path of a table of which all columns are wanted beside what its rows are read as.
+
+    Attributes:
+      columns: their names, known once the file is opened; None of what is no table.
+      row: cells of the row that was read last, in the order of the columns.
+    """
+
+    columns: tuple[str, ...] | None = None
+    row: tuple[Any, ...] = ()
 
 
 class Elsewhere(str):

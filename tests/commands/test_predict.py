@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import builtins
+import csv
+import io
 import json
 import os
 import subprocess
@@ -117,6 +119,79 @@ def test_each_file_is_written_as_its_name_or_the_job_says(project, run, tmp_path
     assert [(tmp_path / name).read_text()[:4] for name in "a.tsv b".split()] == ['{"id', "id,l"]
     assert main(job=tmp_path / "job.json", output_format="tsv") == 0
     assert (tmp_path / "a.tsv").read_bytes().startswith(HEADER)
+
+
+ROWS = [
+    {"text_a": "rain .", "label": "n/a", "text_b": 'a, "b"', "note": None},
+    {"text_a": "", "label": "bad", "text_b": "x", "note": 0},
+    {"text_a": "soup\t.", "label": "", "text_b": "c\nd", "note": 2.5},
+]
+USED = [ROWS[0], ROWS[2]]
+
+
+@pytest.fixture
+def rows_of(run, tmp_path):
+    """Returns a function that predicts a table and returns its output, and that without the columns of the input."""
+
+    def predicted(form: str) -> tuple[str, str]:
+        source = tmp_path / "in.jsonl"
+        source.write_text("".join(json.dumps(row) + "\n" for row in ROWS))
+        flags = {"checkpoint": run, "input": source, "skip_bad_rows": True}
+        assert main("--keep_columns", **flags, output=tmp_path / f"with.{form}") == 0
+        assert main(**flags, output=tmp_path / f"without.{form}") == 0
+        return tuple((tmp_path / f"{name}.{form}").read_bytes().decode() for name in ("with", "without"))
+
+    return predicted
+
+
+def test_columns_of_the_input_follow_the_predictions_as_csv(rows_of, monkeypatch):
+    monkeypatch.setattr("bert_tf.batch.inputs.CHUNK", 1)
+    (head, *found), (plain_head, *plain) = (list(csv.reader(io.StringIO(text, newline=""))) for text in rows_of("csv"))
+    assert head == [*plain_head, "text_a", "input_label", "text_b", "note"]
+    kept = [["" if value is None else str(value) for value in row.values()] for row in USED]
+    assert found == [[*one, *row] for one, row in zip(plain, kept)]
+
+
+def test_columns_of_the_input_follow_the_predictions_as_tsv(rows_of):
+    (head, *found), (plain_head, *plain) = (text.splitlines() for text in rows_of("tsv"))
+    assert head == f"{plain_head}\ttext_a\tinput_label\ttext_b\tnote"
+    assert found == [f'{plain[0]}\train .\tn/a\ta, "b"\t', f"{plain[1]}\tsoup .\t\tc d\t2.5"]
+
+
+def test_columns_of_the_input_follow_the_predictions_as_json_lines(rows_of):
+    found, plain = ([json.loads(line) for line in text.splitlines()] for text in rows_of("jsonl"))
+    named = [{"input_label" if name == "label" else name: value for name, value in row.items()} for row in USED]
+    assert found == [{**one, **row} for one, row in zip(plain, named)]
+
+
+def test_columns_of_a_file_of_the_task_are_kept_too(project, run, tmp_path):
+    source = project.data_dir / "test.tsv"
+    assert main("--keep_columns", checkpoint=run, input=source, output=tmp_path / "a.tsv") == 0
+    found = (line.split("\t")[4:] for line in (tmp_path / "a.tsv").read_text().splitlines())
+    assert list(found) == [line.split("\t") for line in source.read_text().splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("text", "flags", "said"),
+    [
+        ("text_a,text_b,n,n\na,b,1,2\n", (), "in.csv is not a table whose columns have different names"),
+        ("text_a,text_b\na,b\n", ("--beam",), "a pipeline of Beam does not read other columns"),
+    ],
+)
+def test_columns_that_cannot_be_kept_are_one_line(run, tmp_path, capsys, text, flags, said):
+    (tmp_path / "in.csv").write_text(text)
+    assert main("--keep_columns", *flags, checkpoint=run, input=tmp_path / "in.csv", output=tmp_path / "a.csv") == 2
+    problem = capsys.readouterr().err
+    assert problem.startswith("error: --keep_columns: ")
+    assert (problem.count("\n"), said in problem) == (1, True)
+    assert not (tmp_path / "a.csv").exists()
+
+
+def test_the_row_that_stops_a_prediction_is_named_with_the_flag_that_leaves_it_out(run, tmp_path, capsys):
+    (tmp_path / "in.csv").write_text("text_a,text_b\na,b\n,b\n")
+    assert main(checkpoint=run, input=tmp_path / "in.csv", output=tmp_path / "a.csv") == 2
+    problem = f"{tmp_path}/in.csv:3: the text in column 'text_a' is empty; --skip_bad_rows leaves such rows out"
+    assert capsys.readouterr().err == f"error: {problem}\n"
 
 
 def test_the_newest_checkpoint_of_a_folder_predicts(project, run, tmp_path):
