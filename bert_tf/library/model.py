@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from bert_tf import documents
 from bert_tf.batch.computer import Engine, InferenceOptions
 from bert_tf.batch.trained import Trained
 from bert_tf.errors import DataError, FlagError
@@ -23,6 +24,7 @@ from bert_tf.library.keywords import takes
 from bert_tf.library.reading import Reader
 from bert_tf.library.result import Result
 from bert_tf.tasks.base import DEV, PURPOSES, Family, Task
+from bert_tf.tasks.tables import JSONL
 
 _ROWS = "rows"
 
@@ -90,20 +92,34 @@ class Model(Closable):
         with self._turn:
             self._loaded()
 
-    def predict(self, rows: Iterable[Any]) -> Sequence[Any]:
+    def predict(self, rows: Iterable[Any], *, as_frame: bool = False) -> Any:
         """Predicts rows in memory.
 
         Args:
           rows: of the form that the family reads; of sentences texts, pairs (text, second text) or mappings: `SentenceTask`.
+          as_frame: whether to return a data frame of pandas.
 
         Returns:
-          One object for each row, in their order, with its `label`; of sentences also `probabilities` by label, and `id`.
+          One object for each row, in their order, with its `label`; of sentences also `probabilities` by label, and `id`. Or a
+          data frame with the columns that files of predictions have, and the index of the rows where they have one.
 
         Raises:
           DataError: a row is of another form.
+          FlagError: pandas is not installed.
           ClosedError: the model was closed.
         """
-        return self.answer(self.reader.examples(rows))
+        examples = self.reader.examples(rows)
+        return self._frame(rows, examples) if as_frame else self.answer(examples)
+
+    def _frame(self, rows: Any, examples: Sequence[Any]) -> Any:
+        try:
+            import pandas
+        except ImportError as error:
+            raise FlagError(f"as_frame=True needs pandas: pip install pandas ({error})") from error
+        lines = self._family.layout(JSONL).rows(examples, self._predictions(examples)) if examples else ""
+        found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
+        index = rows.index if hasattr(rows, "iloc") and len(rows.index) == len(found) else None
+        return pandas.DataFrame(found, index=index, columns=None if found else ["id", "label"])
 
     def answer(self, examples: Sequence[Any]) -> Sequence[Any]:
         """Predicts rows that were read by `reader`, see `predict`.

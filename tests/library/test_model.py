@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -36,6 +37,26 @@ def test_predictions_have_label_and_probabilities_in_the_order_of_the_rows(model
         assert one.label == max(one.probabilities, key=one.probabilities.get)
     alone = [model.predict([pair])[0].probabilities["1"] for pair in PAIRS]
     np.testing.assert_allclose([one.probabilities["1"] for one in found], alone, rtol=1e-5)
+
+
+def test_predictions_as_a_data_frame_have_the_columns_of_files_and_the_index_of_the_rows(model):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(PAIRS, columns=["text_a", "text_b"], index=[30, 10, 20])
+    found, listed = model.predict(frame, as_frame=True), model.predict(frame)
+    assert list(found.index) == [30, 10, 20]
+    assert list(found.columns) == ["id", "label", "probability_0", "probability_1"]
+    assert [one.id for one in listed] == list(found["id"]) == ["30", "10", "20"]
+    assert list(found["label"]) == [one.label for one in listed]
+    np.testing.assert_allclose(found["probability_1"], [one.probabilities["1"] for one in listed], rtol=1e-6)
+    assert list(frame.join(found, rsuffix="_of_model").index) == [30, 10, 20]
+    assert list(model.predict(PAIRS, as_frame=True).index) == [0, 1, 2]
+    assert list(model.predict([], as_frame=True).columns) == ["id", "label"]
+
+
+def test_a_data_frame_needs_pandas(model, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(FlagError, match=r"^as_frame=True needs pandas: pip install pandas"):
+        model.predict(PAIRS, as_frame=True)
 
 
 def test_no_rows_have_no_predictions(model):

@@ -21,7 +21,7 @@ from bert_tf.tasks.sentence.evaluation import SentenceEvaluation, evaluate_logit
 from bert_tf.tasks.sentence.example import SentenceExample
 from bert_tf.tasks.sentence.labels import FIELD, LabelArray, balanced_weights, encode
 from bert_tf.tasks.sentence.predictions import Prediction, SentenceLayout, listed, score_cells
-from bert_tf.tasks.sentence.rows import read_rows, refuse_unknown_labels
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, read_rows, refuse_unknown_labels
 from bert_tf.tasks.tables import TSV
 from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
@@ -32,6 +32,7 @@ _LABELS = {
 }
 
 
+COLUMNS = tuple(field.name for field in dataclasses.fields(RowColumns))
 _METRICS = {REGRESSION: ("pearson", "spearman"), MULTI_LABEL: ("micro_f1", "macro_f1", "subset_accuracy")}
 
 
@@ -54,12 +55,20 @@ class SentenceFamily:
       kind: one of `example.KINDS`.
       metrics: keys of `bert_tf.metrics.METRICS`.
       label_separator: stands between several labels of one example.
+      text_a: column of rows in memory, see `rows.RowColumns`; so are the next three.
+      text_b: of the second text.
+      label_column: of the label.
+      id_column: of the id.
     """
 
     labels: tuple[str, ...]
     kind: str = CLASSIFICATION
     metrics: tuple[str, ...] = ("accuracy",)
     label_separator: str = ","
+    text_a: str | None = None
+    text_b: str | None = None
+    label_column: str = USUAL.label_column
+    id_column: str | None = None
 
     file_patterns: ClassVar[tuple[str, ...]] = ("predictions*.tsv", "test_results*.tsv")
     trains_on_windows = False  # a window may lack what its label is for
@@ -81,7 +90,8 @@ class SentenceFamily:
     def from_record(cls, record: Mapping[str, Any]) -> SentenceFamily:
         """Returns the family of a trained model; metrics are the usual ones, those of its task are not in the record."""
         labels, kind = tuple(record["labels"]), record["kind"]
-        return cls(labels, kind, usual_metrics(kind, labels), record.get("label_separator", ","))
+        given = {name: record[name] for name in ("label_separator", *COLUMNS) if name in record}
+        return cls(labels, kind, usual_metrics(kind, labels), **given)
 
     def as_trained(self, record: Mapping[str, Any]) -> SentenceFamily:  # noqa: ARG002  (the protocol's)
         """Returns the family: it has no such settings."""
@@ -100,7 +110,8 @@ class SentenceFamily:
 
     def from_rows(self, rows: Iterable[Any], split: str, *, labelled: bool) -> list[SentenceExample]:
         """See `rows.read_rows`."""
-        examples = read_rows(rows, split, kind=self.kind if labelled else None)
+        columns = RowColumns(self.text_a, self.text_b, self.label_column, self.id_column)
+        examples = read_rows(rows, split, kind=self.kind if labelled else None, columns=columns)
         if labelled and self.kind != REGRESSION:
             refuse_unknown_labels(examples, split, self.labels)
         return examples

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import collections
+import dataclasses
 from collections.abc import Iterable
 from typing import Any
 
 from bert_tf.errors import DataError, FlagError, unknown_name
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
-from bert_tf.tasks.base import TRAIN
+from bert_tf.tasks.base import PURPOSES, TEST, TRAIN
 from bert_tf.tasks.in_memory import RowsTask
-from bert_tf.tasks.label_column import sorted_names
+from bert_tf.tasks.label_column import sorted_names, warn_of_labels
 from bert_tf.tasks.sentence.example import KINDS, SentenceExample
 from bert_tf.tasks.sentence.family import SentenceFamily, usual_metrics
-from bert_tf.tasks.sentence.rows import name_of, names_of, read_rows
+from bert_tf.tasks.sentence.rows import USUAL, RowColumns, name_of, names_of, read_rows, records
 from bert_tf.tasks.tables import RowError
 
 
@@ -34,6 +36,10 @@ class SentenceTask(RowsTask):
         *,
         labels: Iterable[Any] | None = None,
         problem: str = CLASSIFICATION,
+        text_a: str | None = None,
+        text_b: str | None = None,
+        label_column: str | None = None,
+        id_column: str | None = None,
     ) -> None:
         """Reads all rows once; iterators are at their end then.
 
@@ -43,6 +49,10 @@ class SentenceTask(RowsTask):
           test: rows to predict, without labels.
           labels: their names, the position is the class index; those of `train`, sorted, where they are not given.
           problem: what the label is: classification (a name), regression (a number) or multi_label (a list of names).
+          text_a: key of the text in mappings, or column of a data frame; several with commas are joined by a space.
+          text_b: the same of the second text.
+          label_column: of the label.
+          id_column: of the id.
 
         Raises:
           FlagError: the problem is unknown, or labels are not different names; a regression has none.
@@ -51,25 +61,49 @@ class SentenceTask(RowsTask):
         """
         if problem not in KINDS:
             raise FlagError(f"problem: {unknown_name('problem', problem, KINDS)}")
+        if text_b and not text_a:
+            raise FlagError("text_b names the second text; name the first with text_a")
+        named = {"text_a": text_a, "text_b": text_b, "label_column": label_column, "id_column": id_column}
+        for key, name in named.items():
+            if name is not None and (not isinstance(name, str) or not name):
+                raise FlagError(f"{key}={name!r:.80}: give the name of a column")
+        columns = RowColumns(**{key: name for key, name in named.items() if name is not None})
+        if columns != USUAL:
+            train, dev, test = (
+                None if rows is None else _having(rows, split, columns) for split, rows in zip(PURPOSES, (train, dev, test))
+            )
         names = label_names(labels, problem)
         if names or problem == REGRESSION:
-            super().__init__(_family(names, problem), train, dev, test)
+            super().__init__(_family(names, problem, columns), train, dev, test)
         else:
-            examples = read_rows(() if train is None else train, TRAIN, kind=problem)
-            super().__init__(_family(_found(examples, problem), problem), dev=dev, test=test)
+            examples = read_rows(() if train is None else train, TRAIN, kind=problem, columns=columns)
+            super().__init__(_family(_found(examples, problem), problem, columns), dev=dev, test=test)
             self._examples[TRAIN] = examples
 
 
-def _family(labels: tuple[str, ...], kind: str) -> SentenceFamily:
-    return SentenceFamily(labels, kind, usual_metrics(kind, labels))
+def _family(labels: tuple[str, ...], kind: str, columns: RowColumns) -> SentenceFamily:
+    return SentenceFamily(labels, kind, usual_metrics(kind, labels), **dataclasses.asdict(columns))
+
+
+def _having(rows: Iterable[Any], split: str, columns: RowColumns) -> list[Any]:
+    """Returns rows, each of which has the columns that are named."""
+    found = list(records(rows, split))
+    for number, row in enumerate(found):
+        try:
+            columns.required(row, labelled=split != TEST)
+        except RowError as error:
+            raise DataError(f"row {number}: {error}", split) from error
+    return found
 
 
 def _found(examples: Iterable[SentenceExample], kind: str) -> tuple[str, ...]:
     """Returns the names of the labels of training rows, sorted."""
-    labels = sorted_names({name for example in examples for name in names_of(example.label)})
+    counts = collections.Counter(name for example in examples for name in names_of(example.label))
+    labels = sorted_names(counts)
     if len(labels) < (2 if kind == CLASSIFICATION else 1):
         found = f"all rows of train have the label {labels[0]!r}" if labels else "no row of train has a label"
         raise DataError(f"{found}; there is nothing to tell apart: give labels=(...) or other rows", TRAIN)
+    warn_of_labels(counts, TRAIN)
     return labels
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -14,18 +15,73 @@ from bert_tf.tasks.tables import RowError
 _LABEL, _ID = "label", "id"  # keys of rows that are mappings
 
 
-def read_rows(rows: Iterable[Any], split: str, *, kind: str | None) -> list[SentenceExample]:
+@dataclasses.dataclass(frozen=True)
+class RowColumns:
+    """Keys of rows that are mappings, as `tasks.custom.CustomSettings` calls the columns of files."""
+
+    text_a: str | None = None
+    text_b: str | None = None
+    label_column: str = _LABEL
+    id_column: str | None = None
+
+    def required(self, row: Any, *, labelled: bool) -> None:
+        """Checks that a row has the keys that are named.
+
+        Args:
+          row: in memory.
+          labelled: whether it has a label.
+
+        Raises:
+          RowError: it has not.
+        """
+        if not isinstance(row, Mapping):
+            raise RowError(f"is a {type(row).__name__}; columns are named, which mappings and data frames have")
+        wanted = [self.text_a, self.text_b, self.id_column, self.label_column if labelled else None]
+        missing = [name for name in wanted if name and not _has(row, name)]
+        if missing:
+            raise RowError(f"no {', '.join(map(repr, missing))}; there are {', '.join(map(str, row)):.200}")
+
+    def texts(self, row: Mapping[str, Any]) -> tuple[Any, ...] | None:
+        """Returns the texts of a row by the names, else by the usual ones; None where it has neither."""
+        named = [name for name in (self.text_a, self.text_b) if name]
+        if named and all(_has(row, name) for name in named):
+            return tuple(_cell(row, name) for name in named)
+        fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
+        return tuple(row[key] for key in fitting[0]) if len(fitting) == 1 else None
+
+    def label_of(self, row: Mapping[str, Any]) -> str:
+        """Returns the key of the label."""
+        return self.label_column if self.label_column in row else _LABEL
+
+
+def _has(row: Mapping[str, Any], name: str) -> bool:
+    return name in row or all(part.strip() in row for part in name.split(","))
+
+
+def _cell(row: Mapping[str, Any], name: str) -> Any:
+    """Returns the value of a key; of several with commas the texts with a space between them."""
+    if name in row:
+        return row[name]
+    parts = [part.strip() for part in name.split(",")]
+    return cells.joined([None if row[part] != row[part] else row[part] for part in parts], parts)
+
+
+USUAL = RowColumns()
+
+
+def read_rows(rows: Iterable[Any], split: str, *, kind: str | None, columns: RowColumns = USUAL) -> list[SentenceExample]:
     """Returns rows as examples, see `SentenceTask`.
 
     Args:
       rows: read once.
       split: for names of examples and messages.
       kind: of their labels; None where they have none.
+      columns: keys of mappings; those that a row lacks are the usual ones.
 
     Raises:
       DataError: a row is of another form; names split and row, counted from 0.
     """
-    return [_example(row, number, split, kind) for number, row in enumerate(records(rows, split))]
+    return [_example(row, number, split, kind, columns) for number, row in enumerate(records(rows, split))]
 
 
 def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
@@ -41,10 +97,19 @@ def records(rows: Iterable[Any], split: str) -> Iterable[Any]:
     if isinstance(rows, (str, bytes, Mapping)) or not isinstance(rows, Iterable):
         raise DataError(f"is one {type(rows).__name__}, not rows; give a list of them", split)
     if hasattr(rows, "itertuples"):  # of pandas, whose columns have `to_dict` too
-        return rows.to_dict("records")  # type: ignore[attr-defined,no-any-return]
+        return _named_by_index(rows)
     if hasattr(rows, "iter_rows"):  # of Polars
         return rows.to_dicts()  # type: ignore[attr-defined,no-any-return]
     return rows
+
+
+def _named_by_index(frame: Any) -> list[dict[str, Any]]:
+    """Returns the rows of a data frame of pandas; where its index says more than their number, it is their `id`."""
+    found: list[dict[str, Any]] = frame.to_dict("records")
+    index = list(frame.index) if hasattr(frame, "iloc") else []
+    if index in ([], list(range(len(found)))) or any(_ID in row for row in found):
+        return found
+    return [{**row, _ID: str(label)} for row, label in zip(found, index)]
 
 
 def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names: Sequence[str]) -> None:
@@ -64,9 +129,9 @@ def refuse_unknown_labels(examples: Sequence[SentenceExample], split: str, names
             raise DataError(f"row {number}: {unknown_name('label', unknown[0], names)}", split)
 
 
-def _example(row: Any, number: int, split: str, kind: str | None) -> SentenceExample:
+def _example(row: Any, number: int, split: str, kind: str | None, columns: RowColumns) -> SentenceExample:
     try:
-        texts, label, guid = _of_mapping(row, kind) if isinstance(row, Mapping) else _of_sequence(row, kind)
+        texts, label, guid = _of_mapping(row, kind, columns) if isinstance(row, Mapping) else _of_sequence(row, kind)
         for text in texts:
             if not isinstance(text, str) or not (text.strip() or kind is None):
                 raise ValueError(f"a text is {text!r:.50}")
@@ -80,13 +145,14 @@ def _example(row: Any, number: int, split: str, kind: str | None) -> SentenceExa
         raise DataError(f"row {number}: {error}", split) from error
 
 
-def _of_mapping(row: Mapping[str, Any], kind: str | None) -> tuple[tuple[Any, ...], Any, Any]:
-    fitting = [keys for keys in USUAL_TEXTS if all(key in row for key in keys)]
-    if len(fitting) != 1 or (kind is not None and _LABEL not in row):
-        wanted = " or ".join(" and ".join(keys) for keys in USUAL_TEXTS)
+def _of_mapping(row: Mapping[str, Any], kind: str | None, columns: RowColumns) -> tuple[tuple[Any, ...], Any, Any]:
+    texts, label = columns.texts(row), columns.label_of(row)
+    if texts is None or (kind is not None and label not in row):
+        named = (tuple(name for name in (columns.text_a, columns.text_b) if name),) if columns.text_a else ()
+        wanted = " or ".join(" and ".join(keys) for keys in (*named, *USUAL_TEXTS))
         there = ", ".join(map(str, row))
         raise ValueError(f"has {there:.200}; give {wanted}{', and label' if kind else ''}")
-    return tuple(row[key] for key in fitting[0]), row.get(_LABEL), row.get(_ID)
+    return texts, row.get(label), row.get(columns.id_column or _ID, row.get(_ID))
 
 
 def _of_sequence(row: Any, kind: str | None) -> tuple[tuple[Any, ...], Any, None]:

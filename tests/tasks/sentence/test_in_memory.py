@@ -10,6 +10,7 @@ import pytest
 from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION
 from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.family import SentenceFamily
 from bert_tf.tasks.sentence.in_memory import SentenceTask
 from bert_tf.tasks.sentence.rows import read_rows
 
@@ -208,3 +209,77 @@ def test_rows_that_are_not_there_are_asked_for():
     assert task.splits("", "train") == ("train",)
     with pytest.raises(DataError, match=r"dev: the task has no such rows; give SentenceTask\(dev=...\)"):
         task.splits("", "dev")
+
+
+# Columns with names of their own
+
+QUEUES = [
+    {"id": 7, "title": "Late", "body": "again", "queue": "shop"},
+    {"id": 8, "title": "Slow", "body": float("nan"), "queue": "web"},
+    {"id": 9, "title": "Off", "body": "x", "queue": "web"},
+]
+COLUMNS = {"text_a": "title, body", "label_column": "queue"}
+
+
+def test_columns_are_named_as_on_the_command_line():
+    task = SentenceTask(train=QUEUES, test=[{"title": "a", "body": "b"}], **COLUMNS)
+    assert task.family.labels == ("shop", "web")
+    assert [example.text_a for example in task.examples("", "train")] == ["Late again", "Slow", "Off x"]
+    assert task.examples("", "test")[0].text_a == "a b"
+
+
+def test_a_second_text_and_ids_have_columns_too():
+    task = SentenceTask(train=QUEUES[::2], text_a="title", text_b="body", label_column="queue", id_column="id")
+    assert [(one.guid, *one.texts) for one in task.examples("", "train")] == [("7", "Late", "again"), ("9", "Off", "x")]
+
+
+def test_a_trained_model_reads_the_columns_of_its_training_and_the_usual_ones():
+    trained = SentenceFamily.from_record({"labels": ["shop", "web"], "kind": "classification", **COLUMNS})
+    rows = [QUEUES[0], {"text": "usual", "label": "web"}]
+    assert [(one.text_a, one.label) for one in trained.from_rows(rows, "rows", labelled=True)] == [
+        ("Late again", "shop"),
+        ("usual", "web"),
+    ]
+    with pytest.raises(DataError, match="rows: row 0: has body; give title, body or text or sentence or"):
+        trained.from_rows([{"body": "a"}], "rows", labelled=False)
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns", "said"),
+    [
+        (QUEUES, {"text_a": "boddy", "label_column": "queue"}, "train: row 0: no 'boddy'; there are id, title, body, queue"),
+        ([{"text": "a", "label": "b"}], {"text_a": "body"}, "train: row 0: no 'body'; there are text, label"),
+        (QUEUES, {"text_a": "title"}, "train: row 0: no 'label'; there are"),
+        ([("a", "b")], {"text_a": "title"}, "train: row 0: is a tuple; columns are named"),
+    ],
+)
+def test_columns_that_are_not_there_are_named(rows, columns, said):
+    with pytest.raises(DataError, match=said):
+        SentenceTask(train=rows, **columns)
+
+
+@pytest.mark.parametrize("name", ["", 3, ["title"]])
+def test_a_column_has_a_name(name):
+    with pytest.raises(FlagError, match="^label_column=.*: give the name of a column$"):
+        SentenceTask(train=QUEUES, label_column=name)
+
+
+def test_the_second_text_needs_the_first():
+    with pytest.raises(FlagError, match="text_b names the second text; name the first with text_a"):
+        SentenceTask(train=QUEUES, text_b="body")
+
+
+def test_the_index_of_a_data_frame_names_its_rows():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"text": ["a", "b", "c"]})
+    family = SentenceFamily(("0", "1"))
+    ids = [[one.guid for one in family.from_rows(rows, "test", labelled=False)] for rows in (frame, frame[1:])]
+    assert ids == [["test-0", "test-1", "test-2"], ["1", "2"]]
+
+
+def test_labels_that_may_be_mistakes_are_named(caplog):
+    SentenceTask(train=[("a", "Technical"), ("b", "Billing")] * 9 + [("c", "Techncal")])
+    assert caplog.messages == [
+        "train: labels with few rows: 'Techncal' (1); list the labels that are meant with --labels",
+        "train: labels one letter apart, which may be one: 'Techncal' (1) and 'Technical' (9)",
+    ]
