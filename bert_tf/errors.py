@@ -3,7 +3,8 @@
 BertError
 ├── FlagError         a flag, or flags that contradict each other
 ├── DataError         a file of examples: names file and line
-│   └── EmptyFileError    it has nothing in it
+│   ├── EmptyFileError    it has nothing in it
+│   └── BadRowsError      rows of it cannot be used: one line for each of the first
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
@@ -64,6 +65,15 @@ class DataError(BertError):
 
 class EmptyFileError(DataError):
     """A file has nothing in it."""
+
+
+class BadRowsError(DataError):
+    """Rows of a file cannot be used."""
+
+    def __init__(self, problems: Sequence[str]):
+        """Joins all problems, one a line; each names its place."""
+        self.problems = tuple(problems)
+        Exception.__init__(self, "\n".join(self.problems))
 
 
 class VocabularyError(DataError):

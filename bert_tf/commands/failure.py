@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import files
-from bert_tf.errors import BertError, PreflightError
+from bert_tf.errors import BadRowsError, BertError, PreflightError
 from bert_tf.runtime import gpu_failures
 
 _UNUSABLE = 2  # something that the user can change
@@ -46,7 +46,7 @@ def failure(error: BaseException, *, where: str = "") -> Failure:
       error: that ended the work.
       where: it happened, " in thread X", to be said where nobody foresaw it.
     """
-    if isinstance(error, PreflightError):
+    if isinstance(error, (BadRowsError, PreflightError)):
         return Failure(error.status, tuple(map(_one_line, error.problems)))
     if isinstance(error, BertError):
         return Failure(error.status, (_one_line(str(error)),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import html
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from pathlib import Path
@@ -12,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from bert_tf import files, home
-from bert_tf.errors import BertError, DataError, FlagError
+from bert_tf import files, home, tasks
+from bert_tf.errors import BadRowsError, BertError, DataError, FlagError
 from bert_tf.fields import ROW
 from bert_tf.head_spec import CLASSIFICATION, REGRESSION
 from bert_tf.settings import Setting, named, settings_of
@@ -174,10 +175,24 @@ class Checked:
     def __str__(self) -> str:
         """What the command prints."""
         parts = [f"{self.task}; lengths in {self.unit}, [CLS] and [SEP] included", *map(str, self.splits)]
-        warned = sum(len(one.warnings) for one in self.splits)
         if not self.problems:
-            parts.append(f"every row can be used; warnings: {warned}" if warned else "no problem found")
+            parts.append(self._last_line)
         return "\n\n".join(filter(None, parts))
+
+    @property
+    def _last_line(self) -> str:
+        """Adds up everything that was counted against the rows."""
+        left_out = sum(len(one.left_out) for one in self.splits)
+        surveys = [one.counts for one in self.splits if one.counts]
+        counted = {
+            "warnings": sum(len(one.warnings) for one in self.splits),
+            "duplicates": sum(len(counts.duplicates) for counts in surveys),
+            "in train too": sum(len(counts.in_train) for counts in surveys),
+        }
+        said = [f"{name}: {count}" for name, count in counted.items() if count]
+        if not said and not left_out:
+            return "no problem found"
+        return "; ".join([f"rows left out: {left_out}" if left_out else "every row can be used", *said])
 
     def _repr_html_(self) -> str:
         text = "\n".join([str(self), *self.problems])
@@ -204,19 +219,49 @@ def check(task: Task, data_dir: str | None, ruler: Ruler) -> Checked:
         splits.append(CheckedSplit(split, path))
         problems: list[DataError] = []
         try:
-            counts = survey(_examples(task, data_dir or "", split, problems), ruler.size, train or frozenset())
-            lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
-            warnings = tuple(_warnings(task, counts, is_train=split == TRAIN))
+            with _heard() as heard:
+                counts = survey(_examples(task, data_dir or "", split, problems), ruler.size, train or frozenset())
+                lines = (f"{split}: {path}", *_described(task, counts, compared=train is not None))
+            warnings = (*_warnings(task, counts, is_train=split == TRAIN), *_of_readers(heard, path))
             splits[-1] = CheckedSplit(split, path, counts, lines, warnings)
             train = counts.texts if split == TRAIN else train
             if problems or not counts.rows:
-                task.examples(data_dir or "", split)  # raises unless it reads the file all the same
+                with _heard():  # of the rows that it leaves out
+                    task.examples(data_dir or "", split)  # raises unless it reads the file all the same
                 splits[-1] = dataclasses.replace(splits[-1], left_out=tuple(problems))
         except BertError as error:
-            refused.update(dict.fromkeys(map(str, [*problems, error])))
+            rest = [] if isinstance(error, BadRowsError) else [error]  # it names rows that are among the problems
+            refused.update(dict.fromkeys(map(str, [*problems, *rest])))
     if not found:
         refused[f"{data_dir}: none of the files of {task.name} is there"] = None
     return Checked(task.name, ruler.unit, tuple(splits), tuple(refused))
+
+
+class _Collector(logging.Handler):
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+
+@contextlib.contextmanager
+def _heard() -> Iterator[list[str]]:
+    """Collects what the readers of any family warn of within the block, instead of logging it."""
+    logger, collector = logging.getLogger(tasks.__name__), _Collector()
+    propagates, logger.propagate = logger.propagate, False
+    logger.addHandler(collector)
+    try:
+        yield collector.messages
+    finally:
+        logger.removeHandler(collector)
+        logger.propagate = propagates
+
+
+def _of_readers(heard: Iterable[str], path: Path) -> Iterator[str]:
+    for message in heard:
+        yield f"warning        {message.removeprefix(f'{path}: ')}"
 
 
 def _splits(task: Task, data_dir: str | None) -> Iterator[tuple[str, Path]]:

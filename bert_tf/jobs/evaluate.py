@@ -34,6 +34,7 @@ from bert_tf.tasks.registry import canonical_name, get_task
 from bert_tf.tasks.rules import with_rules
 from bert_tf.tasks.similarity.family import SimilarityFamily
 from bert_tf.tasks.similarity.zero_shot import zero_shot
+from bert_tf.tasks.tables import usable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +139,7 @@ def _datasets(entry: TaskEntry, named: Sequence[Named], job: EvaluateJob, enviro
     with_rules(task.family, rules)
     if entry.file is not None:
         split = entry.split or task.splits("", DEV)[0]
-        examples = list(task.stream(entry.file, split))
+        examples = usable(lambda report: task.stream(str(entry.file), split, report), entry.file, skip=False)
         yield _labelled(Dataset(task, entry.file, examples, rules), entry.file)
         return
     data = find_data(base, entry.data_dir, environment=environment)

@@ -14,6 +14,7 @@ from bert_tf.jobs.learned import Learned
 from bert_tf.log_form import log
 from bert_tf.tasks.base import DEV, Task
 from bert_tf.tasks.in_memory import RowsTask
+from bert_tf.tasks.tables import usable
 
 _NONE = "reduced precision is measured by labelled examples; name them by --gate_data"
 
@@ -31,7 +32,8 @@ def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]
     """
     task = model.task
     if given is not None and Path(given).is_file():
-        return {given: _labelled(list(_reader(model, given).stream(given, task.splits("", DEV)[0])), given)}
+        split, reader = task.splits("", DEV)[0], _reader(model, given)
+        return {given: _labelled(usable(lambda report: reader.stream(given, split, report), given, skip=False), given)}
     if isinstance(task, RowsTask) and given is None:
         nowhere(task)
     folder = given or find_data(task)

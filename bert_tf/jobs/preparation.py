@@ -9,6 +9,7 @@ from typing import Any
 
 from bert_tf.batch.job import Given
 from bert_tf.batch.trained import Trained, described
+from bert_tf.errors import BadRowsError
 from bert_tf.estimator import run_folder
 from bert_tf.jobs import recipes, trained
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
@@ -20,6 +21,7 @@ from bert_tf.log_form import log
 from bert_tf.profiling.timing.wall_clock import DATA, WALL
 from bert_tf.runtime.machine import Machine
 from bert_tf.tasks.base import DEV, TEST, TRAIN, Example, Task
+from bert_tf.tasks.custom import SKIP
 from bert_tf.tasks.on_disk import Opening, Unopened
 from bert_tf.tasks.registry import get_task
 from bert_tf.tasks.settings import KEPT
@@ -48,7 +50,11 @@ def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[
         settings = _as_trained(settings, found.checkpoint, record)
     task, data = _task(settings, task, record, environment)
     splits = {purpose: task.splits(data.folder, purpose) for purpose in _purposes(settings)}
-    found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
+    try:
+        found_examples = {split: task.examples(data.folder, split) for names in splits.values() for split in names}
+    except BadRowsError as error:
+        *others, last = error.problems
+        raise BadRowsError([*others, f"{last}; correct the file, or add --{SKIP}"]) from error
     learns_texts = any(isinstance(of_split, Unopened) for of_split in found_examples.values())
     source = find_model(settings.model, environment=environment, may_be_new=learns_texts and settings.actions.do_train)
     settings, chosen = recipes.apply(settings, task.family, default_checkpoint=source.is_default, sample_data=data.is_sample)

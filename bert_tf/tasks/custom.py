@@ -53,9 +53,11 @@ class CustomSettings:
         None, "their names with commas, the position is the class (F1: of the second of two); else those of training"
     )
     label_separator: str = setting(",", "what stands between the labels of a cell with multi_label; JSON may have a list")
+    skip_bad_rows: bool = setting(False, "of any task: leave out rows that cannot be used; else they are listed and refused")
 
 
 FILES = ("train_file", "dev_file", "test_file")
+SKIP = "skip_bad_rows"
 
 
 class CustomTask:
@@ -141,7 +143,7 @@ class CustomTask:
           FlagError: no file is named.
         """
         path = self.file(data_dir, split)
-        numbered = list(self._numbered(path, split, tables.refuse))
+        numbered = tables.usable(lambda report: self._numbered(path, split, report), path, skip=self._settings.skip_bad_rows)
         if not numbered:
             raise DataError("no examples below the header line", path)
         first_lines: dict[str, int] = {}
@@ -170,6 +172,8 @@ class CustomTask:
         table = self._table(source)
         texts = self._texts(table)
         labels = [self._settings.label_column] if self._is_labelled(table, split) else []
+        if labels:
+            self._label_column.require(table)
         ids = [self._settings.id_column] if self._settings.id_column else []
         if split != TEST and not all(map(table.has, ids)):
             ids = []  # they are for predictions

@@ -43,6 +43,7 @@ class FileTask:
         self.name = name
         self._make_family, self._read, self._patterns = family, read, patterns
         self._files = {TRAIN: settings.train_file, DEV: settings.dev_file, TEST: settings.test_file}
+        self._skip_bad_rows = settings.skip_bad_rows
         self._family: Family | None = None
         for purpose in (TRAIN, DEV):
             if self._files[purpose] == text_lines.STANDARD_INPUT:
@@ -97,7 +98,7 @@ class FileTask:
         path = self.file(data_dir, split)
         if not path.exists() and not self._files[split]:
             raise DataError(f"no file {' or '.join(self._patterns[split])} in the folder", data_dir)
-        found = list(self._read(path, split, tables.refuse))
+        found = tables.usable(lambda report: self._read(path, split, report), path, skip=self._skip_bad_rows)
         if not found:
             raise DataError("no examples", path)
         return found

@@ -47,6 +47,7 @@ class GlueTask:
     headless: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
     # How many rows of a labelled split, as a share, the published files have that cannot be used.
     broken: float = 0.0
+    skip_bad_rows: bool = False  # the setting
 
     reads_folder: ClassVar[bool] = True
 
@@ -82,16 +83,16 @@ class GlueTask:
           DataError: the file is missing or cannot be read, a text is empty, or a label unknown; names file and line.
         """
         path = self.file(data_dir, split)
-        left_out: list[DataError] = []
-        tolerates = self.broken and not self._is_test(split)
-        examples = list(self.stream(path, split, left_out.append if tolerates else tables.refuse))
-        if len(left_out) > self.broken * len(examples):
-            raise left_out[0]
-        if left_out:
+        bad = tables.BadRows(path, skip=self.skip_bad_rows)
+        examples = list(self.stream(path, split, bad))
+        tolerates = not self.skip_bad_rows and not self._is_test(split)
+        if tolerates and 0 < bad.count <= self.broken * len(examples):
             _LOG.warning(
                 "%d rows are left out, as %s is published with some that cannot be used; the first: %s",
-                *(len(left_out), self.name, left_out[0]),
+                *(bad.count, self.name, bad.first[0]),
             )
+        else:
+            bad.settle()
         if not examples:
             raise DataError("no examples below the header line", path, 1 if split in self.headless else 2)
         return examples

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import logging
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from bert_tf.errors import DataError
 from bert_tf.head_spec import CLASSIFICATION, MULTI_LABEL, REGRESSION
@@ -13,7 +14,13 @@ from bert_tf.tasks import cells, tables
 from bert_tf.tasks.sentence.example import Label
 
 _FEW = 10  # classes whose names are numbers, as of ratings
+_RARE, _RARE_SHARE = 5, 0.005  # rows, and share of all, below which a label may be a mistake
+_SHORTEST, _LONGEST = 4, 64  # letters of a name of which one may be a mistake
+_NAMED = 5  # labels in a warning
+_DIGITS = re.compile(r"\d")
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,6 +54,14 @@ class LabelColumn:
         names = tuple(cells.known_label(name, known) for name in self._names(cell))
         return names if self.kind == MULTI_LABEL else names[0]
 
+    def require(self, table: tables.Table) -> None:
+        """Checks that a table has the column.
+
+        Raises:
+          DataError: it has not.
+        """
+        table.require(self.column, "name that of the label with --label_column")
+
     def remedy(self, known: Sequence[str]) -> str:
         """Returns what to do about a label that is not among those that are known."""
         if self.kind == CLASSIFICATION and len(known) > _FEW and are_numbers(known):
@@ -65,6 +80,7 @@ class LabelColumn:
         Raises:
           DataError: the column is missing, there are too few labels to tell apart, or the first line looks like a header.
         """
+        self.require(table)
         rows = table.read([self.column], lambda line, row: (line, self._names(row[0])), report=lambda _: None)
         counts: collections.Counter[str] = collections.Counter()
         first: tuple[str, ...] = ()
@@ -81,6 +97,7 @@ class LabelColumn:
         if len(counts) < (2 if self.kind == CLASSIFICATION else 1):
             there = f"every row has the label {next(iter(counts))!r}" if counts else "no row has a label"
             raise DataError(f"{there} in column {self.column!r}; there is nothing to tell apart", table.path)
+        warn_of_labels(counts, table.path)
         return sorted_names(counts)
 
     def _names(self, cell: object) -> tuple[str, ...]:
@@ -94,6 +111,42 @@ class LabelColumn:
             raise tables.RowError(f"the value in column {self.column!r} is not a list of labels: {cell!r:.80}")
         stripped = [part.strip() if isinstance(part, str) else part for part in parts]
         return tuple(cells.name(part, self.column) for part in stripped if part not in ("", None))
+
+
+def warn_of_labels(counts: Mapping[str, int], source: object) -> None:
+    """Warns of labels that may be typing errors: with few rows, or one letter from another.
+
+    Args:
+      counts: how often each label stands in the training data.
+      source: of the data, for messages.
+    """
+    rare = sorted((count, name) for name, count in counts.items() if count < _least_rows(counts))
+    if rare:
+        named = ", ".join(f"{name!r:.50} ({count})" for count, name in rare[:_NAMED]) + ", ..." * (len(rare) > _NAMED)
+        _LOG.warning("%s: labels with few rows: %s; list the labels that are meant with --labels", source, named)
+    near = [f"{one!r} ({counts[one]}) and {other!r} ({counts[other]})" for one, other in _near(counts)]
+    if near:
+        named = ", ".join(near[:_NAMED]) + ", ..." * (len(near) > _NAMED)
+        _LOG.warning("%s: labels one letter apart, which may be one: %s", source, named)
+
+
+def _least_rows(counts: Mapping[str, int]) -> float:
+    """Returns how many rows a label has that is not rare; of many labels each has a smaller share."""
+    share = min(_RARE_SHARE, 0.5 / len(counts))
+    return max(_RARE, share * sum(counts.values()))
+
+
+def _near(names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Yields pairs of names that differ by a letter, two that changed places, or case; not by a digit, as group1 and group2."""
+    seen: dict[str, set[str]] = collections.defaultdict(set)  # by a name without one of its letters
+    for name in sorted(names):
+        folded = name.casefold()
+        cut = range(len(folded)) if _SHORTEST <= len(folded) <= _LONGEST else ()
+        keys = {folded, *(folded[:at] + folded[at + 1 :] for at in cut)}
+        others = {other for key in keys for other in seen[key] if _DIGITS.sub("", other) != _DIGITS.sub("", name)}
+        yield from ((other, name) for other in sorted(others))
+        for key in keys:
+            seen[key].add(name)
 
 
 def are_numbers(names: Iterable[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple, Optional
@@ -13,7 +14,7 @@ from bert_tf.tasks import glue
 from bert_tf.tasks import settings as of_tasks
 from bert_tf.tasks.base import Task
 from bert_tf.tasks.choice import task as choice
-from bert_tf.tasks.custom import FILES, CustomSettings, CustomTask
+from bert_tf.tasks.custom import FILES, SKIP, CustomSettings, CustomTask
 from bert_tf.tasks.custom import NAME as CUSTOM
 from bert_tf.tasks.pretraining import task as pretraining
 from bert_tf.tasks.sentence.example import KINDS
@@ -55,7 +56,8 @@ def _names(*groups: str) -> frozenset[str]:
     return frozenset(row.name for group in groups for row in settings_of(GROUPS[group]))
 
 
-_FILES = frozenset(FILES)
+_OF_GLUE = frozenset((SKIP,))  # and XNLI
+_FILES = frozenset(FILES) | _OF_GLUE
 _OF_PAIRS = _names("custom") - {"labels", "label_separator"}
 _OF_SPANS = _FILES | _names("span") | {"file_format"}
 
@@ -65,7 +67,9 @@ _NAMED: Mapping[str, _OfSettings] = {
     span.SQUAD2: _OfSettings(lambda settings, _: span.squad2(settings), _OF_SPANS),
     tags.CONLL2003: _OfSettings(lambda settings, _: tags.conll2003(settings.custom, settings.tags), _FILES | _names("tags")),
     choice.SWAG: _OfSettings(lambda settings, _: choice.swag(settings.custom), _FILES | {"id_column"}),
-    similarity.STS_B: _OfSettings(lambda *_: similarity.sts_b(), frozenset()),
+    similarity.STS_B: _OfSettings(
+        lambda settings, _: dataclasses.replace(similarity.sts_b(), skip_bad_rows=settings.custom.skip_bad_rows), _OF_GLUE
+    ),
     pretraining.PretrainingTask.name: _OfSettings(lambda settings, _: pretraining.pretraining(settings), _names("pretraining")),
 }
 _OWN: Mapping[str, _OfSettings] = {
@@ -135,10 +139,13 @@ def get_task(name: str, settings: TaskSettings | None = None, labels: Labels = N
     decided = _of_settings(canonical, settings.custom.problem)
     if decided is not None:
         return decided.make(settings, labels)
-    named = {**glue.TASKS, **_registered}
-    if canonical in named:
-        return named[canonical]
-    return XnliTask(canonical.partition("-")[2] or None)
+    if canonical in _registered:
+        return _registered[canonical]
+    skip = settings.custom.skip_bad_rows
+    if canonical in glue.TASKS:
+        task = glue.TASKS[canonical]
+        return dataclasses.replace(task, skip_bad_rows=True) if skip else task
+    return XnliTask(canonical.partition("-")[2] or None, skip)
 
 
 def of_record(record: Mapping[str, Any]) -> Task:
@@ -166,7 +173,9 @@ def settings_of_task(name: str, problem: str) -> frozenset[str]:
       problem: of one's own data.
     """
     decided = _of_settings(name, problem)
-    return frozenset() if decided is None else decided.takes
+    if decided is None:
+        return frozenset() if name in _registered else _OF_GLUE
+    return decided.takes
 
 
 def refuse_foreign(name: str, given: Collection[str], problem: str | None) -> None:

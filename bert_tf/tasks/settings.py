@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bert_tf.settings import fields_of, settings_of
-from bert_tf.tasks.custom import FILES, CustomSettings
+from bert_tf.tasks.custom import FILES, SKIP, CustomSettings
 from bert_tf.tasks.pretraining import settings as pretraining
 from bert_tf.tasks.pretraining.settings import PretrainingSettings
 from bert_tf.tasks.similarity.settings import SimilaritySettings
@@ -35,7 +35,7 @@ GROUPS: Mapping[str, type] = {
 }
 NAMES = tuple(row.name for row in settings_of(*GROUPS.values()))
 PATHS = (*FILES, "predict_file", *pretraining.PATHS)
-KEPT = tuple(name for name in NAMES if name not in (*PATHS, "labels"))  # of its training, a model is used with those
+KEPT = tuple(name for name in NAMES if name not in (*PATHS, SKIP, "labels"))  # of its training, a model is used with those
 
 
 def of_record(record: Mapping[str, Any]) -> TaskSettings:

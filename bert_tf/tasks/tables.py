@@ -9,12 +9,13 @@ from __future__ import annotations
 import csv
 import dataclasses
 import itertools
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 
 from bert_tf.documents import DocumentError, NotJsonError, json_value
-from bert_tf.errors import DataError
+from bert_tf.errors import BadRowsError, DataError
 from bert_tf.tasks import text_lines
 
 TSV, CSV, JSONL = "tsv", "csv", "jsonl"
@@ -26,6 +27,7 @@ T = TypeVar("T")
 
 _LARGEST_CELL = 1 << 24  # characters of a CSV cell: any document, but not all that follows a quote that is never closed
 _DIGITS = 10  # of the number of a column
+_NAMED = 10  # rows of a file that cannot be used
 _SUFFIXES = {".tsv": TSV, ".txt": TSV, ".csv": CSV, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL}
 _BY_LINE = (TSV, JSONL, LINES)  # of which each line is a row
 _DIVIDED = {TSV: "; cells are divided by tabs", CSV: "; cells are divided by commas", JSONL: "", LINES: ""}
@@ -42,6 +44,9 @@ _CSV_REMEDIES = {
 }
 
 
+_LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; the commands show it beside theirs
+
+
 class RowError(Exception):
     """What a row says cannot be used; the message says why, the reader adds where."""
 
@@ -49,6 +54,57 @@ class RowError(Exception):
 def refuse(problem: DataError) -> None:
     """The usual thing to do about a row that cannot be used."""
     raise problem
+
+
+class BadRows:
+    """A `Report` that reads on: it counts the rows of a source that cannot be used, and keeps the first of them."""
+
+    def __init__(self, source: object, *, skip: bool) -> None:
+        """Has seen none yet.
+
+        Args:
+          source: of the rows, for messages.
+          skip: whether they are left out; else `settle` refuses them.
+        """
+        self._source, self._skip = source, skip
+        self.count, self.first = 0, list[DataError]()
+
+    def __call__(self, problem: DataError) -> None:
+        """Counts a row; one that is left out is named at once, since a pipe may not end."""
+        self.count += 1
+        if self.count <= _NAMED:
+            self.first.append(problem)
+            if self._skip:
+                _LOG.warning("left out: %s", problem)
+
+    def settle(self) -> None:
+        """Says how many rows were left out, or refuses them.
+
+        Raises:
+          BadRowsError: there are some, and they are not to be left out.
+        """
+        if self.count and self._skip:
+            _LOG.warning("%s: rows left out, since they cannot be used: %d", self._source, self.count)
+        elif self.count:
+            total = [f"{self._source}: {self.count} rows cannot be used"] if self.count > 1 else []
+            raise BadRowsError([*map(str, self.first), *total])
+
+
+def usable(stream: Callable[[Report], Iterable[T]], source: object, *, skip: bool) -> list[T]:
+    """Returns the rows of a source that can be used.
+
+    Args:
+      stream: yields them; reports the others.
+      source: for messages.
+      skip: whether the others are left out.
+
+    Raises:
+      BadRowsError: there are others, and they are not to be left out.
+    """
+    bad = BadRows(source, skip=skip)
+    found = list(stream(bad))
+    bad.settle()
+    return found
 
 
 class _Row(NamedTuple):
@@ -75,6 +131,7 @@ class Table:
     _first_line: int
     _keyed: bool  # rows are JSON objects
     _rows: Iterator[_Row | DataError]
+    _kept: text_lines.Kept | None = None  # wants all cells
 
     @property
     def there(self) -> str:
@@ -94,6 +151,19 @@ class Table:
     def has(self, column: str) -> bool:
         """Whether there is a column of this name or number."""
         return self._place(column) is not None
+
+    def require(self, column: str, remedy: str) -> None:
+        """Checks that there is a column.
+
+        Args:
+          column: its name or number.
+          remedy: what to do.
+
+        Raises:
+          DataError: there is none.
+        """
+        if not self.has(column):
+            raise DataError(f"no column {column!r}; {remedy}; {self.there}", self.path, self._first_line)
 
     def read(self, columns: Sequence[str], make: Callable[[int, list[Any]], T], report: Report = refuse) -> Iterator[T]:
         """Turns rows into what they stand for.
@@ -117,6 +187,9 @@ class Table:
             except RowError as problem:
                 report(DataError(str(problem), self.path, row.line))
             else:
+                if self._kept is not None:
+                    cells = row.cells
+                    self._kept.row = tuple(map(cells.get, self.names) if isinstance(cells, dict) else cells)
                 yield made
 
     def _find(self, columns: Sequence[str]) -> list[Any]:
@@ -178,7 +251,10 @@ def open_table(source: text_lines.Source, *, form: str | None = None, header: bo
         names = tuple(map(str, first.cells)) if header else ()
     if is_row and not text_lines.is_slice(source):
         rows = itertools.chain([first], rows)
-    return Table(path, names, len(names or first.cells), form, first.line, keyed, rows)
+    width, kept = len(names or first.cells), source if isinstance(source, text_lines.Kept) else None
+    if kept is not None:
+        kept.columns = names or tuple(f"column_{number}" for number in range(1, width + 1))
+    return Table(path, names, width, form, first.line, keyed, rows, kept)
 
 
 def form_of(name: str) -> str | None:

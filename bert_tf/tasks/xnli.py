@@ -39,9 +39,11 @@ class XnliTask:
 
     Attributes:
       language: code as the files have it; None for all.
+      skip_bad_rows: the setting.
     """
 
     language: str | None = None
+    skip_bad_rows: bool = False
 
     reads_folder: ClassVar[bool] = True
     text_b: ClassVar[str] = _COLUMNS[1]
@@ -88,7 +90,11 @@ class XnliTask:
         """
         path = self.file(data_dir, split)
         parts = [split] if path.suffix else [f"{split}_{language}" for language in _translated(path)]
-        examples = [example for part in parts for example in self.stream(self.file(data_dir, part), part)]
+        examples = tables.usable(
+            lambda report: (example for part in parts for example in self.stream(self.file(data_dir, part), part, report)),
+            path,
+            skip=self.skip_bad_rows,
+        )
         if not examples:
             purpose, language = self._parts(split)
             there = "" if purpose == TRAIN else f" of language {language!r}; it has {', '.join(_languages(path))}"

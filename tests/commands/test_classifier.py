@@ -10,7 +10,8 @@ import pytest
 from bert_tf.checkpoints.reader import write_checkpoint
 from bert_tf.commands import classifier, classifier_flags
 from bert_tf.config import BertConfig
-from bert_tf.tasks.registry import known_names
+from bert_tf.tasks.registry import get_task, known_names
+from bert_tf.tasks.settings import of_values
 from tests.tiny import TOKENS, TinyProject, random_weights, write_project
 
 
@@ -75,13 +76,29 @@ DAMAGES = {
 }
 
 
+OF_A_ROW = ("short row", "unknown label", "empty text", "not UTF-8")
+SKIP = "; correct the file, or add --skip_bad_rows"
+
+
 @pytest.mark.parametrize("split", ["train", "dev"])
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_data_ends_in_one_line_before_training(damage, split, project, refused):
     change, message = DAMAGES[damage]
     path = project.data_dir / f"{split}.tsv"
     change(path)
-    assert refused() == [message.format(path=path)]
+    assert refused() == [message.format(path=path) + SKIP * (damage in OF_A_ROW)]
+
+
+def test_all_damaged_rows_are_listed_with_the_flag_that_leaves_them_out(project, refused, caplog):
+    path = project.data_dir / "train.tsv"
+    for damage in OF_A_ROW:
+        DAMAGES[damage][0](path)
+    problems = refused()
+    expected = sorted(DAMAGES[damage][1].format(path=path) for damage in OF_A_ROW)
+    assert problems == [*expected, f"{path}: 4 rows cannot be used{SKIP}"]
+    task = get_task("MRPC", of_values({"skip_bad_rows": True}))
+    assert len(task.examples(project.data_dir, "train")) == 36
+    assert f"{path}: rows left out, since they cannot be used: 4" in caplog.messages
 
 
 def test_missing_test_data_is_noticed_before_training(project, refused):
@@ -179,7 +196,7 @@ def test_all_misfits_are_reported_at_once(checkpoint, project, refused):
     write_checkpoint(project.init_checkpoint, weights)
     name = project.init_checkpoint if checkpoint == "of another size" else project.init_checkpoint + ".gone"
     problems = refused(init_checkpoint=name, max_seq_length=100, num_train_epochs=0.01)
-    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 training examples", name)
+    begins = ("the vocabulary has", "--max_seq_length=100", "the vocabulary is cased", "40 examples in 0.01 epochs", name)
     assert len(problems) == len(begins)
     assert all(problem.startswith(begin) for problem, begin in zip(problems, begins))
 
@@ -190,9 +207,15 @@ def test_training_examples_of_one_label(project, refused):
     assert refused() == ["all 40 training examples have the label '1'; nothing can be learned"]
 
 
-@pytest.mark.parametrize("too_few", [{"num_train_epochs": 0}, {"train_batch_size": 1000}])
-def test_no_step_to_train(too_few, refused):
-    assert refused(**too_few) == ["40 training examples make no step; lower --train_batch_size or raise --num_train_epochs"]
+@pytest.mark.parametrize(
+    ("too_few", "said"),
+    [
+        ({"num_train_epochs": 0}, "0 epochs do not fill a batch of 8; raise --num_train_epochs"),
+        ({"train_batch_size": 1000}, "3 epochs do not fill a batch of 1000; lower --train_batch_size"),
+    ],
+)
+def test_no_step_to_train(too_few, said, refused):
+    assert refused(**too_few) == [f"40 examples in {said}"]
 
 
 @pytest.mark.parametrize("wanted", ["do_eval", "do_predict"])
@@ -213,7 +236,7 @@ def test_unknown_task_names_the_nearest(name, hint, refused):
 @pytest.mark.parametrize(
     ("flag", "problem"),
     [
-        ({"learning_rte": 1}, "Unknown command line flag 'learning_rte'. Did you mean: learning_rate,"),
+        ({"learning_rte": 1}, "Unknown command line flag 'learning_rte'; did you mean --learning_rate?"),
         ({"train_batch_size": -4}, "flag --train_batch_size=-4: -4 is not a positive integer"),
         ({"data_dir": "/no/such/folder"}, "/no/such/folder: no such folder; --data_dir must hold the files of MRPC"),
     ],

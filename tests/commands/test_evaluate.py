@@ -240,6 +240,24 @@ def test_what_is_wrong_with_the_data_stops_the_job(task, message, project, tmp_p
     assert not (tmp_path / "e").exists()
 
 
+def test_all_rows_that_cannot_be_used_are_named(project, tmp_path, capsys):
+    record = {"task_name": "custom", "kind": "regression", "labels": [], "text_a": "said", "label_column": "mood"}
+    run = write_run(tmp_path / "run", project, steps=[7], record=record)
+    path = table_of(tmp_path / "more.csv", "said,mood\nrain .,x\n,-2\nbread salt .,0\n")
+    job = {"checkpoints": str(run), "tasks": {"name": "custom", "file": str(path)}, "output_dir": str(tmp_path / "e")}
+    assert main(job=table_of(tmp_path / "job.json", json.dumps(job))) == 2
+    assert capsys.readouterr().err.splitlines() == [
+        f"error: {path}:2: the label 'x' is not a number",
+        f"error: {path}:3: the text in column 'said' is empty",
+        f"error: {path}: 2 rows cannot be used",
+    ]
+
+
+def table_of(path: Path, text: str) -> Path:
+    path.write_text(text)
+    return path
+
+
 def test_data_of_one_s_own_needs_the_record_of_a_run(project, tmp_path, capsys):
     run = write_run(tmp_path / "run", project, steps=[7])
     (run / "run_config.json").unlink()

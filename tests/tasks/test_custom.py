@@ -11,6 +11,7 @@ from bert_tf.errors import DataError, FlagError
 from bert_tf.head_spec import MULTI_LABEL, REGRESSION, HeadSpec
 from bert_tf.metrics import METRICS
 from bert_tf.tasks.custom import CustomSettings, CustomTask
+from bert_tf.tasks.label_column import warn_of_labels
 from bert_tf.tasks.sentence.example import SentenceExample
 
 
@@ -164,7 +165,7 @@ def test_the_format_can_be_named(task):
 @pytest.mark.parametrize(
     ("text", "settings", "problem"),
     [
-        ("text,class\na,0\n", {"labels": "0,1"}, ":1: no column 'label'; the header line reads text | class"),
+        ("text,class\na,0\n", {"labels": "0,1"}, ":1: no column 'label'; name that of the label with --label_column; the"),
         ("text,label\na,0\nb,1\n", {"text_a": "title"}, ":1: no column 'title'; the header line reads text | label"),
         ("text,label,text\na,0,b\n", {"labels": "0,1"}, ":1: column 'text' appears 2 times in the header line"),
         ("text,label\n ,0\nb,1\n", {}, ":2: the text in column 'text' is empty"),
@@ -353,8 +354,73 @@ def test_ids_are_those_of_the_file(tmp_path):
     assert [example.guid for example in made.examples("", "test")] == ["17", "x"]
 
 
+# Rows that cannot be used
+
+
+BAD = "text,label\n" + "a,yes\nb,no\n" * 6 + ",no\n" * 12 + "c,yes,more\n"
+
+
+def test_all_rows_that_cannot_be_used_are_counted_and_the_first_named(task, tmp_path):
+    *problems, total = refusal(task(BAD)).splitlines()
+    path = tmp_path / "train.csv"
+    assert problems == [f"{path}:{line}: the text in column 'text' is empty" for line in range(14, 24)]
+    assert total == f"{path}: 13 rows cannot be used"
+
+
+def test_one_such_row_is_one_line(task, tmp_path):
+    assert refusal(task("text,label\na,0\n,1\n")) == f"{tmp_path}/train.csv:3: the text in column 'text' is empty"
+
+
+def test_rows_that_cannot_be_used_are_left_out_where_that_is_asked_for(task, tmp_path, caplog):
+    assert len(task(BAD, skip_bad_rows=True).examples("", "train")) == 12
+    assert caplog.messages[0] == f"left out: {tmp_path}/train.csv:14: the text in column 'text' is empty"
+    assert len(caplog.messages) == 11
+    assert caplog.messages[-1] == f"{tmp_path}/train.csv: rows left out, since they cannot be used: 13"
+
+
+# Labels that may be mistakes
+
+
+def messages_of_labels(task, caplog, counts, **settings):
+    rows = "".join(f"a,{label}\n" * count for label, count in counts.items())
+    assert set(task(f"text,label\n{rows}", **settings).labels) == set(counts)
+    return [message.partition(".csv: ")[2] for message in caplog.messages]
+
+
+@pytest.mark.parametrize(
+    ("counts", "few", "near"),
+    [
+        ({"Technical": 13, "Billing": 13, "Techncal": 1}, "'Techncal' (1)", "'Techncal' (1) and 'Technical' (13)"),
+        ({"Technical": 13, "Technicla": 5}, None, "'Technical' (13) and 'Technicla' (5)"),  # two letters changed places
+        ({"billing": 9, "Billing": 9, "other": 9}, None, "'Billing' (9) and 'billing' (9)"),
+        ({"yes": 1000, "no": 1000, "rare": 9}, "'rare' (9)", None),
+        ({f"intent{n}": 10 for n in range(300)}, None, None),  # of many classes none is rare
+        ({"1": 5, "2": 5, "10": 5, "group1": 5, "group2": 5, "cat": 5, "car": 5}, None, None),
+        ({"positive": 5, "negative": 5, "male": 5, "female": 5}, None, None),
+    ],
+)
+def test_labels_that_may_be_mistakes_are_named(task, caplog, counts, few, near):
+    advice = "list the labels that are meant with --labels"
+    expected = [f"labels with few rows: {few}; {advice}"] * bool(few)
+    expected += [f"labels one letter apart, which may be one: {near}"] * bool(near)
+    assert messages_of_labels(task, caplog, counts) == expected
+
+
+def test_labels_that_are_listed_are_meant(task, caplog):
+    assert messages_of_labels(task, caplog, {"abcde": 9, "abcdf": 1}, labels="abcde,abcdf") == []
+
+
+def test_many_long_labels_are_compared_in_no_time(caplog):
+    counts = {f"{letter}{'x' * 1000}{n}" * 10: 9 for n in range(1000) for letter in "ab"}
+    tracemalloc.start()
+    warn_of_labels(counts, "rows")
+    assert tracemalloc.get_traced_memory()[1] < 100 << 20
+    tracemalloc.stop()
+    assert caplog.messages == []
+
+
 def test_ids_that_stand_there_again_are_counted_and_the_first_is_named(task, tmp_path, caplog):
-    made = task("id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id")
+    made = task("id,text,label\nn1,a,0\nn2,b,1\nn1,c,0\nn2,d,1\n", id_column="id", labels="0,1")
     assert len(made.examples("", "train")) == 4
     path = tmp_path / "train.csv"
     assert caplog.messages == [f"{path}: rows with the id of an earlier one: 2; the first: line 4 has 'n1' of line 2"]
