@@ -113,6 +113,9 @@ def test_without_a_python_that_fits_one_line_says_which_do(machine, arguments, s
     assert result.returncode != 0
     assert result.stderr.count("\n") == 1
     assert said in result.stderr
+    assert not (machine.folder / ".venv").exists()  # nothing that the next attempt would take for an environment
+    machine.python("3.11", "python3.11")
+    assert machine.make("run", "PYTHON=python3.11")[0] == "venv 3.11"
 
 
 def test_the_environment_is_kept_as_it_was_made(machine):
