@@ -525,7 +525,7 @@ def test_the_account_of_the_wall_time_is_whole(trained):
     found = json.loads((trained.folder / "timing.json").read_text())
     assert found["first_steps"] == 5  # the account comes beside what is known of the steps
     assert list(found["wall"]["parts"]) == [
-        *("start", "devices", "data", "features", "graph", "first_steps", "saves", "log", "between", "closing"),
+        *("start", "devices", "data", "kernels", "features", "graph", "first_steps", "saves", "log", "between", "closing"),
         *("evaluation", "prediction", "page", "unaccounted"),
     ]
     assert found["wall"]["seconds"] == pytest.approx(sum(found["wall"]["parts"].values()))
