@@ -293,6 +293,8 @@ def _text(piece: Piece) -> str:
     except UnicodeDecodeError as error:
         line = piece.place.line + piece.data.count(b"\n", 0, error.start)
         raise DataError("not UTF-8; convert it, as with iconv -t UTF-8", piece.path, line) from error
+    if piece.place.offset == 0 and "\n" not in text and "\r" in text.strip():
+        raise DataError("its lines end with CR alone; convert it, as with tr '\\r' '\\n'", piece.path)
     return text.removeprefix(codecs.BOM_UTF8.decode()) if piece.place.offset == 0 else text
 
 

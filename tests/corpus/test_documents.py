@@ -123,6 +123,7 @@ def test_reading_goes_on_at_a_place(file, monkeypatch, pack):
     ("data", "name", "said"),
     [
         (b"a\nb\xff\n", "x.txt", "x.txt:2: not UTF-8"),
+        (b"a\rb\r\rc\r", "x.txt", "x.txt: its lines end with CR alone"),
         (b"a\n\nb\0c\n", "x.txt", "x.txt:3: holds a NUL byte"),
         (gzip.compress(b"a\n" * 50000, mtime=0)[:-20], "x.gz", "x.gz:.*damaged or cut off"),
         (b"\x1f\x8b\x07" + bytes(20), "x.gz", "x.gz: not a whole gz file"),
