@@ -54,10 +54,8 @@ def _filled(task: Task, folder: Path) -> list[SentenceExample]:
     words = [word for example in _sentences(task, folder)[: 4 * _FILLED_EXAMPLES] for word in example.text_a.split()]
     starts = [number * 97 % len(words) for number in range(_FILLED_EXAMPLES)]
     endless = words * (_FILLED_WORDS // len(words) + 2)
-    return [
-        SentenceExample(str(number), " ".join(endless[start : start + _FILLED_WORDS]), label=task.family.labels[number % 2])
-        for number, start in enumerate(starts)
-    ]
+    texts = [" ".join(endless[start : start + _FILLED_WORDS]) for start in starts]
+    return [SentenceExample(str(n), text, text, label=task.family.labels[n % 2]) for n, text in enumerate(texts)]
 
 
 def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iterator[str]:

@@ -282,7 +282,7 @@ def test_outputs_are_the_same_bytes_twice(extended, tmp_path):
         ("make {tmp}/binary --output={out}", "{tmp}/binary:1: holds a NUL byte"),
         ("make {tmp}/latin1 --output={out}", "{tmp}/latin1:2: not UTF-8"),
         ("make {corpus} --size=12 --output={out}", "--size=12: 5 special pieces and "),
-        ("make {corpus} --unused=2000000000 --output={out}", "--unused=2000000000: --size=30522 counts these rows too"),
+        ("make {corpus} --unused=16000000 --output={out}", "--unused=16000000: --size=30522 counts these rows too"),
         ("make {corpus} --min_frequency=99 --output={out}", "--min_frequency=99: no character of the corpus occurs that often"),
         ("make {corpus} --output={tmp}", "{tmp}: is a folder; name a file in it"),
         ("make {corpus} --output={corpus}", "{corpus}: is there already; name another --output, or add --overwrite"),

@@ -158,7 +158,7 @@ def test_a_bad_file_is_one_line(tmp_path, flags):
     arguments = [flag for flag in flags(tmp_path / "out", **own) if not flag.startswith("--data_dir")]
     done = commands.run(arguments)
     assert done.returncode == 2
-    problem = "the value in column 'start' is not a whole number from 0 on: 'two'"
+    problem = "the value in column 'start' is not a whole number from 0 on: 'two'; correct the file, or add --skip_bad_rows"
     assert commands.errors(done) == [f"error: {tmp_path}/train.csv:2: {problem}"]
     assert not (tmp_path / "out").exists()
 

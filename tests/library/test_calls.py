@@ -66,7 +66,7 @@ def test_arguments_of_beam_are_a_list():
 
 
 def test_a_page_shows_itself(tmp_path, monkeypatch):
-    monkeypatch.setattr(report_job, "write", lambda _, path: path.write_text('<p class="x">'))
+    monkeypatch.setattr(report_job, "write", lambda _, path, **__: path.write_text('<p class="x">'))
     page = bert_tf.write_report(tmp_path)
     assert page.path == tmp_path / "report.html"
     assert 'srcdoc="&lt;p class=&quot;x&quot;&gt;"' in page._repr_html_()
