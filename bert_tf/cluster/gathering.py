@@ -120,7 +120,7 @@ def _written(value: Any) -> Any:
     """Returns a value as JSON: others may write where parts are gathered, and reading a pickle would run what is in it."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.ascontiguousarray(value)
-        return {"array": base64.b64encode(array).decode(), "type": array.dtype.str, "shape": np.shape(value)}
+        return {"array": base64.b64encode(array.tobytes()).decode(), "type": array.dtype.str, "shape": np.shape(value)}
     if isinstance(value, float):
         return {"float": value.hex()}  # JSON has no infinity
     kind = type(value)

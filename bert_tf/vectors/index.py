@@ -227,7 +227,7 @@ class _Npz:
         found = self._header_sum()
         for block in _blocks_of(self._vectors):
             if self._unchecked_sum is not None:
-                found = zlib.crc32(block, found)
+                found = zlib.crc32(block.data, found)
             yield block
         if self._unchecked_sum not in (None, found):
             raise ValueError(f"the checksum of {VECTORS}.npy is another one")
