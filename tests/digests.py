@@ -156,11 +156,15 @@ def _interface() -> Iterator[tuple[str, str]]:
         value = getattr(bert_tf, name)
         if not (inspect.isclass(value) and issubclass(value, Exception)):
             yield f"signature {name}", str(inspect.signature(value))
-        for method, function in inspect.getmembers(value, callable) if inspect.isclass(value) else ():
+        for method, function in inspect.getmembers(value, _is_written_in_python) if inspect.isclass(value) else ():
             if not method.startswith("_"):
                 yield f"signature {name}.{method}", str(inspect.signature(function))
     for name in front.COMMANDS:
         yield from _outcome(f"help {name}", ["-m", "bert_tf", name, "--help"])
+
+
+def _is_written_in_python(value: object) -> bool:
+    return inspect.isfunction(value) or inspect.ismethod(value)
 
 
 def _materials(folder: Path) -> None:
