@@ -15,10 +15,10 @@ from benchmarks.comparisons import DEFAULT_SUITES, PEERS, SUITES, Comparison, se
 from benchmarks.sizes import DEFAULT, SIZES
 from benchmarks.whole_command import SAMPLE
 from bert_tf import atomic
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import Flag, by_name, help_line, read
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.failure import reports_go_to
+from bert_tf.cli.flags import Flag, by_name, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.jobs.settings import ModelSettings
 

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from bert_tf.library.records import memory_diff, memory_peak, memory_report, profile
     from bert_tf.library.reproducing import Reproduction, reproduce
     from bert_tf.library.result import Result
-    from bert_tf.library.searching import search
     from bert_tf.library.seed_runs import SeedRuns
     from bert_tf.library.vocabularies import extend_vocabulary, make_vocabulary, show_vocabulary
+    from bert_tf.operations.search import search
     from bert_tf.service.running import serve
     from bert_tf.tasks.choice.in_memory import ChoiceTask
     from bert_tf.tasks.sentence.in_memory import SentenceTask
@@ -184,7 +184,7 @@ _MODULES = {
     "profile": "library.records",
     "rename_checkpoint": "library.checkpoints",
     "reproduce": "library.reproducing",
-    "search": "library.searching",
+    "search": "operations.search",
     "serve": "service.running",
     "show_vocabulary": "library.vocabularies",
     "strip_checkpoint": "library.checkpoints",

@@ -50,6 +50,7 @@ _MODULES = {  # "classifier" is the name of the published script
     "fill-mask": "fill_mask",
     "pretraining-data": "pretraining_data",
 }
+_OPERATIONS = frozenset({"search"})
 _COMPUTE = frozenset({"fine-tune", "pretrain", "evaluate", "predict", "fill-mask", "encode", "export"})  # all by TensorFlow
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
@@ -84,7 +85,12 @@ def main(argv: list[str]) -> int:
     if name in _COMPUTE and not any(word in argument for argument in argv for word in _OF_THE_LOG):
         noise.quiet_before_import()  # as these commands do unless they are told otherwise
         quick_import.load_ahead()
-    return int(importlib.import_module(f"bert_tf.commands.{_MODULES.get(name, name)}").main(argv[1:]))
+    module = _MODULES.get(name, name).replace("-", "_")
+    if name in _OPERATIONS:
+        from bert_tf.cli import command_line
+
+        return command_line.main(argv[1:], importlib.import_module(f"bert_tf.operations.{module}").COMMAND)
+    return int(importlib.import_module(f"bert_tf.commands.{module}").main(argv[1:]))
 
 
 def run(argv: list[str]) -> int:
@@ -93,7 +99,7 @@ def run(argv: list[str]) -> int:
         from bert_tf import streams
 
         streams.make_safe()
-        from bert_tf.commands.ending import run_command
+        from bert_tf.cli.ending import run_command
 
         return run_command(lambda: main(argv), help_text=str, stopped="stopped")
     except KeyboardInterrupt:

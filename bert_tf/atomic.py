@@ -172,7 +172,7 @@ def readable_errors(path: Path) -> Iterator[None]:
     """Turns what the operating system refuses within the block into an `OutputError` about `path`."""
     try:
         yield
-    except BrokenPipeError:  # nobody reads any more: no mistake, see `commands.ending`
+    except BrokenPipeError:  # nobody reads any more: no mistake, see `cli.ending`
         raise
     except OSError as error:
         raise OutputError(f"{path}: cannot write: {files.reason(error)}; nothing was changed") from error

@@ -73,9 +73,10 @@ _NAMED_ELSEWHERE: Mapping[str, str] = {
     "file_format": "format",
     "verbosity": "verbose log_level",
 }
-_KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str}
+_KINDS: Mapping[str, type] = {"bool": bool, "float": float, "int": int, "str": str, "tuple[str,": tuple}
 MOST_EXAMPLES = 1 << 17  # of a batch; twice the largest that BERT was pretrained with (You et al., 2019)
-_DECLARED = "setting"  # key of a field's metadata
+_EXPECTED = {bool: "True or False", int: "a whole number", float: "a number", str: "a text", tuple: "names"}
+_DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 
 
 class Setting(NamedTuple):
@@ -92,6 +93,9 @@ class Setting(NamedTuple):
       choices: of a text; empty for any.
       may_be_empty: whether a text may be.
       highest: bound of a number.
+      required: whether a value must be given.
+      positional: whether the command line has it as a word, not as a flag.
+      in_memory: whether the library takes a list of rows instead of the name of their file.
     """
 
     name: str
@@ -102,6 +106,9 @@ class Setting(NamedTuple):
     choices: tuple[str, ...] = ()
     may_be_empty: bool = False
     highest: float = LARGEST_SETTING
+    required: bool = False
+    positional: bool = False
+    in_memory: bool = False
 
 
 def setting(
@@ -111,6 +118,9 @@ def setting(
     lowest: float | None = None,
     highest: float = LARGEST_SETTING,
     choices: tuple[str, ...] = (),
+    required: bool = False,
+    positional: bool = False,
+    in_memory: bool = False,
 ) -> Any:
     """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`.
 
@@ -120,18 +130,70 @@ def setting(
       lowest: bound of a number.
       highest: bound of a number.
       choices: of a text; empty for any.
+      required: whether a value must be given.
+      positional: whether the command line has it as a word, not as a flag.
+      in_memory: whether the library takes a list of rows instead of the name of their file.
     """
     declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
+    declared |= {"required": required, "positional": positional, "in_memory": in_memory}
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
+
+
+def same(kind: type, name: str, **changed: Any) -> Any:
+    """Returns the field of a dataclass that is a setting of another one, with what is declared differently here."""
+    field = next(field for field in dataclasses.fields(kind) if field.name == name)
+    return dataclasses.field(default=field.default, metadata={_DECLARED: {**field.metadata[_DECLARED], **changed}})
+
+
+def group(kind: type, *, without: Collection[str] = (), **changed: Mapping[str, Any]) -> Any:
+    """Returns the field of a dataclass that holds settings of another one, which are given side by side with its own.
+
+    Args:
+      kind: the dataclass; all of its fields have defaults.
+      without: names of settings that keep their defaults.
+      **changed: for the name of a setting, what is declared differently here: help, choices.
+    """
+    return dataclasses.field(default_factory=kind, metadata={_GROUP: (kind, without, changed)})
 
 
 def settings_of(*groups: type) -> Iterator[Setting]:
     """Yields the settings that dataclasses declare, in their order."""
-    for group in groups:
-        for field in dataclasses.fields(group):
+    for holder in groups:
+        for field in dataclasses.fields(holder):
             if _DECLARED in field.metadata:
                 kind = _KINDS[str(field.type).partition(" ")[0]]
                 yield Setting(field.name, kind, field.default, **field.metadata[_DECLARED])
+            elif _GROUP in field.metadata:
+                kind, without, changed = field.metadata[_GROUP]
+                yield from (row._replace(**changed.get(row.name, {})) for row in settings_of(kind) if row.name not in without)
+
+
+def read(kind: type[T], values: Mapping[str, Any]) -> T:
+    """Returns the settings that a dataclass declares, its groups included.
+
+    Args:
+      kind: the dataclass; what it checks itself when it is made raises FlagError too.
+      values: those that are given, by name; None is not given.
+
+    Raises:
+      FlagError: a setting is unknown or missing, or has an unusable value; names it as a flag.
+    """
+    rows = tuple(settings_of(kind))
+    given = named(rows, values)
+    for row in rows:
+        if row.required and row.name not in given:
+            raise FlagError(f"{row.name} is required" if row.positional else f"--{row.name} is required")
+    return _made(kind, given)
+
+
+def _made(kind: type[T], given: Mapping[str, Any]) -> T:
+    fields: dict[str, Any] = {}
+    for field in dataclasses.fields(cast(Any, kind)):
+        if _GROUP in field.metadata:
+            fields[field.name] = _made(field.metadata[_GROUP][0], given)
+        elif field.name in given and _DECLARED in field.metadata:
+            fields[field.name] = given[field.name]
+    return kind(**fields)
 
 
 def check(row: Setting, value: object) -> None:
@@ -146,8 +208,10 @@ def check(row: Setting, value: object) -> None:
     """
     if value == "" and not row.may_be_empty:
         raise left_empty(row.name)
-    if isinstance(value, str):
-        refuse_unusable_text(f"--{row.name}", value)
+    if isinstance(value, tuple) and "" in value:
+        raise FlagError(f"--{row.name}={','.join(value)}: a name is empty; there is a comma too many")
+    for text in value if isinstance(value, tuple) else [value] if isinstance(value, str) else ():
+        refuse_unusable_text(f"--{row.name}", text)
     if row.choices and value not in (None, *row.choices):
         raise FlagError(f"--{row.name}: {unknown_name('value', str(value), row.choices)}")
     if isinstance(value, (int, float)) and not abs(value) <= row.highest:  # nan compares as false
@@ -215,10 +279,12 @@ def checked(row: Setting, value: object) -> Any:
     """
     if value is None and row.default is None:
         return None
+    if row.in_memory and isinstance(value, (list, tuple)):
+        return list(value)
     try:
         found = _READ[row.kind](value)
     except TypeError as error:
-        expected = {bool: "True or False", int: "a whole number", float: "a number", str: "a text"}[row.kind]
+        expected = _EXPECTED[row.kind]
         raise FlagError(f"--{row.name}={value!r}: expected {expected}") from error
     if row.lowest is not None and found < row.lowest:
         raise FlagError(f"--{row.name}={value}: expected at least {row.lowest}")
@@ -303,9 +369,17 @@ def _text(value: Any) -> str:
     return found
 
 
+def _names(value: Any) -> tuple[str, ...]:
+    """Returns the names that a text with commas, a path or a list holds."""
+    names: Iterable[Any] = value.split(",") if isinstance(value, str) else value
+    names = [value] if isinstance(value, os.PathLike) else names
+    return tuple(map(_text, names))
+
+
 _READ: Mapping[type, Callable[[Any], Any]] = {
     bool: _bool,
     int: _number(operator.index),
     float: _number(float),
     str: _text,
+    tuple: _names,
 }

@@ -3,7 +3,7 @@
 import gc
 import importlib
 
-from bert_tf.commands import beginning
+from bert_tf.cli import beginning
 
 beginning.setup_logging(0)  # as a command does before it imports TensorFlow
 

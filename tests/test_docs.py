@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.quality import pretraining as quality
+from bert_tf.cli.flags import read
 from bert_tf.commands import (
     classifier_flags,
     devices,
@@ -23,7 +24,6 @@ from bert_tf.commands import (
     search,
     vocabulary,
 )
-from bert_tf.commands.flags import read
 from bert_tf.jobs import pretrain_config
 from tests import architecture_page
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bert_tf.__main__ import COMMANDS
+from bert_tf.cli.flags import read
 from bert_tf.commands import classifier_flags, devices, memory_plan, reproduce
-from bert_tf.commands.flags import read
 from bert_tf.jobs import recipes
 from bert_tf.optimization import parts
 from bert_tf.tasks.registry import get_task

@@ -11,9 +11,9 @@ from typing import Any
 
 from benchmarks import PROJECT
 from bert_tf import atomic
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_line, read
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, by_name, help_line, read
 from bert_tf.errors import FlagError, unknown_name
 from bert_tf.jobs.settings import seed_numbers
 

@@ -29,9 +29,9 @@ from benchmarks.workers import WorkerError
 from bert_tf import atomic, documents
 from bert_tf.checkpoints import huggingface_export
 from bert_tf.checkpoints.reader import CheckpointReader
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_line, read
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, by_name, help_line, read
 from bert_tf.config import BertConfig
 from bert_tf.errors import FlagError
 from bert_tf.tasks.base import DEV, TRAIN

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from absl import flags
 
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.flags import Flag, read, read_with_words
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.flags import Flag, read, read_with_words
 from bert_tf.errors import FlagError
 
 if TYPE_CHECKING:

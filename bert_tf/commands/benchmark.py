@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bert_tf import home
-from bert_tf.commands.ending import run_command
+from bert_tf.cli.ending import run_command
 from bert_tf.errors import BertError
 
 FOLDER = "benchmarks"

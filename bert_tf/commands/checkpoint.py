@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from bert_tf import documents
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.commands.batch_flags import VERBOSITY
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.checkpoint_settings import SETTINGS
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bert_tf.commands.flags import Flag, help_line, read
+from bert_tf.cli.flags import Flag, help_line, read
 from bert_tf.errors import FlagError
 from bert_tf.jobs import fine_tune_config
 from bert_tf.jobs.fine_tune_config import FineTuneConfig, configured

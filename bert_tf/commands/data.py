@@ -10,9 +10,9 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 
 from bert_tf import log_form
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, action_of, help_line, read
 from bert_tf.commands.batch_flags import given
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, help_line, read
 from bert_tf.errors import FlagError, PreflightError
 from bert_tf.jobs import check_data, fetch
 

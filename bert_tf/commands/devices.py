@@ -9,9 +9,9 @@ from typing import NamedTuple
 from absl import flags as absl_flags
 from absl import logging
 
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, by_name, help_of, read
 from bert_tf.commands.classifier_flags import DEVICES
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_of, read
 from bert_tf.errors import DeviceError
 from bert_tf.jobs.devices import as_json, describe, survey
 from bert_tf.runtime.settings import DeviceSettings

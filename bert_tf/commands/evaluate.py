@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.failure import reports_go_to
+from bert_tf.cli.flags import help_of
 from bert_tf.commands.batch_flags import BEAM, VERBOSITY, Settings, parse_with_beam
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.failure import reports_go_to
-from bert_tf.commands.flags import help_of
 from bert_tf.jobs.evaluate_config import SETTINGS, EvaluateConfig, configured
 from bert_tf.log_form import log
 

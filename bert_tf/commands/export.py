@@ -6,10 +6,10 @@ import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, help_of, read_with_words
 from bert_tf.commands.batch_flags import VERBOSITY, given
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_of, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.export_config import FORMAT, SETTINGS, ExportConfig, configured
 from bert_tf.text_table import table

@@ -7,10 +7,10 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import help_of
 from bert_tf.commands.batch_flags import VERBOSITY, Settings, parse_with_name
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_of
 from bert_tf.jobs.fill_mask_config import SETTINGS, FillMaskConfig, configured
 
 if TYPE_CHECKING:

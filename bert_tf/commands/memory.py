@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from bert_tf import documents
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, action_of, by_name, help_line, read_with_words
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, action_of, by_name, help_line, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs import memory_trace
 from bert_tf.jobs.memory_trace import SETTINGS, TOP, Told

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, help_of, read
 from bert_tf.commands.batch_flags import given
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_of, read
 from bert_tf.jobs.memory_plan import SETTINGS, as_json, configured, describe, make_plan
 
 FITS, DOES_NOT_FIT = 0, 1

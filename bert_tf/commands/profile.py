@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import documents
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, by_name, help_of, read_with_words
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, by_name, help_of, read_with_words
 from bert_tf.errors import FlagError
 from bert_tf.jobs.profile import SETTINGS, TOP, Tables, tables
 from bert_tf.profiling.operations import time_tables, time_text

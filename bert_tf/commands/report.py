@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bert_tf import atomic
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import Flag, help_of, read_with_words
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import Flag, help_of, read_with_words
 from bert_tf.jobs import report
 
 FLAGS = (

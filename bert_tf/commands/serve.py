@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.flags import help_of
 from bert_tf.commands.batch_flags import VERBOSITY, Settings, parse_with_name
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import run_command
-from bert_tf.commands.flags import help_of
 from bert_tf.service.settings import SETTINGS, ServeConfig, configured
 
 FLAGS = (*SETTINGS, VERBOSITY)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 
-from bert_tf.commands.beginning import setup_logging
-from bert_tf.commands.ending import STOPPED, run_command
-from bert_tf.commands.failure import reports_go_to
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import STOPPED, run_command
+from bert_tf.cli.failure import reports_go_to
 from bert_tf.jobs.fine_tune_config import FineTuneConfig
 from bert_tf.log_form import log
 

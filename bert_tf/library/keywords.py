@@ -9,19 +9,20 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar, cast
 
 from bert_tf.errors import FlagError
-from bert_tf.settings import Setting, named, path_of
+from bert_tf.settings import Setting, named, path_of, settings_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def takes(settings: Iterable[Setting] = ()) -> Callable[[F], F]:
+def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
     """Returns a decorator of functions with `**settings`: the signature names each setting instead; paths are checked."""
+    rows = tuple(settings_of(settings) if isinstance(settings, type) else settings)
 
     def decorated(function: F) -> F:
         signature = inspect.signature(function)
         own = [p for p in signature.parameters.values() if p.kind is not inspect.Parameter.VAR_KEYWORD]
         taken = {parameter.name for parameter in own}
-        more = [_parameter(row) for row in settings if row.name not in taken]
+        more = [_parameter(row) for row in rows if row.name not in taken]
         paths = {one.name: one for one in own if "PathLike" in str(one.annotation)}
 
         @functools.wraps(function)

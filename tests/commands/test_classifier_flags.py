@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from bert_tf.cli.flags import HelpAsked
 from bert_tf.commands import classifier_flags
-from bert_tf.commands.flags import HelpAsked
 from bert_tf.errors import FlagError
 from bert_tf.jobs import settings
 from bert_tf.runtime.precision import PRECISIONS

@@ -8,12 +8,15 @@ import numpy as np
 import pytest
 
 import bert_tf
+from bert_tf.__main__ import main
 from bert_tf.batch import inputs, trained
 from bert_tf.batch.job import Given
-from bert_tf.commands import encode, search
+from bert_tf.cli import command_line
+from bert_tf.commands import encode
 from bert_tf.errors import BertError, CheckpointError, DataError, FlagError
 from bert_tf.library.closed import ClosedError
 from bert_tf.library.encoder import Encoder
+from bert_tf.operations import search
 from tests import huggingface
 from tests.batch.runs import inference
 
@@ -120,10 +123,10 @@ def test_the_commands_do_the_same(index, tmp_path, project, capsys):
     assert encode.main(["encode", *line, f"--max_seq_length={LENGTH}", "--layers=0", "--pooling=max"]) == 0
     assert (tmp_path / "out.npz").read_bytes() == (index / "index.npz").read_bytes()
     capsys.readouterr()
-    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", f"--queries={index / 'texts.txt'}", "--top=1"]) == 0
+    assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", f"--queries={index / 'texts.txt'}", "--top=1"]) == 0
     rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
     assert rows == [[str(n), "1.0000", str(n), text] for n, text in enumerate(TEXTS, 1)]
-    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", "--query=soup", "--top=1", "--json"]) == 0
+    assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=soup", "--top=1", "--json"]) == 0
     (hit,) = json.loads(capsys.readouterr().out)["hits"]
     assert (hit["text"], hit["row"]) == ("soup", 2)
 
@@ -172,7 +175,7 @@ def test_ids_do_not_break_the_lines(tmp_path, project, capsys):
     (tmp_path / "in.jsonl").write_text('{"id": "a\\tb\\nc", "text": "rain"}\n')
     line = [f"--input={tmp_path / 'in.jsonl'}", "--id_column=id", f"--output={tmp_path / 'out.npz'}"]
     assert encode.main(["encode", *line, f"--checkpoint={project.init_checkpoint}", f"--max_seq_length={LENGTH}"]) == 0
-    assert search.main(["search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
+    assert main(["bert_tf", "search", f"--index={tmp_path / 'out.npz'}", "--query=rain"]) == 0
     assert capsys.readouterr().out == "1.0000\ta b c\train\n"
 
 
@@ -256,7 +259,7 @@ def test_a_line_for_what_cannot_be_encoded(tmp_path, monkeypatch, capsys, projec
 def test_what_a_search_needs():
     for arguments, message in (([], "--index is required"), (["--index=a.npz"], "--query or --queries is required")):
         with pytest.raises(FlagError, match=message):
-            search.parse(["search", *arguments])
+            command_line.parse(["search", *arguments], search.COMMAND)
 
 
 def test_zero_shot_is_the_correlation_of_cosines_and_scores(tmp_path, project, encoder):

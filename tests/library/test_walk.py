@@ -8,7 +8,8 @@ import inspect
 import pytest
 
 import bert_tf
-from bert_tf.__main__ import _MODULES, COMMANDS
+from bert_tf.__main__ import _MODULES, _OPERATIONS, COMMANDS
+from bert_tf.cli.command_line import flags_of
 from bert_tf.commands import (
     checkpoint,
     classifier_flags,
@@ -24,12 +25,12 @@ from bert_tf.commands import (
     profile,
     report,
     reproduce,
-    search,
     serve,
     vocabulary,
 )
 from bert_tf.errors import FlagError
 from bert_tf.jobs import pretrain_config
+from bert_tf.operations import search
 
 CLASSIFIER = [row for rows in classifier_flags.GROUPS.values() for row in rows]
 
@@ -42,7 +43,7 @@ PAIRS = {
     "predict": ("predict_files", predict.FLAGS),
     "encode": ("encode_file", encode.FLAGS),
     "fill-mask": ("fill_mask", fill_mask.FLAGS),
-    "search": ("search", search.FLAGS),
+    "search": ("search", flags_of(search.COMMAND)),
     **{
         f"checkpoint {action}": (f"{action}_checkpoint{'s' * (action in ('diff', 'average'))}", row.flags)
         for action, row in checkpoint.ACTIONS.items()
@@ -104,10 +105,15 @@ WITHOUT_FLAG = {"data fetch": {"source_dir"}, "vocabulary extend": {"checkpoint"
 def actions():
     """Yields each command, those with actions once for each."""
     for command in COMMANDS:
-        module = importlib.import_module(f"bert_tf.commands.{_MODULES.get(command, command)}")
-        for action in getattr(module, "ACTIONS", {None: None}):
+        for action in actions_of(_MODULES.get(command, command).replace("-", "_")):
             yield f"{command} {action}" if action else command
     yield f"memory {memory.PLAN}"
+
+
+def actions_of(module):
+    if module in _OPERATIONS:
+        return getattr(importlib.import_module(f"bert_tf.operations.{module}").COMMAND, "actions", {None: None})
+    return getattr(importlib.import_module(f"bert_tf.commands.{module}"), "ACTIONS", {None: None})
 
 
 def arguments(function):

@@ -7,7 +7,7 @@ import re
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import failure
+from bert_tf.cli import failure
 from bert_tf.errors import DeviceError, LostPeerError, TrainingError
 from bert_tf.estimator.failures import readable_errors
 from bert_tf.runtime import distribution, gpu_failures, nvidia

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from bert_tf.cli.flags import Flag, HelpAsked, action_of, read, read_with_words
 from bert_tf.commands import (
     classifier_flags,
     data,
@@ -18,7 +19,6 @@ from bert_tf.commands import (
     report,
     reproduce,
 )
-from bert_tf.commands.flags import Flag, HelpAsked, action_of, read, read_with_words
 from bert_tf.documents import LARGEST_SETTING
 from bert_tf.errors import FlagError
 from bert_tf.jobs import (

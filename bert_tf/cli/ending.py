@@ -8,8 +8,8 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 
-from bert_tf.commands.failure import Failure, failure
-from bert_tf.commands.flags import HelpAsked
+from bert_tf.cli.failure import Failure, failure
+from bert_tf.cli.flags import HelpAsked
 from bert_tf.runtime.closing import leave
 
 _BROKEN_PIPE = 141  # as a shell says of a process that ends by SIGPIPE

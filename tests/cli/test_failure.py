@@ -10,8 +10,8 @@ import threading
 import pytest
 import tensorflow as tf
 
-from bert_tf.commands import failure
-from bert_tf.commands.ending import run_command
+from bert_tf.cli import failure
+from bert_tf.cli.ending import run_command
 from bert_tf.errors import PreflightError
 
 

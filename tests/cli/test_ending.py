@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from bert_tf.commands.ending import run_command
+from bert_tf.cli.ending import run_command
 
 
 @pytest.mark.parametrize("lines", [1, 100_000])  # within what is buffered, and beyond

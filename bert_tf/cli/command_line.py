@@ -1,0 +1,109 @@
+"""Runs a command line by what its operation declares."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bert_tf import settings
+from bert_tf.cli.beginning import setup_logging
+from bert_tf.cli.ending import run_command
+from bert_tf.cli.failure import reports_go_to
+from bert_tf.cli.flags import Flag, action_of, by_name, help_line, help_of, read, read_with_words
+from bert_tf.errors import FlagError
+from bert_tf.operations.command import Actions, Call, Command
+from bert_tf.settings import Setting, settings_of
+
+BEAM = Flag("beam", bool, False, "as an Apache Beam pipeline; what follows -- goes to Beam: -- --runner=DirectRunner")
+VERBOSITY = Flag("verbosity", int, 0, "-1 warnings only, 0 the log, 1 TensorFlow's own messages too")
+_REST = "--"  # what follows is for Beam
+
+
+def main(argv: Sequence[str], command: Command | Actions) -> int:
+    """Runs a command line, its name first; returns the exit status, see `ending.run_command`."""
+    return run_command(lambda: _run(argv, command), help_text=lambda: help_text(argv[0], command), stopped=command.stopped)
+
+
+def help_text(name: str, command: Command | Actions) -> str:
+    """Returns what --help prints."""
+    if isinstance(command, Command):
+        return help_of(command.title, rows=flags_of(command))
+    lines = [command.title]
+    for action, one in command.actions.items():
+        usage = " ".join(("python -m bert_tf", name, action, *map(_usage, _words(one))))
+        lines += ["", f"{usage}: {one.title}", *map(help_line, flags_of(one))]
+    return "\n".join(lines) + "\n"
+
+
+def flags_of(command: Command) -> tuple[Flag, ...]:
+    rows = (row for row in settings_of(command.settings) if not row.positional)
+    return (*rows, *command.own, *[BEAM] * command.has_beam, *[VERBOSITY] * command.has_log)
+
+
+def parse(argv: Sequence[str], command: Command | Actions) -> tuple[Command, Call]:
+    """Returns the command, of several actions the one that is named, and what the command line says.
+
+    Raises:
+      FlagError: a flag is unknown, missing or has an unusable value; or there are too few or too many words.
+      HelpAsked: instead of these.
+    """
+    if isinstance(command, Actions):
+        action = action_of(argv, command.actions)
+        return command.actions[action], _call([f"{argv[0]} {action}", *argv[2:]], command.actions[action])
+    return command, _call(argv, command)
+
+
+def _call(argv: Sequence[str], command: Command) -> Call:
+    end = argv.index(_REST) if command.has_beam and _REST in argv else len(argv)
+    positional = _words(command)
+    words, parsed = read_with_words(argv[:end], flags_of(command)) if positional else ([], read(argv[:end], flags_of(command)))
+    rows = {row.name for row in settings_of(command.settings)}
+    given = {name: parsed[name].value for name in rows & set(parsed) if parsed[name].present}
+    own = by_name(parsed, command.own)
+    beam = _beam(argv[end + 1 :], asked=parsed[BEAM.name].value) if command.has_beam else None
+    made: Any = settings.read(command.settings, {**given, **_bound(argv[0], words, positional)})
+    return Call(made, own, parsed[VERBOSITY.name].value if command.has_log else 0, beam)
+
+
+def _beam(rest: Sequence[str], *, asked: bool) -> tuple[str, ...] | None:
+    if rest and not asked:
+        raise FlagError(f"{rest[0]!r} after -- is for Apache Beam; add --beam")
+    return tuple(rest) if asked else None
+
+
+def _words(command: Command) -> list[Setting]:
+    return [row for row in settings_of(command.settings) if row.positional]
+
+
+def _usage(row: Setting) -> str:
+    name = row.name.upper()
+    name = f"{name.removesuffix('S')} ..." if row.kind is tuple else name
+    return name if row.required else f"[{name}]"
+
+
+def _bound(name: str, words: Sequence[str], rows: Sequence[Setting]) -> Mapping[str, Any]:
+    """Returns the words of a command line by the settings that they are; one that takes several takes the rest."""
+    fewest = sum(row.required for row in rows)
+    if len(words) < fewest or (len(words) > len(rows) and not any(row.kind is tuple for row in rows)):
+        usage = " ".join(map(_usage, rows))
+        raise FlagError(f"{name}: {len(words)} of {usage} given; flags are written --name=value")
+    bound: dict[str, Any] = dict(zip((row.name for row in rows), words))
+    if rows and rows[-1].kind is tuple and words:
+        bound[rows[-1].name] = list(words[len(rows) - 1 :])
+    return bound
+
+
+def _run(argv: Sequence[str], command: Command | Actions) -> int:
+    one, call = parse(argv, command)
+    if one.has_log:
+        setup_logging(call.verbosity)
+    if one.reports_to is not None:
+        reports_go_to(one.reports_to(call.settings))
+    return one.run(call) or 0
+
+
+def begin_worker(verbosity: int) -> Mapping[str, str]:
+    """Begins in a process that Beam has started; returns its environment."""
+    setup_logging(verbosity)
+    return os.environ

@@ -1,0 +1,179 @@
+"""Search: the texts of an index that are nearest to a query, by cosine."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from bert_tf import documents
+from bert_tf.errors import DataError, FlagError
+from bert_tf.jobs.machine_settings import MachineSettings
+from bert_tf.library.keywords import takes
+from bert_tf.log_form import log
+from bert_tf.operations.command import Call, Command
+from bert_tf.settings import MOST_EXAMPLES, Setting, group, read, setting
+from bert_tf.tasks.sentence.example import SentenceExample
+from bert_tf.tasks.sentence.rows import read_rows
+from bert_tf.vectors.nearest import nearest
+
+if TYPE_CHECKING:  # what imports TensorFlow waits until it is needed: --help is quick
+    from bert_tf.vectors.index import VectorIndex
+    from bert_tf.vectors.text_encoder import TextEncoder
+
+_MODEL = ("max_seq_length", "do_lower_case", "long_text")  # settings of the model that read the texts
+_DIGESTS = ("checkpoint_sha256", "bert_config_sha256", "vocabulary_sha256")
+_QUERIES = 256  # compared at a time
+_BLANKS = str.maketrans("\t\r\n", "   ")
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchSettings:
+    index: str = setting(None, "vectors that encode wrote: .npz, .parquet or .npy", required=True)
+    query: str | None = setting(None, "text whose nearest texts are wanted")
+    queries: str | Sequence[Any] | None = setting(
+        None, "the same of each text of a file, as --input of encode; - is a pipe", in_memory=True
+    )
+    top: int = setting(10, "how many", lowest=1)
+    texts: str | None = setting(None, "file that an .npy was encoded from, which does not hold its texts")
+    checkpoint: str | None = setting(None, "what encodes the query, where it is no longer where the index says")
+    batch_size: int | None = setting(
+        None, "texts at a time; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
+    )
+    machine: MachineSettings = group(MachineSettings)
+
+    def __post_init__(self) -> None:
+        if (self.query is None) == (self.queries is None):
+            raise FlagError("--query or --queries is required, and one of them alone")
+
+
+@dataclasses.dataclass(frozen=True)
+class Hit:
+    """A text of the index."""
+
+    score: float  # cosine of its vector and that of the query
+    row: int  # in the index, counted from 0
+    id: str  # the number of its line if it had none
+    text: str | None = None  # None if the index does not hold it
+    text_b: str | None = None  # the second text of a pair
+
+
+@dataclasses.dataclass(frozen=True)
+class Found:
+    """The texts nearest to a query, best first."""
+
+    query: SentenceExample
+    hits: tuple[Hit, ...]
+
+
+@takes(SearchSettings)
+def search(**settings: Any) -> list[Found]:
+    """Finds the texts of an index that are nearest by cosine; does what `python -m bert_tf search` does.
+
+        bert_tf.search(index="vectors.npz", query="Who has won?")[0].hits[0].text
+
+    Args:
+      **settings: those of the command, by the names of its flags; `queries` may also be a list of texts.
+
+    Returns:
+      For each query its `hits`, the nearest first: `score`, `row`, `id`, `text`.
+
+    Raises:
+      BertError: something that the caller can fix.
+    """
+    return list(find(read(SearchSettings, settings), os.environ))
+
+
+def find(settings: SearchSettings, environment: Mapping[str, str]) -> Iterator[Found]:
+    from bert_tf.jobs import batch_machine
+    from bert_tf.vectors import index as indexes
+
+    index = indexes.opened(settings.index, settings.texts)
+    inference = batch_machine.inference(settings.machine, settings.batch_size, environment=environment)
+    with contextlib.closing(_encoder(settings, index, inference, environment)) as encoder:
+        for queries in _queries(settings):
+            vectors = encoder.vectors(encoder.read(queries)).values
+            with indexes.readable_errors(settings.index):
+                near = nearest(vectors, index.blocks(), settings.top)
+                rows = index.rows(sorted({int(number) for of_query in near for number in of_query.numbers}))
+            for query, of_query in zip(queries, near):
+                hits = zip(of_query.scores.tolist(), of_query.numbers.tolist())
+                yield Found(query, tuple(_hit(score, number, rows[number]) for score, number in hits))
+
+
+def _encoder(settings: SearchSettings, index: VectorIndex, inference: Any, environment: Mapping[str, str]) -> TextEncoder:
+    """Returns the model that made the vectors.
+
+    Raises:
+      BertError: it is gone, or it is another one.
+    """
+    from bert_tf.batch.job import Given
+    from bert_tf.jobs.encode import find_encoder
+    from bert_tf.vectors.options import VectorOptions
+    from bert_tf.vectors.text_encoder import TextEncoder
+
+    record = index.encoding
+    if record.get("tokens"):
+        raise DataError("these are vectors of tokens; encode the texts without --tokens", settings.index)
+    if not record:
+        log.warning("%s: nothing says what made these vectors; taken for means of the last layer", settings.index)
+    overrides = Given(**{name: record.get(name) for name in _MODEL})
+    model = find_encoder(settings.checkpoint or record.get("checkpoint"), overrides, environment=environment)
+    for name in _DIGESTS:
+        if record.get(name) not in (None, model.settings[name]):
+            kind = name.removesuffix("_sha256").replace("_", " ")
+            raise FlagError(
+                f"{settings.index}: was made with another {kind} than that of {model.prefix}; name it with --checkpoint"
+            )
+    options = VectorOptions(**{"pooling": record["pooling"], "layers": tuple(record["layers"])} if record else {})
+    if options.width(model.config) != index.width:
+        raise DataError(f"vectors of {index.width} numbers, {model.prefix} makes {options.width(model.config)}", settings.index)
+    return TextEncoder(model, inference, options)
+
+
+def _queries(settings: SearchSettings) -> Iterator[list[SentenceExample]]:
+    from bert_tf.batch.job import Columns
+    from bert_tf.vectors.texts import TextInputs
+
+    if isinstance(settings.queries, str):
+        chunks: Any = TextInputs(Columns()).chunks(settings.queries)
+    else:
+        chunks = [read_rows(settings.queries or [settings.query], "queries", kind=None)]
+    for chunk in chunks:
+        yield from (chunk[start : start + _QUERIES] for start in range(0, len(chunk), _QUERIES))
+
+
+def _hit(score: float, number: int, row: Mapping[str, Any]) -> Hit:
+    return Hit(score, number, **{name: row.get(name) for name in ("id", "text", "text_b")})  # type: ignore[arg-type]
+
+
+def _print(call: Call) -> None:
+    several = call.settings.query is None
+    for found in find(call.settings, os.environ):
+        sys.stdout.write(_as_json(found) if call.own["json"] else _as_lines(found, several=several))
+
+
+def _as_json(found: Found) -> str:
+    hits = [{name: value for name, value in dataclasses.asdict(hit).items() if value is not None} for hit in found.hits]
+    return documents.to_json({"id": found.query.guid, "query": " ||| ".join(found.query.texts), "hits": hits}) + "\n"
+
+
+def _as_lines(found: Found, *, several: bool) -> str:
+    """Returns a line for each text: of several queries the query's id, then cosine, id and text, with tabs between them."""
+    lines = []
+    for hit in found.hits:
+        text = " ||| ".join(part for part in (hit.text, hit.text_b) if part is not None)
+        cells = [*([found.query.guid] if several else []), f"{hit.score:.4f}", hit.id, text]
+        lines.append("\t".join(cell.translate(_BLANKS) for cell in cells))
+    return "".join(f"{line}\n" for line in lines)
+
+
+COMMAND = Command(
+    "Finds the nearest texts by cosine (docs/vectors.md): python -m bert_tf search --index=vectors.npz --query='Who has won?'",
+    SearchSettings,
+    _print,
+    own=(Setting("json", bool, False, "print an object a query, with all that is known of each text"),),
+)
