@@ -12,13 +12,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from bert_tf.extras import EXTRAS  # noqa: E402
+from bert_tf import extras  # noqa: E402
 
 GROUPS = {
     "alone": [],
     "development": ["-r", "requirements-dev.txt"],
     "GPU": ["-r", "requirements-gpu.txt"],
-    **{name: list(requirements) for name, requirements in EXTRAS.items()},
+    **{name: extras.requirements(name) for name in extras.names()},
 }
 
 

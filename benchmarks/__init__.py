@@ -1,6 +1,6 @@
-"""Speed and memory of this package beside others: workers that take turns, and a report on what was required.
+"""Speed and memory of this package compared with others: workers that take turns, and a report on requirements.
 
-It stands in a clone beside its results, and is not installed with the package: python -m bert_tf benchmark
+It belongs to a clone, with its results, and is not installed with the package: python -m bert_tf benchmark
 """
 
 from __future__ import annotations

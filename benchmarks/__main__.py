@@ -1,4 +1,4 @@
-"""python -m benchmarks, the same as python -m bert_tf benchmark"""
+"""python -m benchmarks, the same as python -m bert_tf benchmark."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Whether two workers do the same work: no time is believed before."""
+"""Checks that two workers do the same work before their times are compared."""
 
 from __future__ import annotations
 
@@ -14,15 +14,9 @@ VECTORS_TOLERANCE = 1e-4
 
 
 def mismatch(reference: Mapping[str, Any], answer: Mapping[str, Any], *, with_loss: bool) -> str | None:
-    """Compares two answers to {"check": k}.
+    """Compares ours and another answer to {"check": k}; returns why they differ, else None.
 
-    Args:
-      reference: ours.
-      answer: the other's.
-      with_loss: False where weights are random, so that losses have nothing to do with each other.
-
-    Returns:
-      Why the two cannot be compared, None where they can.
+    `with_loss` must be False for random weights, whose losses are unrelated.
     """
     ours, theirs = reference.get("ids"), answer.get("ids")
     if not isinstance(ours, list) or not isinstance(theirs, list) or len(ours) != len(theirs):

@@ -1,4 +1,4 @@
-"""The benchmark command: this package beside others, in one run that takes turns."""
+"""The benchmark command: this package and others, taking turns in one run."""
 
 from __future__ import annotations
 
@@ -47,8 +47,6 @@ FLAGS = (
 
 
 class Settings(NamedTuple):
-    """The flags."""
-
     suites: tuple[str, ...]
     sizes: tuple[str, ...]
     peers: bool
@@ -63,22 +61,12 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`; SIGTERM ends it as Ctrl-C does."""
     command = _by_variables(shlex.join(["python", "-m", "bert_tf", "benchmark", *argv[1:]]))
     stopped = "stopped; the output folder holds the comparisons that were finished"
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     given = by_name(read(argv, FLAGS), FLAGS)
     given["suites"] = _names("suite", given["suites"], SUITES)
     given["sizes"] = _names("size", given["sizes"], (DEFAULT, *SIZES))
@@ -90,7 +78,6 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Measures speed and memory of this package beside others: python -m bert_tf benchmark --peers", ""]
     return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 
@@ -127,7 +114,7 @@ def _named_paths(kind: str, flag: str, text: str | None, known: Iterable[str]) -
 
 
 def _stop(*_: object) -> None:
-    """SIGTERM ends the run as Ctrl-C does, so that no worker is left behind."""
+    """Ends the run on SIGTERM as Ctrl-C does, so that no worker is left behind."""
     raise KeyboardInterrupt
 
 
@@ -158,7 +145,6 @@ def _run(settings: Settings, command: str) -> int:
 
 
 def _source(settings: Settings, comparisons: Iterable[Comparison]) -> tuple[Source, str]:
-    """Returns the data of comparisons and the model, and what the report says of the data."""
     from benchmarks import materials
     from bert_tf.config import BertConfig
     from bert_tf.jobs import sources
@@ -177,7 +163,7 @@ def _source(settings: Settings, comparisons: Iterable[Comparison]) -> tuple[Sour
 
 
 def _by_variables(text: str) -> str:
-    """Returns a text for the report, with names of variables where it has the folders that they hold."""
+    """Replaces folders in a text by the environment variables that hold them."""
     for name in _OF_FOLDERS:
         folder = os.environ.get(name)
         text = text.replace(folder, f"${name}") if folder else text

@@ -1,4 +1,4 @@
-"""What is compared with what, as one table; the bounds are those of issues 3 and 4, "Must show"."""
+"""The table of comparisons; the bounds are those of issues 3 and 4, "Must show"."""
 
 from __future__ import annotations
 
@@ -21,72 +21,41 @@ TWO_DEVICES: Mapping[str, Any] = {**ON_CPU, "virtual_devices": 2, "strategy": "m
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """One way to do the work of a comparison.
+    """One way to do the work of a comparison."""
 
-    Attributes:
-      name: unique in the comparison.
-      library: whose worker does it.
-      way: how batches are padded: max, dynamic, grouped.
-      flags: levers, for our own worker; of evaluated checkpoints, how many.
-      size, max_seq_length, batch_size: where they differ from those of the comparison.
-      precision: of activations and products.
-    """
-
-    name: str
-    library: str = OWN
-    way: str = "dynamic"
-    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    size: str | None = None
+    name: str  # unique in the comparison
+    library: str = OWN  # whose worker runs
+    way: str = "dynamic"  # padding of batches: max, dynamic, grouped
+    flags: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # of our worker; or the number of evaluated checkpoints
+    size: str | None = None  # None: that of the comparison, as for the next two
     max_seq_length: int | None = None
     batch_size: int | None = None
-    precision: str = "float32"
+    precision: str = "float32"  # of activations and products
 
 
 @dataclasses.dataclass(frozen=True)
 class Requirement:
-    """A bound on a result.
+    """A bound on a result."""
 
-    Attributes:
-      what: for the report.
-      contender: whose figure it is about.
-      bound: the least, or the most, that is wanted.
-      kind: "ratio" to another contender, "beside" for that ratio as a share of the one in another comparison, "share" of the
-        matmul peak, or "difference" of loss curves.
-      against: the other contender of a ratio.
-      beside: name of the other comparison.
-      at_least: whether more is better.
-    """
-
-    what: str
-    contender: str
+    what: str  # for the report
+    contender: str  # whose figure is bounded
     bound: float
-    kind: str = "ratio"
-    against: str = ""
-    beside: str = ""
-    at_least: bool = True
+    kind: str = "ratio"  # ratio, beside, share (of matmul peak), difference (of losses)
+    against: str = ""  # the other contender of a ratio
+    beside: str = ""  # comparison whose ratio this one is divided by
+    at_least: bool = True  # a lower bound
 
 
 @dataclasses.dataclass(frozen=True)
 class Suite:
-    """What is measured, and how.
+    """What is measured, and how."""
 
-    Attributes:
-      worker: suite of the workload.
-      unit: of the figure.
-      procedure: "rounds" of workers that wait for each other, "fresh" processes each round, loss "curves", whole "commands",
-        or "evaluations" of checkpoints.
-      answer: what is taken from a worker's answer: "rate" of examples, "first_step" time, or "peak_rss"; of a command the
-        "wall" time.
-      steps: of one turn; None for what the user says.
-      checked: whether all contenders must tokenize alike and begin with the same loss.
-    """
-
-    worker: str
-    unit: str
-    procedure: str
-    answer: str
-    steps: int | None = None
-    checked: bool = True
+    worker: str  # suite of the workload
+    unit: str  # of the figure
+    procedure: str  # rounds, fresh, curves, commands or evaluations
+    answer: str  # rate (examples), first_step, peak_rss or wall
+    steps: int | None = None  # of one turn; None for the user's choice
+    checked: bool = True  # token ids and initial losses must agree
 
 
 _SUITES: Mapping[str, Suite] = {
@@ -114,38 +83,23 @@ DEFAULT_SUITES = ("features", "train", "predict", "start", "memory")
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Contenders on the same texts, weights, batch size and threads.
-
-    Attributes:
-      name: unique.
-      title: for the report.
-      suite: key of `SUITES`.
-      size: "default" for the checkpoint in use, or a row of `sizes.SIZES` with random weights.
-      texts: row of `texts.TEXTS`.
-      contenders: our own first; the others' token ids and losses are compared with its.
-      baselines: the first of these that could be measured is what ratios are taken against.
-      try_batch_sizes: each contender gets the one of these that suits it best, found by a brief trial.
-      workload: further keys of the workload.
-      threads: of each contender; None for what the user says.
-      axis: what grows from contender to contender, for plots.
-      about: what a reader of the figures has to know.
-    """
+    """Contenders on the same texts, weights, batch size and threads."""
 
     name: str
     title: str
     suite: str
-    contenders: tuple[Contender, ...]
-    baselines: tuple[str, ...]
-    size: str = "default"
+    contenders: tuple[Contender, ...]  # ours first, the reference of ids and losses
+    baselines: tuple[str, ...]  # the first one measured is the base of ratios
+    size: str = "default"  # "default" (current checkpoint) or a row of `sizes.SIZES`
     max_seq_length: int = 64
     batch_size: int = 12
-    texts: str = "train"
+    texts: str = "train"  # row of `texts.TEXTS`
     requirements: tuple[Requirement, ...] = ()
-    try_batch_sizes: tuple[int, ...] = ()
-    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    threads: int | None = None
-    axis: str = ""
-    about: str = ""
+    try_batch_sizes: tuple[int, ...] = ()  # the best for each contender, by brief trial
+    workload: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further keys of the workload
+    threads: int | None = None  # of each contender; None for the user's choice
+    axis: str = ""  # what grows between contenders, for plots
+    about: str = ""  # note for readers of the figures
 
 
 _STRIDE = (
@@ -177,7 +131,6 @@ _BY_LENGTH = Contender("transformers, by length", "transformers", way="by length
 
 
 def _as_fast_as_the_classifier(what: str) -> tuple[Requirement, ...]:
-    """Returns what is required of the training of another family."""
     ratio = Requirement(f"{what} against transformers, dynamic padding", _OURS.name, 1.8, against=_TRANSFORMERS.name)
     beside = dataclasses.replace(
         ratio, what=f"{what}: this ratio, to that of sentences", bound=0.8, kind="beside", beside="train"
@@ -479,5 +432,4 @@ COMPARISONS = (
 
 
 def select(suites: tuple[str, ...], sizes: tuple[str, ...]) -> tuple[Comparison, ...]:
-    """Returns the comparisons of some suites and model sizes, in the order of the table."""
     return tuple(row for row in COMPARISONS if row.suite in suites and row.size in sizes)

@@ -1,4 +1,4 @@
-"""What is required, with a column for each CPU model."""
+"""The table of requirements, with a column for each CPU model."""
 
 from __future__ import annotations
 
@@ -16,11 +16,6 @@ _Verdict = Mapping[str, Any]
 
 
 def by_cpu(found: Sequence[Record]) -> str:
-    """Returns the table of requirements, and notes.
-
-    Args:
-      found: the records.
-    """
     latest = max(map(newest, found), key=lambda each: str(each["date"]), default={"commit": ""})["commit"]
     heads = [f"{name(record)}, {_when(record, latest)}" for record in found]
     verdicts = [results.judge(record["comparisons"], _told(record)) for record in found]
@@ -30,7 +25,7 @@ def by_cpu(found: Sequence[Record]) -> str:
 
 
 def training_ratio(record: Record) -> float:
-    """Returns how many times as fast as `transformers` training is on a CPU; 0 where it was not measured."""
+    """Returns training speed relative to `transformers` on a CPU, 0 if not measured."""
     verdicts = {verdict["what"]: verdict for verdict in results.judge(record["comparisons"], _told(record))}
     return float(verdicts[results.TRAINING].get("median", 0.0))
 
@@ -50,7 +45,7 @@ def _cell(verdict: _Verdict) -> str:
 
 
 def _when(record: Record, latest: str) -> str:
-    """Returns the commits that a column is of; of a CPU on which the latest commit was not measured, the last."""
+    """Returns a column's commits; for a CPU without figures of the latest commit, its last one."""
     last = newest(record)["commit"]
     if last != latest:
         return f"not measured since {last[:_COMMIT]}"

@@ -1,8 +1,10 @@
-"""Engines in turns, from texts to labels: python -m benchmarks.engines RUN DATA_DIR [--peer=PYTHON] [--threads=1] [--clock=cpu]
+"""Engines in turns, from texts to labels.
 
-Throughput is that of all pairs of MRPC's dev split together, latency of one pair at a time. The peer is the pipeline of
-`transformers`, in the environment that PYTHON is of, with the run as `export --format=huggingface` writes it. `--clock=cpu`
-counts CPU seconds, for machines that compute something else meanwhile.
+    python -m benchmarks.engines RUN DATA_DIR [--peer=PYTHON] [--threads=1] [--clock=cpu]
+
+Throughput is of all pairs of MRPC's dev split together, latency of one pair at a time. The peer is the
+`transformers` pipeline in PYTHON's environment, with the run as `export --format=huggingface` writes it.
+`--clock=cpu` counts CPU seconds, for machines that are busy otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +41,6 @@ Turn = Callable[[Sequence[Pairs]], tuple[list[float], list[str]]]  # requests to
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Measures, and prints a table."""
     asked = _asked(arguments)
     examples = get_task("MRPC").examples(asked.data_dir, DEV)
     pairs = [(example.text_a, example.text_b) for example in examples]
@@ -90,7 +91,7 @@ def _own(asked: argparse.Namespace, engine: str, precision: str) -> Iterator[Tur
 
 @contextlib.contextmanager
 def _peer(asked: argparse.Namespace) -> Iterator[Turn]:
-    """Has a process of the peer answer requests, a line of JSON each."""
+    """Starts a peer process that answers requests, one line of JSON each."""
     with tempfile.TemporaryDirectory() as folder, bert_tf.load(asked.run, max_seq_length=asked.max_seq_length) as model:
         exported = model.export("huggingface", Path(folder) / "model")
         command = [asked.peer, str(_PEER), str(exported), str(asked.threads), asked.clock]

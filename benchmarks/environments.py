@@ -1,4 +1,4 @@
-"""How the worker of each library is started."""
+"""How each library's worker is started."""
 
 from __future__ import annotations
 
@@ -23,15 +23,8 @@ _THREADS = ("OMP_NUM_THREADS", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS
 
 
 class Environments:
-    """Commands of the workers, by library."""
-
     def __init__(self, commands: Mapping[str, tuple[str, ...]], missing: Mapping[str, str]) -> None:
-        """Keeps what is known.
-
-        Args:
-          commands: what starts a worker; the path of its workload is put behind it.
-          missing: why a library has none.
-        """
+        """`commands` start a worker, to which its workload's path is appended; `missing` says why a library has none."""
         self._commands = commands
         self.missing = missing
 
@@ -39,14 +32,7 @@ class Environments:
     def found(
         cls, pythons: Mapping[str, str], *, peers: bool, other: str | None = None, project: Path = PROJECT
     ) -> Environments:
-        """Looks for the interpreters of peers and of another environment.
-
-        Args:
-          pythons: interpreter by library, where it is not `.peers/NAME/bin/python`.
-          peers: whether peers are wanted.
-          other: interpreter of another environment of this package.
-          project: folder of `.peers`.
-        """
+        """Finds interpreters of peers, by default `.peers/NAME/bin/python`, and of another environment of this package."""
         commands: dict[str, tuple[str, ...]] = {
             OWN: (sys.executable, "-m", "benchmarks.worker"),
             PEAK: (sys.executable, "-m", "benchmarks.matmul_peak"),
@@ -68,24 +54,18 @@ class Environments:
         return cls(commands, missing)
 
     def command(self, library: str, workload: Path) -> tuple[str, ...]:
-        """Returns what starts a worker.
-
-        Raises:
-          WorkerError: the library is missing.
-        """
         if library not in self._commands:
             raise WorkerError(self.missing[library])
         return (*self._commands[library], str(workload))
 
     def python(self, library: str) -> str:
-        """Returns the interpreter of a library."""
         return self._commands[library][0]
 
 
 def variables(library: str, threads: int) -> dict[str, str]:
-    """Returns the environment of a library's worker: ours, quiet, with so many threads; only our own find this package.
+    """Returns a worker's environment: ours, quiet, limited to `threads`; only our worker finds this package.
 
-    Bytecode is kept, as pip has kept that of the peers: a clone is compiled by its first worker, not by each.
+    Bytecode is kept, as pip has kept the peers': the first worker compiles a clone, not each one.
     """
     quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **os.environ, **dict.fromkeys(_THREADS, str(threads))}
     quiet.pop("PYTHONDONTWRITEBYTECODE", None)

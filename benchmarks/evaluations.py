@@ -1,4 +1,4 @@
-"""Checkpoints of one run, evaluated by one command: what many of them cost beside few."""
+"""Evaluation of a run's checkpoints by one command: the cost of many compared with few."""
 
 from __future__ import annotations
 
@@ -13,36 +13,16 @@ from benchmarks.workers import WorkerError
 
 
 def train(job: Job, run: Path, checkpoints: int, *, environment: Mapping[str, str], limit: float) -> None:
-    """Trains for as many steps as checkpoints are wanted, and keeps each.
-
-    Args:
-      job: data and model.
-      run: folder of the run, which is not there yet.
-      checkpoints: how many.
-      environment: variables of the command.
-      limit: most seconds to wait.
-
-    Raises:
-      WorkerError: it fails, or takes too long.
-    """
     run.mkdir(parents=True)
     steps = {"num_train_steps": checkpoints, "save_checkpoints_steps": 1, "keep_checkpoint_max": 0}
     wall_time(own(job, run, steps), run.with_suffix(".log"), environment, limit)
 
 
 def evaluate(job: Job, run: Path, checkpoints: int, output: Path, *, environment: Mapping[str, str], limit: float) -> float:
-    """Evaluates the first checkpoints of a run on dev; returns the wall time of the command in seconds.
+    """Evaluates a run's first checkpoints on dev; returns the command's wall time in seconds.
 
-    Args:
-      job: data and model.
-      run: folder that `train` made.
-      checkpoints: how many.
-      output: a folder that is not there yet; deleted in the end.
-      environment: variables of the command.
-      limit: most seconds to wait.
-
-    Raises:
-      WorkerError: it fails, takes too long, or evaluates fewer.
+    Raises WorkerError on failure, after `limit` seconds, or if fewer are evaluated. `output` must not exist and is
+    deleted.
     """
     output.mkdir(parents=True)
     try:
@@ -58,14 +38,6 @@ def evaluate(job: Job, run: Path, checkpoints: int, output: Path, *, environment
 
 
 def command(job: Job, run: Path, checkpoints: int, output: Path) -> list[str]:
-    """Returns the command line that evaluates.
-
-    Args:
-      job: data and model.
-      run: folder of the checkpoints.
-      checkpoints: how many.
-      output: takes the table.
-    """
     flags = {
         "task_name": "MRPC",
         "data_dir": job.data,

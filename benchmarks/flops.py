@@ -1,8 +1,8 @@
-"""Operations that a classification step really needs, whatever an implementation spends.
+"""Operations that a classification step requires, whatever an implementation spends.
 
-Counted are matrix products over real tokens, a multiplication and an addition as two operations. Where the head reads [CLS]
-alone, the last layer computes keys and values of all tokens and everything else of [CLS]. Embeddings are looked up, not
-multiplied; element-wise work is not counted.
+Counted are matrix products over real tokens, a multiplication and an addition as two operations. If the head reads
+only [CLS], the last layer computes keys and values of all tokens and everything else of [CLS]. Embeddings are
+looked up, not multiplied; element-wise work is not counted.
 
 Shapes: n tokens of an example, D hidden size, I intermediate size.
 """
@@ -21,14 +21,7 @@ Lengths = Union[npt.NDArray[np.integer[Any]], Sequence[int]]
 
 
 def forward(lengths: Lengths, config: BertConfig, *, num_labels: int, of_tokens: bool = False) -> float:
-    """Returns the operations of the logits of examples.
-
-    Args:
-      lengths: tokens of each.
-      config: of the encoder.
-      num_labels: logits of an example, or of a token.
-      of_tokens: whether each token has logits.
-    """
+    """Returns the operations for the logits of examples, given their lengths in tokens."""
     examples, tokens = float(len(lengths)), float(np.sum(lengths, dtype=np.float64))
     pairs = float(np.sum(np.square(lengths, dtype=np.float64)))  # each token attends to those of its own example
     d, i = config.hidden_size, config.intermediate_size
@@ -46,5 +39,5 @@ def forward(lengths: Lengths, config: BertConfig, *, num_labels: int, of_tokens:
 
 
 def training(lengths: Lengths, config: BertConfig, *, num_labels: int, of_tokens: bool = False) -> float:
-    """Returns the operations of forward and backward pass: each product has two for its gradients. Arguments as `forward`."""
+    """Returns the operations of forward and backward pass: each product has two for its gradients."""
     return 3 * forward(lengths, config, num_labels=num_labels, of_tokens=of_tokens)

@@ -1,4 +1,4 @@
-"""Taking turns: every contender is measured in every round, so that a slow minute of the machine hits them all."""
+"""Takes turns: every round measures every contender, so that a slow minute of the machine affects all."""
 
 from __future__ import annotations
 
@@ -11,26 +11,14 @@ from benchmarks.workers import WorkerError
 
 
 class Outcome(NamedTuple):
-    """What came of the rounds.
-
-    Attributes:
-      samples: one number a round, of every contender that went through all rounds.
-      failures: why the others did not.
-    """
-
-    samples: dict[str, list[float]]
-    failures: dict[str, str]
+    samples: dict[str, list[float]]  # one per round, of contenders that finished all rounds
+    failures: dict[str, str]  # why the others did not
 
 
 def take_turns(contenders: Mapping[str, Callable[[], float]], *, rounds: int, warm_up: bool = True) -> Outcome:
-    """Warms every contender up by one turn, then measures `rounds` turns of each.
+    """Warms up every contender by one turn, then measures `rounds` turns of each; a `WorkerError` ends its part.
 
-    Every other round goes in reversed order, so that no one always follows the same neighbour.
-
-    Args:
-      contenders: takes one turn and returns what was measured; a `WorkerError` ends its part.
-      rounds: how many turns count.
-      warm_up: whether a turn comes before them that does not count.
+    Every other round is in reverse order, so that none always follows the same neighbour.
     """
     samples: dict[str, list[float]] = {name: [] for name in contenders}
     failures: dict[str, str] = {}

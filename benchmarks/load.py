@@ -1,12 +1,12 @@
-"""python -m benchmarks.load: many clients at once ask a service that runs, and every answer is checked.
+"""python -m benchmarks.load: many clients at once query a running service, and every answer is checked.
 
 wrk sends (apt-get install wrk).
 
     python -m bert_tf serve out/mrpc --port=8500 &
     python -m benchmarks.load --rows=rows.jsonl --clients=64 --seconds=120
 
-A row is an object in each line of the file. First each is sent alone; these answers are what the others are compared with. Then
-one client, then many: answers that are good, wrong, refused and lost, answers a second, and latency.
+Each line of the file is a row, an object. Each is first sent alone, as reference; then by one client, then by many.
+Reported are good, wrong, refused and lost answers, answers per second, and latency.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _COLUMNS = ("clients", "good", "wrong", "refused", "lost", "per_second", "p50_ms
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Runs a command line; returns 0 where every answer was good, else 1."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=Path, required=True, help="file of rows, an object in each line")
     parser.add_argument("--url", default="http://127.0.0.1:8500/predict")
@@ -53,15 +52,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def answered(url: str, lines: Sequence[str]) -> list[tuple[bytes, bytes]]:
-    """Returns the body of each row, and what the service answers to it alone.
-
-    Args:
-      url: of the service.
-      lines: a row in each, as JSON.
-
-    Raises:
-      ValueError: a row is refused.
-    """
+    """Returns each row's request body and the service's answer to it alone; ValueError if a row is refused."""
     address = urlsplit(url)
     connection = http.client.HTTPConnection(address.hostname or "", address.port, timeout=60)
     found = []
@@ -77,7 +68,6 @@ def answered(url: str, lines: Sequence[str]) -> list[tuple[bytes, bytes]]:
 
 
 def as_lua(rows: Sequence[tuple[bytes, bytes]]) -> str:
-    """Returns pairs of texts as a table of Lua."""
     return "return {\n" + "".join(f"{{{_text(body)}, {_text(answer)}}},\n" for body, answer in rows) + "}\n"
 
 

@@ -1,4 +1,4 @@
-"""What the figures of a report belong to: machine, versions, commit."""
+"""What a report's figures belong to: machine, versions, commit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FOR_PRODUCTS = ("avx2", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "a
 
 
 def cpu() -> dict[str, Any]:
-    """Returns the model of the CPU: its name, its family and model by number, the instructions that products use."""
+    """Returns the CPU model: name, family and model number, the instructions used for products."""
     flags = (_find(r"^(?:flags|Features)\s*:\s*(.+)$", _CPU_INFO) or "").split()
     return {
         "name": _find(r"^model name\s*:\s*(.+)$", _CPU_INFO) or platform.processor() or platform.machine(),
@@ -31,7 +31,6 @@ def cpu() -> dict[str, Any]:
 
 
 def describe() -> dict[str, Any]:
-    """Returns processor, cores, memory and system."""
     return {
         "cpu": cpu()["name"],
         "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
@@ -41,7 +40,6 @@ def describe() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Returns the versions on our side."""
     found = {"bert_tf": bert_tf.__version__, "python": platform.python_version()}
     for name in _PACKAGES:
         try:
@@ -52,7 +50,7 @@ def versions() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Returns the commit of the working tree, and whether files differ from it; "unknown" outside of one."""
+    """Returns the commit and whether files differ from it; "unknown" outside a clone."""
 
     def git(*arguments: str) -> str:
         done = subprocess.run(["git", *arguments], cwd=PROJECT, capture_output=True, text=True, check=True)
@@ -66,7 +64,7 @@ def commit() -> str:
 
 
 def now() -> str:
-    """Returns date and time, in UTC: records of several machines are compared by it."""
+    """Returns the UTC time, by which records of several machines are ordered."""
     return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
 
 

@@ -7,12 +7,7 @@ from typing import Any
 
 
 def spread(values: Mapping[str, Any], form: str = "") -> str:
-    """Returns the middle of some figures with their ends; nothing where there are none.
-
-    Args:
-      values: "median", "lowest" and "highest", as of `ratios.Spread`.
-      form: of each; else four digits.
-    """
+    """Formats median, lowest and highest (keys of `values`), by default with four digits; empty without values."""
     if "median" not in values:
         return ""
     numbers = (values[key] for key in ("median", "lowest", "highest"))
@@ -21,11 +16,5 @@ def spread(values: Mapping[str, Any], form: str = "") -> str:
 
 
 def table(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Returns a table.
-
-    Args:
-      headings: of the columns.
-      rows: cells.
-    """
     lines = [headings, ["---"] * len(headings), *([cell.replace("|", "\\|") for cell in row] for row in rows)]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

@@ -1,4 +1,4 @@
-"""What contenders need on disk: texts, weights in both layouts, and the file that tells a worker what to do."""
+"""Files for contenders: texts, weights in both layouts, and each worker's workload file."""
 
 from __future__ import annotations
 
@@ -28,33 +28,24 @@ _WARMUP_PROPORTION = 0.1
 
 @dataclasses.dataclass(frozen=True)
 class Data:
-    """A task, and where its files are."""
-
     task: Task
     folder: Path
 
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """Data and pretrained model.
+    """Data and pretrained model."""
 
-    Attributes:
-      data: by name of the task, see `texts.TASKS`.
-      config, vocabulary: of the model.
-      checkpoint: its prefix.
-    """
-
-    data: Mapping[str, Data]
+    data: Mapping[str, Data]  # by task name, see `texts.TASKS`
     config: BertConfig
     vocabulary: Vocabulary
-    checkpoint: str
+    checkpoint: str  # prefix
 
 
 class Materials:
-    """Files below a scratch folder, each made when it is first asked for."""
+    """Files in a scratch folder, each made on first use."""
 
     def __init__(self, folder: Path, source: Source) -> None:
-        """Keeps where to write and what to read."""
         self._folder = folder
         self._source = source
         self._workers = 0
@@ -66,19 +57,15 @@ class Materials:
         self._entries = functools.cache(self._read_entries)
 
     def task(self, kind: str) -> Task:
-        """Returns the task of a row of `texts.TEXTS`."""
         return self._source.data[texts.TEXTS[kind].task].task
 
     def folder(self, kind: str) -> Path:
-        """Returns the folder of its files."""
         return self._source.data[texts.TEXTS[kind].task].folder
 
     def config(self, size: str) -> BertConfig:
-        """Returns the architecture of a size."""
         return self._source.config if size == DEFAULT else SIZES[size].config(len(self._source.vocabulary))
 
     def write_workload(self, content: dict[str, Any]) -> Path:
-        """Writes what a worker is told, with a new folder for it to write into; returns the file."""
         folder = self.new_folder()
         folder.mkdir()
         path = folder.with_suffix(".json")
@@ -86,7 +73,6 @@ class Materials:
         return path
 
     def new_folder(self) -> Path:
-        """Returns a folder that is not there yet."""
         self._workers += 1
         return self._folder / f"worker-{self._workers}"
 
@@ -94,7 +80,6 @@ class Materials:
         return texts.TEXTS[kind].read(self.task(kind), self.folder(kind))
 
     def _write_texts(self, kind: str, first: int | None = None) -> Path:
-        """Returns the file of a row of `texts.TEXTS`, or of its first examples."""
         row = texts.TEXTS[kind]
         path = self._folder / f"{kind.replace(' ', '-')}{'' if first is None else f'-{first}'}{row.suffix}"
         texts.write(path, row, self.examples(kind)[:first], self.task(kind).family)
@@ -110,7 +95,7 @@ class Materials:
         return weights.read(self._source.checkpoint, self.config(size)) if size == DEFAULT else {}
 
     def _write_published(self, size: str, kind: str) -> Path:
-        """Returns a folder for our own worker, with the head of a row of `texts.TEXTS`; no checkpoint for random weights."""
+        """Returns our worker's model folder, with the head of a row of `texts.TEXTS`; no checkpoint for random weights."""
         config, entries = self.config(size), self._entries(size)
         head = weights.head(config, self.task(kind).family.head, seed=SEED) if entries else {}
         folder = self._folder / f"published-{size}-{texts.TEXTS[kind].task}"
@@ -119,7 +104,7 @@ class Materials:
         return folder
 
     def _write_huggingface(self, size: str, kind: str) -> Path:
-        """Returns a folder for the peers; without weights where they are random."""
+        """Returns the peers' model folder; no weights if they are random."""
         folder = self._folder / f"huggingface-{size}-{texts.TEXTS[kind].task}"
         if not folder.is_dir():
             labels = self.task(kind).family.head.num_labels
@@ -140,17 +125,10 @@ def workload(
     batch_size: int | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """Returns what a worker is told, but for the folder that it may write into.
+    """Returns a worker's workload without its output folder.
 
-    Args:
-      comparison: the row of the table.
-      contender: the one of its contenders.
-      materials: files.
-      threads: of the machine, for each worker.
-      needed_steps: how many will be asked for at most; the schedule is as long at least.
-      suite: where it is not the comparison's.
-      batch_size: where it was found by trial.
-      first: use so many texts only.
+    `needed_steps` is the most that will be requested; the schedule is at least as long. `suite` and `batch_size`
+    override the comparison's; `first` limits the number of texts.
     """
     size = contender.size or comparison.size
     task = materials.task(comparison.texts)

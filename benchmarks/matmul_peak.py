@@ -1,8 +1,8 @@
-"""A worker that measures how fast this machine multiplies float32 matrices through TensorFlow, as profiles do.
+"""A worker that measures this machine's float32 matrix products through TensorFlow, as profiles do.
 
     python -m benchmarks.matmul_peak WORKLOAD.json
 
-It speaks the protocol of the workers; {"run": n} answers the fastest of n measurements in GFLOP/s.
+It speaks the workers' protocol; {"run": n} answers the fastest of n measurements in GFLOP/s.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ tf1 = tf.compat.v1
 
 
 def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:
-    """Answers requests until it is told to quit; as many threads compute as the environment says."""
     del workload
     machine = set_up(DeviceSettings(strategy="one_device"), environment={})
     with tf.Graph().as_default() as graph, tf1.Session(config=machine.session_config) as session:

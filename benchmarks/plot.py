@@ -1,4 +1,4 @@
-"""A picture of how cost grows; needs matplotlib, which only this needs."""
+"""A plot of how cost grows; the only code that needs matplotlib."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ _FIGURES = {"scaling-batch": "batch_size", "scaling-length": "max_seq_length", "
 
 
 def require_matplotlib() -> Any:
-    """Returns matplotlib.figure.
-
-    Raises:
-      BertError: it is not installed.
-    """
+    """Returns matplotlib.figure; raises BertError if it is not installed."""
     try:
         import matplotlib.figure
     except ImportError as error:
@@ -27,14 +23,7 @@ def require_matplotlib() -> Any:
 
 
 def draw_scaling(folder: Path, comparisons: Sequence[Mapping[str, Any]]) -> None:
-    """Draws milliseconds an example, what they would be at the matmul peak, and the share of it, over what grows.
-
-    There is a panel for each comparison of the suite.
-
-    Raises:
-      BertError: matplotlib is missing.
-      OutputError: the folder cannot be written.
-    """
+    """Draws milliseconds per example, actual and at the matmul peak, and the share of it; a panel per comparison."""
     drawn = [comparison for comparison in comparisons if comparison["name"] in _FIGURES]
     if not drawn:
         return

@@ -1,4 +1,4 @@
-"""How a comparison is carried out: rounds of waiting workers, fresh processes each round, curves of losses, whole commands."""
+"""Procedures of a comparison: rounds of waiting workers, fresh processes, loss curves, whole commands."""
 
 from __future__ import annotations
 
@@ -22,19 +22,12 @@ _TRIAL_TEXTS = 256
 
 
 class Measured(NamedTuple):
-    """What a procedure found.
+    """Result of a procedure."""
 
-    Attributes:
-      samples: figures by contender: one a round, or one a step for curves.
-      batch_sizes: of the contenders for which one was chosen.
-      peak: GFLOP/s of the machine, one a round where it was measured.
-      commands: what came of whole commands, one a turn, by contender.
-    """
-
-    samples: dict[str, list[float]]
-    batch_sizes: Mapping[str, int] = MappingProxyType({})
-    peak: Sequence[float] = ()
-    commands: Mapping[str, Sequence[whole_command.Finished]] = MappingProxyType({})
+    samples: dict[str, list[float]]  # by contender: one per round, or per step for curves
+    batch_sizes: Mapping[str, int] = MappingProxyType({})  # of contenders with a chosen one
+    peak: Sequence[float] = ()  # GFLOP/s, one per round if measured
+    commands: Mapping[str, Sequence[whole_command.Finished]] = MappingProxyType({})  # by contender, one per turn
 
 
 def _rate(answer: Mapping[str, Any]) -> float:
@@ -52,7 +45,6 @@ def _number(answer: Mapping[str, Any], key: str) -> float:
 
 
 def _in_rounds(stage: Stage, contenders: list[Contender]) -> Measured:
-    """Starts all workers, which wait for their turns."""
     batch_sizes = _best_batch_sizes(stage, contenders)
     contenders = [contender for contender in contenders if contender.name not in stage.notes]
     with Crew() as crew:
@@ -83,7 +75,6 @@ def _turns(stage: Stage, turns: Mapping[str, Callable[[], float]], *, warm_up: b
 
 
 def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, int]:
-    """Tries batch sizes on some texts, a process each."""
     best = {}
     for contender in contenders if stage.comparison.try_batch_sizes else ():
         rates = {}
@@ -105,7 +96,7 @@ def _best_batch_sizes(stage: Stage, contenders: list[Contender]) -> dict[str, in
 
 
 def _afresh(stage: Stage, contenders: list[Contender]) -> Measured:
-    """Starts a process for every turn. What is checked are processes of their own, which train and are not measured."""
+    """Starts a process for every turn; separate processes, which train and are not measured, are checked."""
     answers: dict[str, dict[str, Any]] = {}
     for contender in contenders:
         with Crew() as crew:
@@ -138,7 +129,6 @@ def _peak_rss(stage: Stage, contender: Contender) -> float:
 
 
 def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
-    """Takes single steps and keeps their losses."""
     losses: dict[str, list[float]] = {}
     with Crew() as crew:
         workers = stage.start_all(contenders, crew, {})
@@ -151,7 +141,6 @@ def _curves(stage: Stage, contenders: list[Contender]) -> Measured:
 
 
 def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
-    """Runs whole commands, each in a process of its own."""
     job = _job(stage)
     if job is None:
         return Measured({})
@@ -168,7 +157,7 @@ def _commands(stage: Stage, contenders: list[Contender]) -> Measured:
 
 
 def _job(stage: Stage) -> whole_command.Job | None:
-    """Returns what whole commands do; None, with a note for each contender, where the data of MRPC is wanted and not given."""
+    """Returns the job of whole commands; None, with a note for each contender, if MRPC's data is not given."""
     materials, comparison = stage.bench.materials, stage.comparison
     on_sample = bool(comparison.workload.get("sample"))
     data = whole_command.SAMPLE if on_sample else materials.folder(comparison.texts).resolve()
@@ -181,7 +170,7 @@ def _job(stage: Stage) -> whole_command.Job | None:
 
 
 def _evaluations(stage: Stage, contenders: list[Contender]) -> Measured:
-    """Evaluates as many checkpoints of a run as each contender says, by a command of its own."""
+    """Evaluates as many checkpoints of a run as each contender says, by its own command."""
     job = _job(stage)
     if job is None:
         return Measured({})

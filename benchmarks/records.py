@@ -1,4 +1,4 @@
-"""What was measured on CPUs of one model: results/NAME.json, which later runs on such a CPU add to or replace."""
+"""Records by CPU model: results/NAME.json, which later runs on such a CPU extend or replace."""
 
 from __future__ import annotations
 
@@ -18,18 +18,13 @@ Record = Mapping[str, Any]  # "cpu", "finished", "comparisons"; "told", figures 
 
 
 def read(output_dir: Path, cpu: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what earlier runs left of CPUs of a model; an empty record where there is nothing that can be read.
-
-    Args:
-      output_dir: of the runs.
-      cpu: the model, from `machine.cpu`.
-    """
+    """Returns a CPU model's record, an empty one if nothing is readable."""
     found = _read(_path(output_dir, cpu)) or {"cpu": {}, "comparisons": []}
     return {**found, "cpu": {**found["cpu"], **cpu}, "finished": False}
 
 
 def read_all(output_dir: Path) -> list[Record]:
-    """Returns the records of all models, by name; what cannot be read is left out with a warning."""
+    """Returns all records by name; unreadable ones are skipped with a warning."""
     found = {path: _read(path) for path in sorted((output_dir / FOLDER).glob("*.json"))}
     for path in (path for path, record in found.items() if record is None):
         logging.warning("%s is not a record of a benchmark: left out", path)
@@ -37,22 +32,12 @@ def read_all(output_dir: Path) -> list[Record]:
 
 
 def write(output_dir: Path, record: Record) -> None:
-    """Writes a record, whole or not at all.
-
-    Args:
-      output_dir: of the run.
-      record: to write.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
     path = _path(output_dir, record["cpu"])
     atomic.make_folder(path.parent)
     atomic.write_text(path, documents.to_json(record, indent=2) + "\n")
 
 
 def name(record: Record) -> str:
-    """Returns what people call the CPU of a record."""
     cpu = record["cpu"]
     numbers = f", family {cpu['family']}, model {cpu['model']}" if cpu.get("family") else ""
     note = f" ({cpu['note']})" if cpu.get("note") else ""
@@ -60,7 +45,6 @@ def name(record: Record) -> str:
 
 
 def newest(record: Record) -> Mapping[str, Any]:
-    """Returns date and commit of the latest figures of a record."""
     measured = (comparison["measured"] for comparison in record["comparisons"])
     return max(measured, key=lambda each: str(each["date"]), default=record.get("told") or {"date": "", "commit": ""})
 

@@ -1,4 +1,4 @@
-"""results.md: what was measured on each CPU model, and what was required."""
+"""results.md: figures on each CPU model, and the requirements."""
 
 from __future__ import annotations
 
@@ -26,20 +26,11 @@ parentheses; a ratio is the median of the ratios of each round. Made by `python 
 
 
 def write(output_dir: Path, found: Sequence[Record]) -> None:
-    """Writes the report, whole or not at all.
-
-    Args:
-      output_dir: gets results.md.
-      found: the records.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
     atomic.write_text(output_dir / NAME, to_markdown(found))
 
 
 def to_markdown(found: Sequence[Record]) -> str:
-    """Returns the report for people, the CPU on which least is gained first."""
+    """Returns the report, the CPU with the least gain first."""
     found = sorted(found, key=training_ratio)
     parts = [_ABOUT, "## By CPU model", by_cpu(found), *(_record(record) for record in found if record["comparisons"])]
     return "\n\n".join(parts) + "\n"
@@ -54,7 +45,6 @@ def _record(record: Record) -> str:
 
 
 def _measured_with(record: Record) -> Iterator[str]:
-    """Returns machine and versions, of which most are the same in all comparisons."""
     found: dict[str, dict[str, None]] = {"instructions": dict.fromkeys(record["cpu"].get("instructions", ()))}
     for comparison in record["comparisons"]:
         measured = comparison["measured"]
@@ -70,14 +60,13 @@ def _machine(machine: Mapping[str, Any]) -> str:
 
 
 def _measured(comparison: Mapping[str, Any]) -> str:
-    """Returns by what command something was measured, and when."""
     measured, turns = comparison["measured"], _turns(comparison)
     data = measured["settings"]["data"]
     return f"    {measured['command']}\n\n{measured['date']}, commit {measured['commit']}; {turns}; {data}."
 
 
 def _turns(comparison: Mapping[str, Any]) -> str:
-    """Returns threads, rounds and steps: those of the command, but for what a comparison has of its own."""
+    """Returns threads, rounds and steps: the comparison's own, else the command's."""
     settings, row, suite = comparison["measured"]["settings"], _ROWS.get(comparison["name"]), SUITES.get(comparison["suite"])
     threads = counted((row and row.threads) or settings["threads"], "thread")
     rounds = counted(1 if suite and suite.procedure == "curves" else settings["rounds"], "round")
@@ -115,7 +104,6 @@ def _comparison(comparison: Mapping[str, Any]) -> str:
 
 
 def _account(row: Mapping[str, Any]) -> str:
-    """Returns where the wall time of a command went, by its own account."""
     whole = sum(row["parts"].values())
     cells = [(PARTS.get(part, part), f"{seconds:.1f}", f"{seconds / whole:.1%}") for part, seconds in row["parts"].items()]
     title = f"Where the wall time of {row['contender']} went, medians; the account of each run is within 2 % of its wall time:"

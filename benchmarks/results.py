@@ -1,4 +1,4 @@
-"""From samples to rows and verdicts: plain values that go to JSON as they are."""
+"""Samples become rows and verdicts: plain values, written to JSON as they are."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ Results = Mapping[str, Mapping[str, Any]]  # comparisons by name
 
 
 def compare(comparison: Comparison, bench: Bench) -> dict[str, Any]:
-    """Carries out a comparison.
-
-    Returns:
-      One row a contender, and what the rows share.
-    """
+    """Runs a comparison; returns a row per contender and their shared facts."""
     suite = SUITES[comparison.suite]
     stage = Stage(comparison, bench)
     contenders = stage.present()
@@ -81,16 +77,13 @@ def _row(stage: Stage, contender: Contender, measured: Measured, baseline: str |
 
 
 def _medians(parts: Sequence[Mapping[str, float]]) -> dict[str, float]:
-    """Returns the median of each part, in the order of the first command."""
     return {name: statistics.median(found.get(name, 0.0) for found in parts) for name in parts[0]}
 
 
 def judge(comparisons: Sequence[Mapping[str, Any]], told: Mapping[str, float] = MappingProxyType({})) -> list[dict[str, Any]]:
-    """Returns a verdict on every requirement of the table; `held` is None where nothing was measured.
+    """Returns a verdict per requirement; `held` is None if not measured.
 
-    Args:
-      comparisons: as `compare` returns them.
-      told: figures by requirement, of others who measured them, for what was not measured here.
+    `told` has figures from elsewhere, by requirement, for what was not measured here.
     """
     results = {result["name"]: result for result in comparisons}
     verdicts = []
@@ -134,7 +127,7 @@ def _ratio(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spr
 
 
 def _beside(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread | None:
-    """Median of the ratio as a share of that of the same contenders in another comparison; it stands for all three figures."""
+    """Median ratio as a share of the same contenders' ratio in another comparison; used for all three figures."""
     other = {row["contender"]: row for row in results.get(requirement.beside, {}).get("rows", ())}
     if any("samples" not in other.get(name, {}) for name in (requirement.contender, requirement.against)):
         return None
@@ -150,7 +143,7 @@ def _share(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spr
 
 
 def _difference(requirement: Requirement, rows: Rows, results: Results) -> ratios.Spread | None:
-    """Largest difference between the losses of a step; it stands for all three figures."""
+    """Largest difference between the losses of a step; used for all three figures."""
     del results
     mine = rows[requirement.contender]["samples"]
     others = [row["samples"] for name, row in rows.items() if name != requirement.contender and "samples" in row]

@@ -1,4 +1,4 @@
-"""A whole benchmark: the comparisons asked for, one after the other, and the report after each."""
+"""A whole benchmark: the requested comparisons in sequence, with the report after each."""
 
 from __future__ import annotations
 
@@ -14,20 +14,9 @@ from benchmarks.stage import Bench
 
 
 def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, command: str, data: str) -> Mapping[str, Any]:
-    """Carries out comparisons; an interrupted run leaves what it has measured, and keeps what earlier ones left.
+    """Runs comparisons and returns the record; an interrupted run keeps its figures and those of earlier runs.
 
-    Args:
-      comparisons: rows of the table.
-      bench: how to measure.
-      output_dir: takes the record of this CPU model in results/, results.md of all records, and scaling.png.
-      command: the exact command line, for the report.
-      data: where the texts are from, for the report.
-
-    Returns:
-      The record.
-
-    Raises:
-      BertError: something that the user can fix.
+    Writes to output_dir this CPU model's record in results/, results.md of all records, and scaling.png.
     """
     if any(comparison.suite == "scaling" for comparison in comparisons):
         plot.require_matplotlib()  # before minutes are spent
@@ -58,6 +47,6 @@ def run(comparisons: Sequence[Comparison], bench: Bench, output_dir: Path, *, co
 
 
 def _in_order(names: Collection[str]) -> list[str]:
-    """Returns names in the order of the table; others, of comparisons that it no longer has, at the end."""
+    """Returns names in the table's order; comparisons that it no longer has come last."""
     known = [row.name for row in COMPARISONS if row.name in names]
     return [*known, *(name for name in names if name not in known)]

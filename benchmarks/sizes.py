@@ -1,4 +1,4 @@
-"""Sizes of models that are measured with random weights (Devlin et al., 2018; Turc et al., 2019)."""
+"""Sizes of models measured with random weights (Devlin et al., 2018; Turc et al., 2019)."""
 
 from __future__ import annotations
 
@@ -9,14 +9,13 @@ from bert_tf.config import BertConfig
 
 
 class Size(NamedTuple):
-    """Layers, hidden size and heads; the intermediate size is four times the hidden one."""
+    """Layers, hidden size and heads; the intermediate size is four times the hidden size."""
 
     layers: int
     hidden: int
     heads: int
 
     def config(self, vocab_size: int) -> BertConfig:
-        """Returns the architecture, with rates and activation of the published BERT."""
         return BertConfig(
             vocab_size=vocab_size,
             hidden_size=self.hidden,
@@ -36,6 +35,6 @@ SIZES: Mapping[str, Size] = {
 
 
 def parameters(config: BertConfig) -> int:
-    """Returns how many numbers the layers of an encoder hold; embeddings are left out, for they are looked up."""
+    """Returns an encoder's number of layer weights; embeddings are looked up and do not count."""
     d, i = config.hidden_size, config.intermediate_size
     return config.num_hidden_layers * (4 * d * d + 2 * d * i + 9 * d + i)

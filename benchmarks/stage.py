@@ -1,4 +1,4 @@
-"""The workers of one comparison: started, checked, and asked."""
+"""The workers of one comparison: starts, checks and asks them."""
 
 from __future__ import annotations
 
@@ -20,35 +20,20 @@ _SPARE_STEPS = 10  # a library that counts the first step otherwise does not com
 
 @dataclasses.dataclass(frozen=True)
 class Bench:
-    """What all comparisons of a run share.
-
-    Attributes:
-      materials: files for the workers.
-      environments: how workers are started.
-      rounds: how often each contender is measured.
-      steps: training steps of one turn.
-      threads: of each worker.
-      limits: how long to wait for an answer.
-    """
+    """Shared settings of all comparisons of a run."""
 
     materials: Materials
     environments: Environments
     rounds: int
-    steps: int
-    threads: int
+    steps: int  # training steps of one turn
+    threads: int  # of each worker
     limits: Limits = dataclasses.field(default_factory=Limits)
 
 
 class Stage:
-    """A comparison that is going on.
-
-    Attributes:
-      notes: why a contender is not measured, by its name.
-      versions: what a contender's libraries say, by its name.
-    """
+    """A running comparison; `notes` (why a contender is not measured) and `versions` are by contender name."""
 
     def __init__(self, comparison: Comparison, bench: Bench) -> None:
-        """Begins without a worker."""
         self.comparison = comparison
         self.suite = SUITES[comparison.suite]
         self.bench = bench
@@ -58,7 +43,6 @@ class Stage:
         self.versions: dict[str, Mapping[str, str]] = {}
 
     def present(self) -> list[Contender]:
-        """Returns the contenders whose library is there, and notes the others."""
         missing = self.bench.environments.missing
         for contender in self.comparison.contenders:
             if contender.library in missing:
@@ -66,16 +50,11 @@ class Stage:
         return [contender for contender in self.comparison.contenders if contender.library not in missing]
 
     def note(self, name: str, why: str) -> None:
-        """Keeps and says why a contender is not measured."""
         self.notes[name] = why
         logging.warning("%s: %s: %s", self.comparison.name, name, why)
 
     def launch(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
-        """Starts a worker without waiting for it; `changes` are further arguments of `workload`.
-
-        Raises:
-          WorkerError: it cannot be started.
-        """
+        """Starts a worker without waiting; `changes` are further arguments of `workload`."""
         content = workload(
             self.comparison,
             contender,
@@ -94,27 +73,16 @@ class Stage:
         )
 
     def start(self, contender: Contender, crew: Crew, **changes: Any) -> Worker:
-        """Starts a worker and waits until it is ready.
-
-        Raises:
-          WorkerError: it does not become ready.
-        """
         worker = self.launch(contender, crew, **changes)
         self.versions[contender.name] = worker.ready().get("versions", {})
         return worker
 
     def start_peak(self, crew: Crew) -> Worker:
-        """Starts the worker that measures matrix products, and waits until it is ready.
-
-        Raises:
-          WorkerError: it does not become ready.
-        """
         worker = self._start_process(PEAK, {"threads": self.threads}, crew)
         worker.ready()
         return worker
 
     def start_all(self, contenders: list[Contender], crew: Crew, batch_sizes: Mapping[str, int]) -> dict[str, Worker]:
-        """Starts a worker for each contender; those that fail are noted."""
         workers = {}
         for contender in contenders:
             try:
@@ -124,7 +92,7 @@ class Stage:
         return workers
 
     def answers_to_check(self, workers: Mapping[str, Worker]) -> dict[str, dict[str, Any]]:
-        """Asks each worker what it makes of the first examples; those that fail are noted."""
+        """Returns each worker's results for the first examples; failing ones are noted."""
         answers = {}
         for name, worker in workers.items():
             try:
@@ -134,7 +102,7 @@ class Stage:
         return answers
 
     def comparable(self, answers: Mapping[str, dict[str, Any]]) -> list[str]:
-        """Returns the contenders that do the same work as our own first one; the others are noted."""
+        """Returns the contenders that do the same work as our first one; the others are noted."""
         reference = self.comparison.contenders[0].name
         for name, answer in answers.items():
             why = f"{reference} gave no answer to compare with"

@@ -1,4 +1,4 @@
-"""What contenders work on: examples of a task, written once as a file that each of them reads."""
+"""Inputs of contenders: examples of a task, written once as a file that each of them reads."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ def _dev_and_test(task: Task, folder: Path) -> list[SentenceExample]:
 
 
 def _single(task: Task, folder: Path) -> list[SentenceExample]:
-    """Every text of a task as a sentence of its own."""
     texts = (text for example in [*_train(task, folder), *_dev_and_test(task, folder)] for text in example.texts)
     return [SentenceExample(str(number), text) for number, text in enumerate(texts)]
 
 
 def _sentences(task: Task, folder: Path) -> list[SentenceExample]:
-    """SST-2's training split where it lies beside the data, else every text of the task as a sentence of its own."""
+    """SST-2's training split if it lies beside the data, else every text of the task as its own sentence."""
     beside = folder.parent / "SST-2"
     sentences = get_task("SST-2")
     if sentences.file(beside, TRAIN).is_file():
@@ -50,7 +49,7 @@ def _to_encode(task: Task, folder: Path) -> list[SentenceExample]:
 
 
 def _filled(task: Task, folder: Path) -> list[SentenceExample]:
-    """Sentences joined until no length limit leaves room."""
+    """Sentences joined so that they fill any length limit."""
     words = [word for example in _sentences(task, folder)[: 4 * _FILLED_EXAMPLES] for word in example.text_a.split()]
     starts = [number * 97 % len(words) for number in range(_FILLED_EXAMPLES)]
     endless = words * (_FILLED_WORDS // len(words) + 2)
@@ -59,7 +58,7 @@ def _filled(task: Task, folder: Path) -> list[SentenceExample]:
 
 
 def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iterator[str]:
-    """Yields an object a line; an unknown label is class 0, as in the published script."""
+    """Yields one object per line; an unknown label is class 0, as in the published script."""
     class_of: dict[object, int] = {label: number for number, label in enumerate(family.labels)}
     for example in examples:
         row = {"text_a": example.text_a, "text_b": example.text_b, "label": class_of.get(example.label, 0)}
@@ -67,14 +66,13 @@ def _sentence_lines(examples: Sequence[SentenceExample], family: Family) -> Iter
 
 
 def _word_lines(examples: Sequence[TagExample], family: Family) -> Iterator[str]:
-    """Yields an object a line, with the tags of the family."""
     del family
     for example in examples:
         yield documents.to_json({"tokens": example.words, "tags": example.label}, ensure_ascii=False) + "\n"
 
 
 def _articles(examples: Sequence[SpanExample], family: Family) -> Iterator[str]:
-    """Yields the layout of SQuAD: questions in a row that have the same title and context are of one paragraph."""
+    """Yields SQuAD's layout: consecutive questions with the same title and context share a paragraph."""
     del family
     paragraphs = itertools.groupby(examples, key=lambda example: (example.title, example.context))
     by_title = itertools.groupby(
@@ -91,19 +89,12 @@ def _asked(example: SpanExample) -> dict[str, Any]:
 
 
 class Kind(NamedTuple):
-    """A row of the table.
+    """A row of the table."""
 
-    Attributes:
-      read: returns the examples of a task that its folder holds.
-      task: its name.
-      lines: of the file for the workers.
-      suffix: of that file.
-    """
-
-    read: Callable[[Task, Path], list[Any]]
-    task: str = MRPC
-    lines: Callable[[Sequence[Any], Family], Iterable[str]] = _sentence_lines
-    suffix: str = ".jsonl"
+    read: Callable[[Task, Path], list[Any]]  # returns the examples in a task's folder
+    task: str = MRPC  # name
+    lines: Callable[[Sequence[Any], Family], Iterable[str]] = _sentence_lines  # of the workers' file
+    suffix: str = ".jsonl"  # of that file
 
 
 TEXTS: Mapping[str, Kind] = {
@@ -119,16 +110,10 @@ TASKS = tuple(dict.fromkeys(kind.task for kind in TEXTS.values()))
 
 
 def write(path: Path, kind: Kind, examples: Sequence[Any], family: Family) -> None:
-    """Writes examples for the workers.
+    """Writes examples for the workers, the shortest first.
 
-    The shortest stand first: those that are checked shall neither be truncated nor become windows, where libraries differ (of a
-    pair whose texts are equally long, the published rule shortens the second, `tokenizers` the first).
-
-    Args:
-      path: of the file.
-      kind: what the examples are.
-      examples: in their order.
-      family: of their task.
+    The checked ones should be neither truncated nor split into windows, where libraries differ (in a pair of equally
+    long texts, the published rule shortens the second, `tokenizers` the first).
     """
     by_length = sorted(range(len(examples)), key=lambda number: sum(map(len, examples[number].texts)))
     checked = by_length[:EXAMPLES]

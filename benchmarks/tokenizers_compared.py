@@ -1,7 +1,9 @@
-"""Texts with other ids in an export: python -m benchmarks.tokenizers_compared EXPORTED [--mrpc=DIR] [--squad=FILE]
+"""Texts with other ids in an export.
 
-EXPORTED is written by `export --format=huggingface`; `tokenizers` reads its tokenizer.json, and TensorFlow the graph that a
-SavedModel has. Odd strings are made by a seed, 100 of each class; pairs are cut to 128 and to 64 tokens.
+    python -m benchmarks.tokenizers_compared EXPORTED [--mrpc=DIR] [--squad=FILE]
+
+EXPORTED is written by `export --format=huggingface`; `tokenizers` reads its tokenizer.json, TensorFlow the graph of
+a SavedModel. Odd strings are seeded, 100 of each class; pairs are cut to 128 and to 64 tokens.
 """
 
 from __future__ import annotations
@@ -31,12 +33,7 @@ _WORDS = ("a", "the", "e", "caf", "un", "able", "news", "19", "o", "UN", "Res")
 
 
 def odd_strings(each: int = EACH, seed: int = 0) -> dict[str, list[str]]:
-    """Returns strings by the class of what is odd in them.
-
-    Args:
-      each: how many of each class.
-      seed: the same ones for the same seed.
-    """
+    """Returns `each` odd strings by class of oddity, the same for the same seed."""
     rng = random.Random(seed)  # noqa: S311  (chooses texts)
 
     def text(parts: Sequence[str]) -> str:
@@ -47,7 +44,6 @@ def odd_strings(each: int = EACH, seed: int = 0) -> dict[str, list[str]]:
 
 
 def _parts() -> Mapping[str, Sequence[str]]:
-    """Returns odd characters, and some odd words, by class."""
     by_category = collections.defaultdict(list)
     for point in range(sys.maxunicode + 1):
         by_category[unicodedata.category(chr(point))].append(chr(point))
@@ -83,7 +79,6 @@ def _parts() -> Mapping[str, Sequence[str]]:
 
 
 def library(folder: Path) -> Ids:
-    """Returns what makes ids by the tokenizer.json of an export."""
     import tokenizers
 
     read = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -91,7 +86,6 @@ def library(folder: Path) -> Ids:
 
 
 def graph(vocabulary: Vocabulary, *, lower_case: bool) -> Ids:
-    """Returns what makes ids by the operations that a SavedModel has."""
     import tensorflow as tf
 
     from bert_tf.tokenization.graph import GraphTokenizer
@@ -107,19 +101,11 @@ def _lists(ragged: Any) -> list[list[int]]:
 
 
 def different(texts: Sequence[str], ours: WordPieceTokenizer, theirs: Ids) -> list[str]:
-    """Returns the texts of which two make other ids."""
     return [text for text, ids in zip(texts, theirs(texts)) if ids != ours.ids(text)]
 
 
 def different_pairs(pairs: Sequence[Pair], ours: WordPieceTokenizer, folder: Path, length: int) -> tuple[int, int]:
-    """Returns how many pairs are longer than a sequence, and of how many `tokenizers` makes other ids.
-
-    Args:
-      pairs: of texts.
-      ours: the package's.
-      folder: of the export.
-      length: tokens of the sequence.
-    """
+    """Returns how many pairs exceed `length` tokens, and how many get other ids from `tokenizers`."""
     import tokenizers
 
     read = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
@@ -132,7 +118,6 @@ def different_pairs(pairs: Sequence[Pair], ours: WordPieceTokenizer, folder: Pat
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Compares, and prints tables."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.tokenizers_compared")
     parser.add_argument("exported", type=Path, help="folder that export --format=huggingface wrote")
     parser.add_argument("--mrpc", type=Path, help="folder of MRPC's files")

@@ -1,6 +1,6 @@
 """One model for all contenders: in the published layout for us, in Hugging Face's for the others.
 
-No pretrained encoder has the head of a task. So that losses before training can be compared, every worker draws it by the
+Pretrained encoders have no task head. So that losses before training are comparable, every worker draws it by the
 rule of `head`; our checkpoint holds it by its published names, the other format has no entry for it.
 """
 
@@ -36,7 +36,7 @@ _SCOPES = {SPAN: "cls/squad/"}
 
 
 def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
-    """Returns the variables of the head that all workers start from: normal(0, 0.02), drawn [D, L], and zeros."""
+    """Returns the initial head of all workers: normal(0, 0.02), drawn [D, L], and zeros."""
     kernel = np.random.default_rng(seed).normal(0, 0.02, [config.hidden_size, spec.num_labels])
     scope = _SCOPES.get(spec.kind, "")
     return {
@@ -46,17 +46,12 @@ def head(config: BertConfig, spec: HeadSpec, *, seed: int) -> dict[str, Array]:
 
 
 def read(prefix: str | os.PathLike[str], config: BertConfig) -> dict[str, Array]:
-    """Returns the encoder of a checkpoint by published names.
-
-    Raises:
-      CheckpointError: the checkpoint is damaged or lacks a variable.
-    """
     reader = CheckpointReader(prefix)
     return {name: reader[name] for name in encoder_shapes(config)}
 
 
 def write_published(folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, Array]) -> None:
-    """Writes bert_config.json, vocab.txt, tokenizer_config.json and, where there are entries, bert_model.ckpt."""
+    """Writes bert_config.json, vocab.txt, tokenizer_config.json and, if there are entries, bert_model.ckpt."""
     folder.mkdir(parents=True)
     (folder / PUBLISHED_CONFIG_NAME).write_text(config.to_json(), encoding="utf-8")
     _write_tokenizer(folder, config, vocabulary)
@@ -67,7 +62,7 @@ def write_published(folder: Path, config: BertConfig, vocabulary: Vocabulary, en
 def write_huggingface(
     folder: Path, config: BertConfig, vocabulary: Vocabulary, entries: dict[str, Array], *, num_labels: int
 ) -> None:
-    """Writes config.json, vocab.txt, tokenizer_config.json and, where there are entries, model.safetensors."""
+    """Writes config.json, vocab.txt, tokenizer_config.json and, if there are entries, model.safetensors."""
     folder.mkdir(parents=True)
     (folder / CONFIG_NAME).write_text(documents.to_json(_config(config, vocabulary, num_labels), indent=2), encoding="utf-8")
     _write_tokenizer(folder, config, vocabulary)

@@ -1,4 +1,4 @@
-"""The whole command, from the start of its process to its written results, beside a script that does the same job."""
+"""The whole command, from process start to written results, compared with a script that does the same job."""
 
 from __future__ import annotations
 
@@ -29,47 +29,25 @@ LOG = "log.txt"
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What each contender does: trains on MRPC, evaluates, writes the model and the results.
+    """Trains on MRPC, evaluates, writes model and results."""
 
-    Attributes:
-      data: folder of train.tsv and dev.tsv.
-      published: the model as ours reads it.
-      huggingface: the same as the others read it.
-      max_seq_length: longer pairs are cut; a batch is padded to its longest.
-      batch_size: examples of a step.
-    """
-
-    data: Path
-    published: Path
-    huggingface: Path
-    max_seq_length: int
+    data: Path  # folder of train.tsv and dev.tsv
+    published: Path  # model for ours
+    huggingface: Path  # the same model for the others
+    max_seq_length: int  # longer pairs are cut
     batch_size: int
 
 
 class Finished(NamedTuple):
-    """A command that came to its end.
+    """A finished command."""
 
-    Attributes:
-      seconds: wall time of its process.
-      accuracy: on dev.
-      parts: where the wall time went, by its own account; empty where it keeps none.
-      versions: of its libraries.
-    """
-
-    seconds: float
-    accuracy: float
-    parts: Mapping[str, float]
+    seconds: float  # wall time
+    accuracy: float  # on dev
+    parts: Mapping[str, float]  # of the wall time, by its own account; may be empty
     versions: Mapping[str, str]
 
 
 def own(job: Job, output: Path, training: Mapping[str, Any] = MappingProxyType({"num_train_epochs": _EPOCHS})) -> list[str]:
-    """Returns our command line.
-
-    Args:
-      job: what it does.
-      output: folder of the run.
-      training: further flags.
-    """
     flags = {
         "task_name": "MRPC",
         "data_dir": job.data,
@@ -93,7 +71,6 @@ def own(job: Job, output: Path, training: Mapping[str, Any] = MappingProxyType({
 
 
 def peer(python: str, job: Job, output: Path) -> list[str]:
-    """Returns the command line of transformers' script."""
     flags = {
         "task": "MRPC",
         "data_dir": job.data,
@@ -111,17 +88,9 @@ def peer(python: str, job: Job, output: Path) -> list[str]:
 
 
 def run(library: str, command: Sequence[str], output: Path, *, environment: Mapping[str, str], limit: float) -> Finished:
-    """Runs a command to its end.
+    """Runs a command; `output` must not exist and is deleted.
 
-    Args:
-      library: whose command it is.
-      command: program and arguments.
-      output: a folder that is not there yet, for what it writes; deleted in the end.
-      environment: its variables.
-      limit: most seconds to wait.
-
-    Raises:
-      WorkerError: it fails, takes too long, leaves no results, or its account is not that of its wall time.
+    Raises WorkerError if it fails, exceeds `limit` seconds, leaves no results, or misreports its wall time.
     """
     output.mkdir(parents=True)
     try:
@@ -133,17 +102,7 @@ def run(library: str, command: Sequence[str], output: Path, *, environment: Mapp
 
 
 def wall_time(command: Sequence[str], log: Path, environment: Mapping[str, str], limit: float) -> float:
-    """Returns the seconds from the start of a process to its exit.
-
-    Args:
-      command: program and arguments.
-      log: file for what it prints.
-      environment: its variables.
-      limit: most seconds to wait.
-
-    Raises:
-      WorkerError: it fails, or takes too long.
-    """
+    """Returns the seconds from process start to exit; WorkerError if it fails or exceeds `limit` seconds."""
     with log.open("wb") as file:
         began = time.perf_counter()
         process = subprocess.Popen(command, stdout=file, stderr=file, env=dict(environment), start_new_session=True)
@@ -179,11 +138,7 @@ _READ: Mapping[str, Callable[[Path, float], Finished]] = {OWN: _read_own, "trans
 
 
 def check_account(parts: Mapping[str, Any], seconds: float) -> None:
-    """Compares the parts that a command gives of its wall time with the time that it took.
-
-    Raises:
-      WorkerError: they are more than 2 % apart.
-    """
+    """Raises WorkerError if the parts differ from the wall time by more than 2 %."""
     total = float(sum(parts.values()))
     if abs(total - seconds) > _TOLERANCE * seconds:
         raise WorkerError(f"its account adds up to {total:.1f} s of {seconds:.1f} s of wall time")

@@ -1,7 +1,7 @@
 """This package as a contender of the benchmark: python -m benchmarks.worker WORKLOAD.json
 
-Speaks the protocol of `benchmarks.peers.protocol`. What is measured is what the classifier command runs: the same
-input functions, hooks and graphs.
+Speaks the protocol of `benchmarks.peers.protocol` and runs what the classifier command runs: the same input
+functions, hooks and graphs.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ _WITHOUT_LOSS = ("features", "encode")
 
 
 class _Contender:
-    """A workload, loaded."""
+    """A loaded workload."""
 
     def __init__(self, workload: SimpleNamespace) -> None:
         self.workload = workload
@@ -96,11 +96,9 @@ class _Contender:
         return self.build_features()
 
     def read(self) -> Sequence[Any]:
-        """Returns the examples of the file of the workload."""
         return _READ.get(self.workload.kind, _read_file)(self.workload)
 
     def build_features(self, count: int | None = None) -> Features:
-        """Returns the features of all examples, or of the first ones, with a new tokenizer."""
         tokenizer = WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
         return self.family.features(self.examples[:count], tokenizer, Limits(self.workload.max_seq_length))
 
@@ -116,7 +114,7 @@ class _Contender:
         )
 
     def check(self, count: int) -> protocol.Reply:
-        """Answers "check"; the loss is None where there is none to compare: no model, or random weights."""
+        """Answers "check"; the loss is None without a model or with random weights."""
         few = self.build_features(count)
         ids = [row.tolist() for row in np.split(few.token_ids, np.cumsum(few.lengths)[:-1])]
         if self.workload.suite in _WITHOUT_LOSS or self.plan is None:
@@ -128,14 +126,14 @@ class _Contender:
 
     @contextlib.contextmanager
     def loaded(self) -> Iterator[Forward]:
-        """The graph without training, with the pretrained weights and the head that all contenders have."""
+        """Yields the inference graph with the pretrained weights and the common head."""
         with contextlib.closing(Forward(self.model(), self.machine)) as engine:
             engine.load(str(self.folder / CHECKPOINT_NAME))
             yield engine
 
 
 def _task(workload: SimpleNamespace) -> Task:
-    """Returns the task of a workload; one that has a file for each split reads that of the workload."""
+    """Returns a workload's task; one with a file per split reads the workload's file."""
     return get_task(workload.task, of_values({"train_file": workload.texts}))
 
 
@@ -153,7 +151,7 @@ _READ = {CLASSIFICATION: _read_sentences}
 
 
 class _PiecesHook(tf1.train.SessionRunHook):
-    """Trains in pieces, as the orchestrator asks."""
+    """Trains in pieces, as the orchestrator requests."""
 
     def __init__(self, pieces: protocol.Pieces, batch_size: int) -> None:
         self._pieces = pieces
@@ -172,7 +170,6 @@ class _PiecesHook(tf1.train.SessionRunHook):
 
 
 def train(contender: _Contender, channel: protocol.Channel) -> None:
-    """Serves the suites "train" and "start"."""
     workload, features = contender.workload, contender.features
     epochs = (workload.total_steps + 0.5) * workload.batch_size / features.units
     schedule = Schedule(features.units, workload.batch_size, epochs)
@@ -236,7 +233,6 @@ def build_features(contender: _Contender, channel: protocol.Channel) -> None:
 
 
 def encode(contender: _Contender, channel: protocol.Channel) -> None:
-    """Serves the suite "encode": from texts to vectors."""
     texts = [example.text_a for example in contender.examples]
     with bert_tf.encoder(contender.folder, max_seq_length=contender.workload.max_seq_length, precision=_PRECISION) as encoder:
 
@@ -256,7 +252,6 @@ _SUITES = {"train": train, "start": train, "predict": predict, "features": build
 
 
 def work(workload: SimpleNamespace, channel: protocol.Channel) -> None:
-    """Loads a workload and serves its suite."""
     contender = _Contender(workload)
     if workload.suite != "start":
         channel.ready({"tensorflow": tf.__version__, "python": sys.version.split()[0]})

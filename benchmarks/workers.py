@@ -1,7 +1,7 @@
-"""Worker processes that speak JSON lines, with time limits; whatever goes wrong with one is one line.
+"""Worker processes that speak JSON lines, with time limits; any failure becomes one line.
 
-A worker is started with a file that says what to do. It answers one line to each line that it is sent, and waits in
-between without using the machine.
+A worker is started with a workload file. It answers each line with one line, and waits in between without using the
+machine.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LONGEST_REASON = 200  # characters
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """Most seconds to wait for an answer."""
+    """Seconds to wait for an answer."""
 
     ready: float = 900.0
     answer: float = 3600.0
@@ -37,28 +37,14 @@ class Limits:
 
 
 class WorkerError(BertError):
-    """A worker died, was silent for too long, or says that it cannot."""
+    """A worker died, timed out or reported an error."""
 
 
 class Worker:
-    """One process.
-
-    Attributes:
-      started: `time.perf_counter` just before the process was made.
-    """
+    """One process; `started` is `time.perf_counter` just before it was made."""
 
     def __init__(self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None):
-        """Starts the process.
-
-        Args:
-          command: program and arguments.
-          log: takes what it writes to the standard error.
-          limits: how long to wait for it.
-          environment: its variables; None for our own.
-
-        Raises:
-          WorkerError: the program cannot be started.
-        """
+        """Starts the process, its standard error going to `log`; None inherits our environment."""
         self._log = log
         self._limits = limits
         self._unread = b""
@@ -79,19 +65,10 @@ class Worker:
             raise WorkerError(f"{command[0]} cannot be started: {error.strerror}") from error
 
     def ready(self) -> dict[str, Any]:
-        """Returns the first line: what the worker says when everything is loaded.
-
-        Raises:
-          WorkerError: as `ask`.
-        """
         return self._receive(self._limits.ready)
 
     def ask(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Sends one line and returns the answer.
-
-        Raises:
-          WorkerError: the worker is dead, silent, not understandable, or says that it cannot.
-        """
+        """Sends a line and returns the answer; WorkerError if the worker is dead, silent, garbled or reports an error."""
         if self._ended:
             raise WorkerError(self._ended)
         with contextlib.suppress(OSError):  # a dead worker is reported by what is read
@@ -101,7 +78,7 @@ class Worker:
         return self._receive(self._limits.answer)
 
     def close(self) -> None:
-        """Asks the worker to end, and ends it and all that it started where it does not."""
+        """Asks the worker to end; kills it and its children if it does not."""
         if self._ended:
             return
         pipe = cast(BinaryIO, self._process.stdin)
@@ -115,11 +92,7 @@ class Worker:
         self.kill()
 
     def kill(self, reason: str = "ended") -> None:
-        """Ends the worker and all that it started, at once.
-
-        Args:
-          reason: why; what is said where it is asked again.
-        """
+        """Kills the worker and its children; `reason` is reported if it is asked again."""
         if self._ended:
             return
         self._ended = reason
@@ -131,7 +104,7 @@ class Worker:
                 cast(BinaryIO, pipe).close()
 
     def _receive(self, limit: float) -> dict[str, Any]:
-        """Returns the next answer; a worker that does not give one is ended, for no one knows what it would say next."""
+        """Returns the next answer; kills a worker without one, since its later answers would be out of order."""
         try:
             return _understood(self._read_line(limit))
         except WorkerError as error:
@@ -178,18 +151,16 @@ def _understood(line: bytes) -> dict[str, Any]:
 
 
 class Crew:
-    """All workers of a comparison; leaving the block ends them, whatever happened in it."""
+    """All workers of a comparison; leaving the block always ends them."""
 
     def __init__(self) -> None:
-        """Begins without a worker."""
         self._workers: list[Worker] = []
 
     def __enter__(self) -> Crew:
-        """Returns itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Ends every worker: with a word after a whole block, at once after an exception."""
+        """Asks workers to end after a complete block, kills them after an exception."""
         for worker in self._workers:
             if kind is None:
                 worker.close()
@@ -199,7 +170,6 @@ class Crew:
     def start(
         self, command: Sequence[str], log: Path, *, limits: Limits, environment: Mapping[str, str] | None = None
     ) -> Worker:
-        """Starts a worker; arguments and errors as `Worker`."""
         worker = Worker(command, log, limits=limits, environment=environment)
         self._workers.append(worker)
         return worker

@@ -4,7 +4,7 @@
     model = bert_tf.fine_tune("MRPC", output_dir="out/mrpc")
     model.predict([("He left.", "He went away.")])[0].label
 
-docs/library.md says more. Importing the package checks that it can run here; TensorFlow is imported when it is needed.
+See docs/library.md. The import checks that the package can run here; TensorFlow is imported lazily.
 """
 
 import importlib
@@ -106,7 +106,6 @@ _TENSORFLOW_PACKAGES = ("tensorflow", "tensorflow-cpu", "tensorflow-macos", "ten
 
 
 def _installed_tensorflow() -> "tuple[str, str] | None":
-    """Returns the name and the version of the installed TensorFlow package, or None."""
     for package in _TENSORFLOW_PACKAGES:
         try:
             return package, metadata.version(package)
@@ -116,14 +115,7 @@ def _installed_tensorflow() -> "tuple[str, str] | None":
 
 
 def _platform_problem(python: "tuple[int, int]", tensorflow: "str | None") -> "str | None":
-    """Returns one line on why bert_tf cannot run with these versions, or None.
-
-    A TensorFlow 2.x that is newer than the tested ones is accepted.
-
-    Args:
-      python: (major, minor) of the interpreter.
-      tensorflow: version of the installed TensorFlow, or None.
-    """
+    """Returns one line on why bert_tf cannot run with these versions, or None; newer TensorFlow 2.x is accepted."""
     if not (3, 9) <= python <= (3, 13):
         return "bert_tf needs Python 3.9 to 3.13; this is Python %d.%d." % python
     if tensorflow is None:
@@ -194,7 +186,7 @@ _MODULES = {
 
 
 def __getattr__(name):  # type: ignore[no-untyped-def]
-    """Imports what is asked for first (PEP 562)."""
+    """Imports public names lazily (PEP 562)."""
     if name not in _MODULES:
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
     value = globals()[name] = getattr(importlib.import_module("%s.%s" % (__name__, _MODULES[name])), name)

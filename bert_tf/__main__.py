@@ -1,4 +1,4 @@
-"""python -m bert_tf COMMAND, and bert-tf COMMAND of an installed package"""
+"""The command line: python -m bert_tf COMMAND, or bert-tf COMMAND if the package is installed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,6 @@ _HELP = ("--help", "-h", "-help", "help")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     width = max(map(len, COMMANDS)) + 2
     lines = [f"usage: {_program()} COMMAND [FLAGS]", ""]
     for group, commands in GROUPS.items():
@@ -73,7 +72,7 @@ def _program() -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Runs the command named first; returns its exit status, 2 where none is named or it is unknown."""
+    """Runs a command; returns its exit status, 2 if it is missing or unknown."""
     given = argv[1] if len(argv) > 1 else None
     name = _ALIASES.get(str(given), given)
     if name in _HELP:
@@ -94,7 +93,7 @@ def main(argv: list[str]) -> int:
 
 
 def run(argv: list[str]) -> int:
-    """Runs a command line as all that a process does, see `main`: also what fails at an import is one line."""
+    """Runs `main` as a whole process: errors during imports are one line, too."""
     try:
         from bert_tf import streams
 
@@ -108,7 +107,7 @@ def run(argv: list[str]) -> int:
 
 
 def console() -> int:
-    """Runs the command line of this process: the script that an installed package brings."""
+    """The installed script bert-tf."""
     return run(sys.argv)
 
 

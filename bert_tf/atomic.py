@@ -1,4 +1,4 @@
-"""Files that are written whole or not at all."""
+"""Files that are written completely or not at all."""
 
 from __future__ import annotations
 
@@ -27,13 +27,11 @@ TEMPORARY = ".*.[0-9]*.tmp"  # pattern of the names that a killed process may le
 
 @contextlib.contextmanager
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """Yields a temporary name beside `path`, for a file or a folder; leaving the block renames it to `path`.
+    """Yields a temporary file or folder name beside `path`; leaving the block renames it to `path`.
 
-    Where the block fails, what was written is deleted and `path` is as it was. Links stay, and what they lead to is replaced.
-    A pipe or device cannot be replaced: its own name is yielded; what the process has open is added to, where it has got to.
-
-    Raises:
-      OutputError: the operating system refuses: no space, no permission, a file where a folder should be.
+    If the block fails, what it wrote is deleted and `path` is unchanged. Links are followed. A pipe or device cannot be
+    replaced: its own name is yielded; a file that the process has open is appended to at its position. Raises
+    OutputError on OS errors.
     """
     named = Path(path)
     with readable_errors(named):
@@ -63,13 +61,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def _is_other_pipe(name: str) -> bool:
-    """Whether a name is that of an open pipe, as of `>(command)`, which is the same when it is opened anew."""
+    """Whether this is an open pipe's name, as from `>(command)`, which opens as the same pipe again."""
     return bool(_NUMBERED.fullmatch(name)) and stat.S_ISFIFO(os.stat(name).st_mode)
 
 
 @contextlib.contextmanager
 def _into_open(name: str) -> Iterator[Path]:
-    """Yields a temporary name, whose contents go to an open file: opened anew it would be written from its start."""
+    """Yields a temporary name, whose contents go to an open file: reopening it would overwrite its start."""
     match = _OPEN.fullmatch(name)
     number = int(match[1]) if match and match[1] else 2 if name.endswith("err") else 1
     with tempfile.TemporaryDirectory() as folder:
@@ -81,20 +79,12 @@ def _into_open(name: str) -> Iterator[Path]:
 
 
 def is_written_into(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is that of a pipe, a device or an open file, which are written into, not replaced.
-
-    Raises:
-      OSError: the operating system does not tell.
-    """
+    """Whether a path is a pipe, device or open file, which is written into instead of replaced."""
     return bool(_OPEN.fullmatch(os.fspath(path))) or not (files.is_plain(path) or os.path.isdir(path))
 
 
 def linked(path: Path) -> Path:
-    """Returns what a link leads to, whether that exists or not; of another path the path itself.
-
-    Raises:
-      OSError: the link leads to itself.
-    """
+    """Returns a link's target, existing or not; other paths unchanged. Raises OSError if the link leads to itself."""
     if not os.path.islink(path):
         return path
     found = os.path.realpath(path)
@@ -112,7 +102,7 @@ def _shortened(name: str) -> str:
 
 
 def delete_unfinished(path: str | os.PathLike[str]) -> None:
-    """Deletes what killed processes have left of a file that they were writing; no other may be writing it now."""
+    """Deletes a killed process's partial writes of a file; nobody may be writing it now."""
     target = Path(path)
     with contextlib.suppress(OSError):  # they are in nobody's way
         rests = list(target.parent.glob(f".{glob.escape(_shortened(target.name))}.[0-9]*.tmp"))
@@ -123,25 +113,12 @@ def delete_unfinished(path: str | os.PathLike[str]) -> None:
 
 
 def write_text(path: str | os.PathLike[str], text: str) -> None:
-    """Writes a UTF-8 text file.
-
-    Args:
-      path: of the file.
-      text: all that it is to hold.
-
-    Raises:
-      OutputError: as `replacing`.
-    """
     with replacing(path) as temporary:
         temporary.write_bytes(text.encode(errors="backslashreplace"))  # names of files may hold any byte
 
 
 def make_folder(path: str | os.PathLike[str]) -> Path:
-    """Returns a folder that exists and can be written to.
-
-    Raises:
-      OutputError: it cannot be made or written to.
-    """
+    """Returns an existing, writable folder; raises OutputError if that fails."""
     folder = Path(path)
     with readable_errors(folder):
         linked(folder).mkdir(parents=True, exist_ok=True)
@@ -152,15 +129,7 @@ def make_folder(path: str | os.PathLike[str]) -> Path:
 
 @contextlib.contextmanager
 def as_os_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
-    """Turns the errors of a library that writes a file by itself into an `OSError`, as any other file has.
-
-    Args:
-      path: of the file.
-      *kinds: what the library raises on a full disk.
-
-    Raises:
-      OSError: it raised one.
-    """
+    """Turns a library's errors on a full disk into OSError."""
     try:
         yield
     except kinds as error:
@@ -169,7 +138,7 @@ def as_os_errors(path: Path, *kinds: type[Exception]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def readable_errors(path: Path) -> Iterator[None]:
-    """Turns what the operating system refuses within the block into an `OutputError` about `path`."""
+    """Turns an OSError within the block into an `OutputError` about `path`."""
     try:
         yield
     except BrokenPipeError:  # nobody reads any more: no mistake, see `cli.ending`

@@ -34,9 +34,8 @@ _REQUIRED = ("vocab_size", "hidden_size", "num_hidden_layers", "num_attention_he
 class BertConfig:
     """Sizes and rates of a BERT encoder (Devlin et al., 2018); the defaults are BERT-Base.
 
-    Raises:
-      ConfigError: a size is not positive, a rate is outside [0, 1), the heads do not divide the hidden size, or the
-        activation is unknown.
+    Raises ConfigError if a size is not positive, a rate is outside [0, 1), the heads do not divide the hidden size, or
+    the activation is unknown.
     """
 
     vocab_size: int
@@ -53,7 +52,6 @@ class BertConfig:
     layer_norm_eps: float = 1e-12
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         for field in dataclasses.fields(self):
             _check_value(field.name, getattr(self, field.name), str(field.type))
         if self.hidden_size % self.num_attention_heads:
@@ -63,12 +61,11 @@ class BertConfig:
 
     @property
     def head_size(self) -> int:
-        """Width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
     def tiny(cls, vocab_size: int = 32) -> BertConfig:
-        """A model that takes a real training step in milliseconds."""
+        """Returns a model that takes a real training step in milliseconds."""
         return cls(
             vocab_size=vocab_size,
             hidden_size=8,
@@ -80,10 +77,9 @@ class BertConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BertConfig:
-        """Reads the keys of a published bert_config.json or of a Hugging Face config.json; other keys are ignored.
+        """Reads the keys of bert_config.json or Hugging Face's config.json, ignoring others.
 
-        Raises:
-          ConfigError: a required key is missing, or the model is not a BERT encoder with absolute positions.
+        Raises ConfigError if a key is missing, or the model is not a BERT encoder with absolute positions.
         """
         missing = [name for name in _REQUIRED if name not in values]
         if missing:
@@ -102,11 +98,6 @@ class BertConfig:
 
     @classmethod
     def from_json_file(cls, path: str | os.PathLike[str]) -> BertConfig:
-        """Reads a configuration file.
-
-        Raises:
-          ConfigError: as `from_dict`, or the file cannot be read; the message begins with the path.
-        """
         try:
             values = documents.read_json(path)
         except OSError as error:
@@ -121,7 +112,7 @@ class BertConfig:
             raise ConfigError(f"{path}: {error}") from error
 
     def to_json(self) -> str:
-        """Returns the configuration as text that `from_json_file` reads back unchanged."""
+        """Returns text that `from_json_file` reads back unchanged."""
         return documents.to_json(dataclasses.asdict(self), indent=2, sort_keys=True) + "\n"
 
 

@@ -1,7 +1,7 @@
-"""JSON and YAML, read and written strictly: whatever is wrong with a document is one error that names the line.
+"""Strict JSON and YAML: any problem of a document is one error that names the line.
 
-Python's own readers take the last of two equal keys, end in a RecursionError where brackets are nested deeply, and pass on NaN,
-which is not JSON, and halves of surrogate pairs, which no file can hold.
+Python's own readers take the last of two equal keys, fail with RecursionError on deep nesting, and accept NaN,
+which is not JSON, and lone surrogates, which no file can hold.
 """
 
 from __future__ import annotations
@@ -28,39 +28,22 @@ _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]', re.DOTALL)
 
 
 class DocumentError(ValueError):
-    """A text is not usable JSON or YAML.
-
-    Attributes:
-      problem: what is wrong.
-      line: where, counted from 1; None where no line is to blame.
-    """
+    """A text is not usable JSON or YAML; `line` counts from 1, None if no line is to blame."""
 
     def __init__(self, problem: str, line: int | None = None) -> None:
-        """Keeps problem and place apart, for callers with places of their own.
-
-        Args:
-          problem: what is wrong.
-          line: where, counted from 1; None where that is unknown.
-        """
         self.problem, self.line = problem, line
         super().__init__(problem if line is None else f"line {line}: {problem}")
 
     def place(self, path: object) -> str:
-        """Returns path and line."""
         return f"{path}" if self.line is None else f"{path}:{self.line}"
 
 
 class NotJsonError(DocumentError):
-    """A text breaks the grammar of JSON."""
+    """A text violates the grammar of JSON."""
 
 
 def read_text(path: str | os.PathLike[str]) -> str:
-    """Returns the text of a document; a byte order mark is taken off.
-
-    Raises:
-      DocumentError: it is not UTF-8.
-      OSError: it cannot be read, or is larger than any document.
-    """
+    """Returns text without byte order mark; DocumentError if not UTF-8, OSError if unreadable or too large."""
     data = files.read_bytes(path, most=_LARGEST).removeprefix(codecs.BOM_UTF8)
     try:
         return data.decode()
@@ -69,35 +52,21 @@ def read_text(path: str | os.PathLike[str]) -> str:
 
 
 def read_json(path: str | os.PathLike[str]) -> Any:
-    """Returns what a JSON file holds.
-
-    Raises:
-      DocumentError: as `read_text` and `parse_json`.
-      OSError: it cannot be read.
-    """
     return parse_json(read_text(path))
 
 
 def parse_json(text: str) -> Any:
-    """Returns the value of a JSON document.
-
-    Raises:
-      DocumentError: as `json_value`, or a text or number in it is none that a setting can have.
-    """
+    """Returns a document's value; raises DocumentError also for strings and numbers that no setting can have."""
     value = json_value(text)
     _check_values(value)
     return value
 
 
 def json_value(text: str, *, finite: bool = False) -> Any:
-    """Returns the value of a JSON text, whose own texts and numbers may be anything.
+    """Returns a JSON value whose strings and numbers may be anything; raises DocumentError.
 
-    Args:
-      text: the document.
-      finite: whether NaN and Infinity are refused, which Python writes but JSON lacks, and numbers that become infinite.
-
-    Raises:
-      DocumentError: it is not JSON, has a key twice in one object, or is nested too deeply.
+    `finite` rejects NaN and Infinity, which Python writes but JSON lacks, and numbers that overflow to infinity.
+    Repeated keys and deep nesting are always rejected.
     """
     hooks: dict[str, Any] = {"parse_constant": _constant, "parse_float": _float} if finite else {}
     try:
@@ -119,11 +88,7 @@ def json_value(text: str, *, finite: bool = False) -> Any:
 
 
 def parse_yaml(text: str) -> Any:
-    """Returns the value of a YAML or JSON document.
-
-    Raises:
-      DocumentError: it is neither, has a key twice in one mapping, is nested too deeply, or its aliases repeat too much.
-    """
+    """Returns a YAML or JSON value; DocumentError for repeated keys, deep nesting or aliases that expand too much."""
     if text.lstrip().startswith("{"):
         with contextlib.suppress(NotJsonError):  # YAML has braces too, but no characters of two escapes
             return parse_json(text)
@@ -174,7 +139,7 @@ def _float(digits: str) -> float:
 
 
 class _RepeatedKeyError(Exception):
-    """An object has a key twice."""
+    """An object repeats a key."""
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -189,7 +154,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _line_of_repeated_key(text: str) -> int:
-    """Returns the line of the second of two equal keys; `json` says which they are, but not where."""
+    """Returns the line of a repeated key, which `json` names without its place."""
     objects: list[set[str]] = []
     before = ""
     for token in _TOKEN.finditer(text):
@@ -208,14 +173,9 @@ def _line_of_repeated_key(text: str) -> int:
 
 
 def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, int]:
-    """Returns how many values a node holds and how deeply, its aliases written out.
+    """Returns a node's number of values and its depth, aliases expanded; raises DocumentError beyond the limits.
 
-    Args:
-      node: of a document.
-      known: the same of nodes seen before, by identity; None while a node is being measured.
-
-    Raises:
-      DocumentError: there are too many, a node holds itself, or a mapping has a key twice.
+    `known` has the same for visited nodes, by identity; None marks a node in progress, so that a cycle is detected.
     """
     line = node.start_mark.line + 1
     if id(node) not in known:
@@ -234,7 +194,6 @@ def _measure(node: Any, known: dict[int, tuple[int, int] | None]) -> tuple[int, 
 
 
 def _children(node: Any) -> Iterator[Any]:
-    """Yields the nodes of a list, or keys and values of a mapping."""
     if node.id == "sequence":
         yield from node.value
     elif node.id == "mapping":
@@ -248,11 +207,7 @@ def _children(node: Any) -> Iterator[Any]:
 
 
 def _check_values(value: Any) -> None:
-    """Refuses texts, keys among them, with a NUL or half a character, and numbers that no setting can have.
-
-    Raises:
-      DocumentError: there is one.
-    """
+    """DocumentError for strings (keys too) with NUL or lone surrogates, and for numbers that no setting can have."""
     for part in _values(value):
         if isinstance(part, int) and abs(part) > _LARGEST_NUMBER:
             raise DocumentError(f"a number of {part.bit_length()} bits")
@@ -272,7 +227,7 @@ def _check_text(text: str) -> None:
 
 
 def _values(root: Any) -> Iterator[Any]:
-    """Yields everything in a value, itself and the keys included, without recursion."""
+    """Yields a value and everything in it, keys included, without recursion."""
     waiting = [(root, 0)]
     while waiting:
         value, depth = waiting.pop()
@@ -290,12 +245,7 @@ def _too_deep(line: int | None = None) -> DocumentError:
 
 
 def to_json(value: Any, **options: Any) -> str:
-    """Returns a value as JSON, which has no word for NaN and infinity: they become null.
-
-    Args:
-      value: as `json.dumps` takes it.
-      **options: of `json.dumps`.
-    """
+    """Returns JSON with NaN and infinity as null, since JSON has no word for them."""
     return json.dumps(_finite(value), allow_nan=False, **options)
 
 

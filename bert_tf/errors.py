@@ -1,19 +1,19 @@
 """Errors that a user can fix. The commands print their message as one line, without a traceback.
 
 BertError
-├── FlagError         a flag, or flags that contradict each other
+├── FlagError         an invalid flag, or contradictory flags
 ├── DataError         a file of examples: names file and line
-│   ├── EmptyFileError    it has nothing in it
-│   └── BadRowsError      rows of it cannot be used: one line for each of the first
+│   ├── EmptyFileError    it is empty
+│   └── BadRowsError      unusable rows: one line for each of the first
 ├── VocabularyError   a vocabulary file: names file and line
 ├── ConfigError       a model configuration
 ├── CheckpointError   pretrained or trained weights
-│   └── UnreadableError   the system does not let us read them; they may be whole
-├── DeviceError       a device, or devices that cannot be used as asked
-├── PreflightError    parts that do not fit each other: one line for each problem
+│   └── UnreadableError   access is denied; the weights may be intact
+├── DeviceError       a device that is missing or unusable
+├── PreflightError    incompatible parts: one line for each problem
 ├── OutputError       the output folder: not writable, full, or of another run
-└── TrainingError     the loss is no longer a number, or memory is out
-    └── LostPeerError   another machine is gone: the same command may succeed
+└── TrainingError     the loss is not finite, or memory is exhausted
+    └── LostPeerError   another machine is gone: repeating the command may succeed
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from typing import Any
 
 
 class BertError(Exception):
-    """Base of all errors that end in one line for the user.
+    """Base of all errors that are reported to the user as one line.
 
     Attributes:
-      status: of the process that ends with it.
+      status: exit status of the process.
     """
 
     status = 2
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Goes to another process with its message, which some constructors put together."""
+        """Pickles the complete message, which some constructors assemble."""
         return _remade, (type(self), self.args, vars(self))
 
 
@@ -45,39 +45,31 @@ def _remade(kind: type[BertError], args: tuple[Any, ...], values: Mapping[str, A
 
 
 class FlagError(BertError):
-    """A flag has an unusable value."""
+    """A flag has an invalid value."""
 
 
 class DataError(BertError):
     """A file of examples cannot be read."""
 
     def __init__(self, problem: str, path: object, line: int | None = None):
-        """Puts the place before the problem.
-
-        Args:
-          problem: what is wrong and what to do.
-          path: the file.
-          line: its line, counted from 1, where one line is to blame.
-        """
         place = f"{path}" if line is None else f"{path}:{line}"
         super().__init__(f"{place}: {problem}")
 
 
 class EmptyFileError(DataError):
-    """A file has nothing in it."""
+    """A file is empty."""
 
 
 class BadRowsError(DataError):
-    """Rows of a file cannot be used."""
+    """A file has unusable rows."""
 
     def __init__(self, problems: Sequence[str]):
-        """Joins all problems, one a line; each names its place."""
         self.problems = tuple(problems)
         Exception.__init__(self, "\n".join(self.problems))
 
 
 class VocabularyError(DataError):
-    """A vocabulary file is damaged or is no BERT vocabulary."""
+    """A vocabulary file is damaged or is not a BERT vocabulary."""
 
 
 class ConfigError(BertError):
@@ -89,18 +81,17 @@ class CheckpointError(BertError):
 
 
 class UnreadableError(CheckpointError):
-    """The system does not let us read weights, which may be whole."""
+    """Access to weights is denied; they may be intact."""
 
 
 class DeviceError(BertError):
-    """A device does not exist, cannot be used as asked, or is set up too late."""
+    """A device does not exist, cannot be used as requested, or is set up too late."""
 
 
 class PreflightError(BertError):
-    """Configuration, checkpoint, vocabulary and data do not fit each other."""
+    """Configuration, checkpoint, vocabulary and data are incompatible."""
 
     def __init__(self, problems: Sequence[str]):
-        """Joins all problems, one a line."""
         self.problems = tuple(problems)
         super().__init__("\n".join(self.problems))
 
@@ -110,7 +101,7 @@ class OutputError(BertError):
 
 
 class TrainingError(BertError):
-    """Training cannot go on."""
+    """Training cannot continue."""
 
 
 class LostPeerError(TrainingError):
@@ -120,13 +111,7 @@ class LostPeerError(TrainingError):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
-    """Returns a message that lists what is known and names the nearest match.
-
-    Args:
-      kind: what the name should be of: task, flag.
-      name: that nothing has.
-      known: all names that there are.
-    """
+    """Returns a message on an unknown name (`kind`: task, flag) with the nearest match and all known names."""
     names = sorted(known)
     folded = {n.lower(): n for n in names}
     near = difflib.get_close_matches(name.lower(), folded, n=1)

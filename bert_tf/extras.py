@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+import ast
+import re
+from importlib import metadata
+from pathlib import Path
+
 import bert_tf
 
-# Upper bounds are the versions tried; pip chooses what fits the Python and the TensorFlow. Neither is declared:
-# pyarrow 26 does not run beside NumPy 1, onnx 1.19.0 does not import beside the ml_dtypes of TensorFlow 2.15.
-# uvicorn: `service.patience` overrides private methods, which another version may rename. h11: CVE-2025-43859 before 0.16.
-EXTRAS = {
-    "onnx": ("onnx>=1.16,!=1.19.0,<1.24", "onnxruntime>=1.17,<1.33"),
-    "openvino": ("onnx>=1.16,!=1.19.0,<1.24", "openvino>=2024.4,<2026.5", "nncf>=2.13,<3.5"),
-    "beam": ("apache-beam>=2.60,<2.78",),
-    "nsight": ("nvtx>=0.2,<1",),
-    "parquet": ("pyarrow>=15,<26",),
-    "spark": ("pyspark>=3.5,<4.4", "pandas>=1.5,<4", "pyarrow>=15,<26"),
-    "vocabulary": ("tokenizers>=0.20,<0.24",),
-    "sentences": ("sentencex>=0.6,<2",),
-    "serve": ("uvicorn>=0.30,<0.55", "h11>=0.16,<1", "starlette>=0.40,<2", "prometheus-client>=0.20,<1"),
-}
+_PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"  # of a clone
+_BY_EXTRA = re.compile(r"""(.*?)\s*;\s*extra == ['"](\w+)['"]""")
+
+
+def names() -> list[str]:
+    return list(_extras())
+
+
+def requirements(extra: str) -> list[str]:
+    return _extras().get(extra, [])
+
+
+def _extras() -> dict[str, list[str]]:
+    """Requirements by extra: those of pyproject.toml in a clone, else of the installed package's metadata."""
+    if not _PROJECT.is_file():
+        rows = [_BY_EXTRA.fullmatch(row) for row in metadata.requires("bert_tf") or ()]
+        extras: dict[str, list[str]] = {row[2]: [] for row in rows if row}
+        for row in filter(None, rows):
+            extras[row[2]].append(row[1])
+        return extras
+    section = _PROJECT.read_text(encoding="utf-8").partition("[project.optional-dependencies]\n")[2].partition("\n[")[0]
+    # Python 3.9 and 3.10 have no tomllib.
+    return {name: ast.literal_eval(value) for name, value in re.findall(r"^(\w+) = (\[.*\])$", section, re.MULTILINE)}
 
 
 def install(name: str) -> str:
-    """Returns the command that installs a group beside the TensorFlow that is installed.
+    """Returns the command that installs a group beside the installed TensorFlow.
 
-    It names the packages, since in a clone there is no package `bert_tf`, and TensorFlow, since pip would otherwise replace the
+    It names the packages, since a clone has no package `bert_tf`, and TensorFlow, since pip would otherwise replace the
     versions of NumPy, protobuf and ml_dtypes that it needs.
     """
     tensorflow = bert_tf._installed_tensorflow()
-    requirements = [*EXTRAS[name], *(["{}=={}".format(*tensorflow)] if tensorflow else [])]
-    return "pip install " + " ".join(f"'{requirement}'" for requirement in requirements)
+    names = [*requirements(name), *(["{}=={}".format(*tensorflow)] if tensorflow else [])]
+    return "pip install " + " ".join(f"'{name}'" for name in names)

@@ -1,6 +1,6 @@
-"""Arrays of a batch: their axes, types and padding, declared once for features, heads and exports.
+"""Arrays of a batch: axes, types and padding, declared once for features, heads and exports.
 
-Shapes: B rows, T tokens of the longest row, S slots of the row that has most.
+Shapes: B rows, T tokens of the longest row, S slots of the row with the most.
 """
 
 from __future__ import annotations
@@ -15,38 +15,21 @@ HIDDEN = -1  # width of outputs that are vectors of the encoder, which its confi
 
 
 class Field(NamedTuple):
-    """One array of a batch.
-
-    Attributes:
-      name: of the feature or output.
-      axis: ROW for a value of each row, [B]; TOKEN for one of each token, [B, T]; SLOT for one of each of the places that a
-        row names, [B, S].
-      dtype: of the values.
-      width: how many values there are at each place, as a last axis; None for one, without an axis; HIDDEN in a vector of the
-        encoder.
-      padding: what lies beyond the tokens or slots of a row.
-      in_batches: whether the graph reads it; else features keep it for those who make predictions of outputs.
-    """
+    """One array of a batch."""
 
     name: str
-    axis: str = ROW
+    axis: str = ROW  # ROW: [B], TOKEN: [B, T], SLOT: [B, S]
     dtype: npt.DTypeLike = np.int32
-    width: int | None = None
-    padding: float = 0
-    in_batches: bool = True
+    width: int | None = None  # size of a last axis; None without one; or HIDDEN
+    padding: float = 0  # value beyond a row's tokens or slots
+    in_batches: bool = True  # read by the graph; else kept for predictions
 
     def sized(self, hidden_size: int) -> Field:
-        """Returns the field of an encoder: `HIDDEN` stands for the width of its vectors."""
+        """Replaces the width `HIDDEN` by the hidden size."""
         return self._replace(width=hidden_size) if self.width == HIDDEN else self
 
     def shape(self, rows: int | None, tokens: int | None, slots: int | None = None) -> tuple[int | None, ...]:
-        """Returns the shape in a batch; None is a size left open.
-
-        Args:
-          rows: how many a batch has.
-          tokens: to which its rows are padded.
-          slots: to which they are padded in fields by slot.
-        """
+        """Returns the shape in a batch; None is an unknown size."""
         places = {ROW: (rows,), TOKEN: (rows, tokens), SLOT: (rows, slots)}[self.axis]
         return places if self.width is None else (*places, self.width)
 

@@ -1,7 +1,7 @@
-"""Files that are read: why one cannot be, in words, before a read that would not end.
+"""Files to read: says why one cannot be read, before a read that would not end.
 
-What a user names may be anything that has a path: a folder, a device that never ends, a pipe that can be read once. `open`
-waits for a pipe that nobody writes, and `read` takes all of /dev/zero.
+A user may name anything that has a path: a folder, an endless device, a pipe that can be read once. `open` waits
+for a pipe without a writer, and `read` takes all of /dev/zero.
 """
 
 from __future__ import annotations
@@ -62,23 +62,18 @@ _REMEDIES = {
 
 
 def is_foreseen(error: OSError) -> bool:
-    """Whether the operating system refuses what a user can change."""
+    """Whether an OSError is one that a user can fix."""
     return error.errno in _REMEDIES
 
 
 def reason(error: OSError) -> str:
-    """Returns what the operating system says, and what to do."""
     said = error.strerror or str(error)
     remedy = _REMEDIES.get(error.errno or 0, "")
     return f"{said}; {remedy}" if remedy and ";" not in said else said
 
 
 def is_plain(path: StrPath) -> bool:
-    """Whether a path is that of a file that can be read again, or of nothing yet: of no pipe, device or folder.
-
-    Raises:
-      OSError: the operating system does not tell.
-    """
+    """Whether a path is a rereadable file or does not exist yet: not a pipe, device or folder."""
     try:
         return stat.S_ISREG(os.stat(path).st_mode)
     except FileNotFoundError:
@@ -86,11 +81,6 @@ def is_plain(path: StrPath) -> bool:
 
 
 def check_plain(path: StrPath) -> None:
-    """Refuses what is no file.
-
-    Raises:
-      OSError: there is none, or it is a folder, pipe, device or socket.
-    """
     try:
         mode = os.stat(path).st_mode
     except ValueError as error:
@@ -101,7 +91,6 @@ def check_plain(path: StrPath) -> None:
 
 
 def missing(path: StrPath) -> str | None:
-    """Returns why a file cannot be read; None where it seems that it can."""
     try:
         open_plain(path).close()
     except FileNotFoundError:
@@ -112,7 +101,6 @@ def missing(path: StrPath) -> str | None:
 
 
 def missing_folder(path: StrPath) -> str | None:
-    """Returns why a folder cannot be used; None where it can."""
     try:
         with os.scandir(path):
             return None
@@ -125,25 +113,12 @@ def missing_folder(path: StrPath) -> str | None:
 
 
 def open_plain(path: StrPath) -> BinaryIO:
-    """Opens a file for reading that ends and can be read again.
-
-    Raises:
-      OSError: as `check_plain`, or it cannot be opened.
-    """
     check_plain(path)
     return open(path, "rb")  # noqa: SIM115  (who calls this closes it)
 
 
 def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
-    """Reads a file.
-
-    Args:
-      path: of the file.
-      most: bytes that it may have.
-
-    Raises:
-      OSError: as `open_plain`, or it has more than so many bytes.
-    """
+    """Reads a file of at most `most` bytes; raises OSError for a larger one."""
     with open_plain(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
@@ -152,24 +127,15 @@ def read_bytes(path: StrPath, *, most: int = LARGEST) -> bytes:
 
 
 def read_text(path: StrPath, *, most: int = LARGEST) -> str:
-    """Reads a UTF-8 file; a byte order mark is taken off.
-
-    Args:
-      path: of the file.
-      most: bytes that it may have.
-
-    Raises:
-      OSError: as `read_bytes`.
-      UnicodeDecodeError: it is not UTF-8.
-    """
+    """Reads UTF-8 without byte order mark; OSError as `read_bytes`, UnicodeDecodeError."""
     return read_bytes(path, most=most).decode("utf-8-sig").replace("\r\n", "\n")
 
 
 def unsafe(path: StrPath) -> str:
-    """Returns why others can change a file, or what is in a folder; nothing if only this user and root can.
+    """Returns why others can change a file or a folder's content; empty if only this user and root can.
 
-    A group counts as others unless its number is the owner's, as that of a private group. In a folder like /tmp (sticky) others
-    cannot change what this user owns. What does not exist is not looked at.
+    A group counts as others unless its number is the owner's, as for a private group. In a folder like /tmp (sticky)
+    others cannot change this user's files. Missing paths are not checked.
     """
     whole = Path(path).resolve()
     for place in (whole, *whole.parents):
@@ -190,7 +156,7 @@ def _unusable_name(path: StrPath) -> OSError:
 
 
 def digest(path: StrPath) -> str:
-    """Returns the sha256 of a file's bytes; of a folder, that of the names and digests of what is in it."""
+    """Returns a file's SHA-256; for a folder that of its entries' names and digests."""
     found = hashlib.sha256()
     if Path(path).is_dir():
         for file in sorted(Path(path).iterdir()):

@@ -1,4 +1,4 @@
-"""The head that a task wants on top of the encoder: all that tasks and modeling both know of it."""
+"""The head that a task needs on the encoder: all that tasks and modeling share about it."""
 
 from __future__ import annotations
 
@@ -24,55 +24,32 @@ VARIABLE_SCOPES = "output_weights|output_bias|cls|head"
 
 @dataclasses.dataclass(frozen=True)
 class HeadSpec:
-    """A head by kind and size.
+    """A head by kind and size."""
 
-    Attributes:
-      num_labels: outputs at each place: classes, labels, tags; 1 for a number.
-      kind: key of the registries of families and heads.
-      options: what else the head is made of, by name.
-    """
-
-    num_labels: int
-    kind: str = CLASSIFICATION
-    options: tuple[tuple[str, Any], ...] = ()
+    num_labels: int  # outputs per place; 1 for regression
+    kind: str = CLASSIFICATION  # key of the registries of families and heads
+    options: tuple[tuple[str, Any], ...] = ()  # further parameters, by name
 
 
 class Sizes(NamedTuple):
-    """How many numbers a head holds, as how often it holds tensors of each size.
+    """Numbers held by a head: how many tensors of each size, as multiples of the unit."""
 
-    Attributes:
-      tokens: a hidden state of each token.
-      positions: the same of each position, padding included.
-      rows: the same of each row.
-      numbers: one number of each position.
-      token_numbers: one number of each token.
-      places: a hidden state of each place that is read.
-      place_numbers: one number of each place.
-      scores: of each place one number for each word of the vocabulary.
-    """
-
-    tokens: float = 0.0
-    positions: float = 0.0
-    rows: float = 0.0
-    numbers: float = 0.0
-    token_numbers: float = 0.0
-    places: float = 0.0
-    place_numbers: float = 0.0
-    scores: float = 0.0
+    tokens: float = 0.0  # a hidden state per token
+    positions: float = 0.0  # a hidden state per position, padding included
+    rows: float = 0.0  # a hidden state per row
+    numbers: float = 0.0  # one number per position
+    token_numbers: float = 0.0  # one number per token
+    places: float = 0.0  # a hidden state per place that is read
+    place_numbers: float = 0.0  # one number per place
+    scores: float = 0.0  # a number per place and word of the vocabulary
 
 
 class HeadMemory(NamedTuple):
-    """What a head and its loss hold in training, beside what the encoder has made.
+    """What a head and its loss hold in training, in addition to the encoder."""
 
-    Attributes:
-      kept: from the forward pass to the backward pass.
-      forward: beside that, while the head is computed.
-      backward: beside that, while its gradient is.
-    """
-
-    kept: Sizes = Sizes()
-    forward: Sizes = Sizes()
-    backward: Sizes = Sizes()
+    kept: Sizes = Sizes()  # from the forward to the backward pass
+    forward: Sizes = Sizes()  # additionally during the forward pass
+    backward: Sizes = Sizes()  # additionally during the backward pass
 
 
 _ONE_ROW = Sizes(rows=1)

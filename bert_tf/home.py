@@ -1,7 +1,7 @@
-"""Folders in which the package keeps what it fetches, and finds what people put there.
+"""Folders for downloads and user files.
 
-In a clone: `checkpoints/`, `data/` and `converted/` beside the package. Installed: $BERT_TF_HOME, else the user's cache folder.
-What is compiled for the machine, `native/`, is there for a clone as well.
+In a clone: `checkpoints/`, `data/` and `converted/` beside the package. Installed: $BERT_TF_HOME, else the user's
+cache folder. Code compiled for the machine, `native/`, is there for a clone as well.
 """
 
 from __future__ import annotations
@@ -22,32 +22,16 @@ _OF_CLONES = "run_classifier.py"  # beside the package
 
 
 def clone(package: Path = PACKAGE) -> Path | None:
-    """Returns the clone that the package is in; None where it is installed."""
     return package.parent if (package.parent / _OF_CLONES).is_file() else None
 
 
 def folder(environment: Mapping[str, str], package: Path = PACKAGE) -> Path:
-    """Returns the folder above `checkpoints`, `data` and `converted`, whether it exists or not.
-
-    Args:
-      environment: of the process; an empty variable counts as none.
-      package: the folder of the package.
-
-    Raises:
-      OutputError: the user has no home folder.
-    """
+    """Returns the parent of `checkpoints`, `data` and `converted`, existing or not; OutputError without a home."""
     return (None if environment.get(VARIABLE) else clone(package)) or _outside_clones(environment)
 
 
 def compiled(environment: Mapping[str, str]) -> Path:
-    """Returns the folder for what is compiled for the machine, in no clone, whether it exists or not.
-
-    Args:
-      environment: of the process; an empty variable counts as none.
-
-    Raises:
-      OutputError: the user has no home folder.
-    """
+    """Returns the folder for code compiled for the machine, never in a clone, existing or not."""
     return _outside_clones(environment) / "native"
 
 

@@ -1,4 +1,4 @@
-"""The host's device, which computes what a GPU would have to be waited for: rows, seeds, sizes, time stamps."""
+"""The host device, for small computations that would wait for a GPU: rows, seeds, sizes, time stamps."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Locks between processes that write to one place: the operating system's own, which end with the process that holds them.
+"""Locks between writers to one place: the operating system's, which end with the process.
 
-A lock is a hidden file, and beside it another that names its holder; both are deleted when the lock is released. What a kill
-leaves of them holds nobody up. A file system without locks is written to all the same, with a warning.
+A lock is a hidden file, with another beside it that names its holder; both are deleted on release. Files that a
+kill leaves block nobody. On a file system without locks writing goes on, with a warning.
 """
 
 from __future__ import annotations
@@ -25,16 +25,9 @@ _NO_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK)
 
 @contextlib.contextmanager
 def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another folder") -> Iterator[None]:
-    """Makes a folder where there is none, and keeps other writers out of it within the block.
+    """Makes a folder and locks it for the block; deletes it if the block leaves it empty.
 
-    A folder that the block leaves empty is deleted again.
-
-    Args:
-      path: the folder.
-      instead: what a second writer can do beside waiting.
-
-    Raises:
-      OutputError: another process writes to it, or it cannot be made.
+    Raises OutputError if another process writes to it; `instead` tells a second writer what else to do than wait.
     """
     folder = Path(path)
     made = [part for part in (folder, *folder.parents) if not part.exists()]
@@ -50,11 +43,6 @@ def writing_folder(path: str | os.PathLike[str], *, instead: str = "name another
 
 @contextlib.contextmanager
 def writing_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Keeps other writers of a file out within the block.
-
-    Raises:
-      OutputError: another process writes it, or its folder cannot be written to.
-    """
     target = Path(path)
     with _held(target.with_name(f".{target.name}.writer"), target, "name another output"):
         yield
@@ -62,15 +50,7 @@ def writing_file(path: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[str | None]:
-    """Claims something for the block; yields None, or who else has claimed it.
-
-    Args:
-      path: in a folder that exists; the name stands for what is claimed, and no such file is needed.
-      wait: until nobody else has it.
-
-    Raises:
-      OutputError: the folder cannot be written to.
-    """
+    """Claims a name, which need not exist, in an existing folder; yields None, or the other holder unless `wait`."""
     target = Path(path)
     with _noted(target.with_name(f".{target.name}.claim"), target.parent, wait=wait) as other:
         yield other
@@ -78,11 +58,7 @@ def claiming(path: str | os.PathLike[str], *, wait: bool = False) -> Iterator[st
 
 @contextlib.contextmanager
 def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
-    """Waits until no other process is in such a block of the folder, which exists.
-
-    Raises:
-      OutputError: the folder cannot be written to.
-    """
+    """Waits until no other process is in such a block of the existing folder."""
     place = Path(folder)
     with _lock_of(place / ".turn.lock", place, wait=True):
         yield
@@ -90,7 +66,7 @@ def taking_turns(folder: str | os.PathLike[str]) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
-    """Holds a lock that nobody waits for; says who has it, where another process does."""
+    """Holds a lock without waiting; OutputError names the other holder."""
     with _noted(base, place) as other:
         if other is not None:
             raise OutputError(f"{place}: {other}; wait until it ends, or {instead}")
@@ -99,7 +75,7 @@ def _held(base: Path, place: Path, instead: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | None]:
-    """Holds a lock and notes who does; yields None, or who else has it. `base` names both files without their endings."""
+    """Holds a lock and notes its holder; yields None, or the other holder. `base` names both files without endings."""
     holder = base.with_name(f"{base.name}.json")
     with _lock_of(base.with_name(f"{base.name}.lock"), place, wait=wait) as is_held:
         if not is_held:
@@ -119,7 +95,6 @@ def _noted(base: Path, place: Path, *, wait: bool = False) -> Iterator[str | Non
 
 @contextlib.contextmanager
 def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
-    """Yields whether the lock is held."""
     try:
         descriptor = _acquired(path, wait=wait)
     except OSError as error:
@@ -140,7 +115,7 @@ def _lock_of(path: Path, place: Path, *, wait: bool) -> Iterator[bool]:
 
 
 def _acquired(path: Path, *, wait: bool) -> int | None:
-    """Returns the open file that is locked; None where another process has it."""
+    """Returns the locked open file, None if another process has it."""
     while True:
         with contextlib.ExitStack() as opened:
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -163,7 +138,6 @@ def _is_at(path: Path, descriptor: int) -> bool:
 
 @functools.cache
 def _warn_of_no_locks(place: Path) -> None:
-    """Says it once of a folder, however many locks are taken there."""
     log.warning("%s: this file system does not support locks; do not start a second command that writes to it", place)
 
 

@@ -1,6 +1,6 @@
-"""The log of a command, in one of two forms: short, for people, or that of the published script.
+"""A command's log in one of two forms: short, for people, or that of the published script.
 
-What `log` gets, absl's logger, is in both. A line that only one form has goes to that form's logger.
+Lines of `log`, absl's logger, appear in both; a line of one form goes to that form's logger.
 """
 
 from __future__ import annotations
@@ -22,16 +22,14 @@ published = logging.getLogger("bert_tf.log.published")
 
 
 def choose(form: str) -> None:
-    """Has the lines of one form appear, and those of the other not."""
     short.disabled, published.disabled = form != SHORT, form != PUBLISHED
 
 
 def set_up(form: str, verbosity: int) -> None:
-    """Writes the log to standard error; a second call takes the place of the first.
+    """Logs to standard error; a later call replaces an earlier one.
 
-    Args:
-      form: SHORT has the time before a line; PUBLISHED what absl has: level, time, thread, file and line.
-      verbosity: absl's; above 0 both forms say where a line comes from.
+    SHORT lines start with the time; PUBLISHED ones, as absl's, with level, time, thread, file and line. At absl
+    verbosity above 0 both name the source line.
     """
     choose(form)
     root = logging.getLogger()
@@ -51,7 +49,7 @@ def set_up(form: str, verbosity: int) -> None:
 
 
 class _AboveBar(logging.Handler):
-    """Writes lines to standard error; a progress bar that is there stays below them."""
+    """Writes lines to standard error, above a progress bar."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:

@@ -1,4 +1,4 @@
-"""Progress bars and lines: on a terminal, and in notebooks; nothing in files and pipes."""
+"""Progress bars and lines: on terminals and in notebooks, not in files and pipes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,12 @@ with warnings.catch_warnings():
 
 
 def bar(iterable: Iterable[Any] | None = None, **options: Any) -> tqdm[Any]:
-    """Returns a bar that shows itself where somebody looks.
-
-    Args:
-      iterable: whose elements are counted; None where the caller counts.
-      **options: of `tqdm.tqdm`.
-    """
+    """Returns a tqdm bar, hidden unless somebody can see it; without an iterable the caller counts."""
     return tqdm(iterable, disable=not _seen(), **options)
 
 
 def say(line: str) -> None:
-    """Writes a line where a bar would show itself."""
+    """Writes a line if a bar would be visible."""
     if _seen():
         tqdm.write(line, file=sys.stderr)
 

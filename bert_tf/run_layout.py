@@ -1,4 +1,4 @@
-"""Files of a run's folder: the name of each, its contents, and whether training or a result left it."""
+"""Files of a run's folder: names, contents, and whether training or evaluation writes them."""
 
 from __future__ import annotations
 
@@ -32,15 +32,10 @@ UNFINISHED = (atomic.TEMPORARY, "*.tempstate*", "*-[0-9]*_temp", "eval_forward")
 
 
 class Part(NamedTuple):
-    """Files of a run that belong together.
+    """Files of a run that belong together."""
 
-    Attributes:
-      names: their names, or patterns of `glob`; one that ends in a slash is a folder with all that is in it.
-      holds: what they hold.
-    """
-
-    names: tuple[str, ...]
-    holds: str
+    names: tuple[str, ...]  # or glob patterns; a trailing slash is a whole folder
+    holds: str  # description of their content
 
 
 OF_TRAINING = (
@@ -71,7 +66,6 @@ OF_RESULTS = (
 
 
 def names(parts: tuple[Part, ...]) -> Iterator[str]:
-    """Yields all names of some parts."""
     for part in parts:
         yield from part.names
 
@@ -81,11 +75,7 @@ FOLDERS = tuple(name.partition("/")[0] for name in names((*OF_TRAINING, *OF_RESU
 
 
 def refuse_taken_name(output: Path) -> None:
-    """Stops where an output would be taken for a checkpoint that lies beside it, or for a part of the run that it lies in.
-
-    Raises:
-      OutputError: it would be.
-    """
+    """Raises OutputError if an output could be mistaken for a checkpoint beside it or a part of the surrounding run."""
     folder = output.absolute().parent
     parts = names((*OF_TRAINING, *OF_TEXT, *OF_RESULTS)) if (folder / RECORD).is_file() else ()
     is_part = any(fnmatch.fnmatch(output.name, name.partition("/")[0]) for name in parts)
@@ -94,15 +84,8 @@ def refuse_taken_name(output: Path) -> None:
 
 
 def own_folders(output_dir: Path) -> set[Path]:
-    """Returns the folders of a run that hold checkpoints of it, as they are on the disk."""
     return {output_dir.resolve(), *((output_dir / name).resolve() for name in MODELS)}
 
 
 def of_step(pattern: str, step: int) -> str:
-    """Returns the name that a pattern has for a step.
-
-    Args:
-      pattern: one of those above.
-      step: its number.
-    """
     return pattern.replace("*", str(step))

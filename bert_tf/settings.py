@@ -1,6 +1,6 @@
-"""Settings as fields of frozen dataclasses: name, type, default, help, choices and bounds of each, declared once.
+"""Settings as fields of frozen dataclasses: name, type, default, help, choices and bounds, declared once.
 
-Flags, --help and the keyword arguments of the library are made of them.
+Flags, --help and the library's keyword arguments are made from them.
 """
 
 from __future__ import annotations
@@ -82,33 +82,20 @@ _DECLARED, _GROUP = "setting", "group"  # keys of a field's metadata
 class Setting(NamedTuple):
     """One setting.
 
-    A text may not be empty, unless the setting says so: `--init_checkpoint=$UNSET` is a mistake, not the default.
-
-    Attributes:
-      name: of the field, the flag and the keyword argument.
-      kind: bool, int, float or str.
-      default: where nothing is given; only a setting whose default is None may be None.
-      help: what --help says.
-      lowest: bound of a number.
-      choices: of a text; empty for any.
-      may_be_empty: whether a text may be.
-      highest: bound of a number.
-      required: whether a value must be given.
-      positional: whether the command line has it as a word, not as a flag.
-      in_memory: whether the library takes a list of rows instead of the name of their file.
+    A string must not be empty unless allowed: `--init_checkpoint=$UNSET` is a mistake, not the default.
     """
 
-    name: str
-    kind: type
-    default: Any
+    name: str  # of the field, the flag and the keyword argument
+    kind: type  # bool, int, float or str
+    default: Any  # None is allowed only if it is the default
     help: str
     lowest: float | None = None
-    choices: tuple[str, ...] = ()
-    may_be_empty: bool = False
+    choices: tuple[str, ...] = ()  # of a string; empty for any
+    may_be_empty: bool = False  # for strings
     highest: float = LARGEST_SETTING
     required: bool = False
-    positional: bool = False
-    in_memory: bool = False
+    positional: bool = False  # a word on the command line, not a flag
+    in_memory: bool = False  # the library accepts rows instead of their file name
 
 
 def setting(
@@ -122,18 +109,7 @@ def setting(
     positional: bool = False,
     in_memory: bool = False,
 ) -> Any:
-    """Returns the field of a dataclass that is a setting, see `Setting`; its annotation says which kind, as `int | None`.
-
-    Args:
-      default: where nothing is given.
-      help: what --help says.
-      lowest: bound of a number.
-      highest: bound of a number.
-      choices: of a text; empty for any.
-      required: whether a value must be given.
-      positional: whether the command line has it as a word, not as a flag.
-      in_memory: whether the library takes a list of rows instead of the name of their file.
-    """
+    """Returns a dataclass field for a `Setting`; its annotation tells the kind, as `int | None`."""
     declared = {"help": help, "lowest": lowest, "highest": highest, "choices": choices}
     declared |= {"required": required, "positional": positional, "in_memory": in_memory}
     return dataclasses.field(default=default, metadata={_DECLARED: declared})
@@ -157,7 +133,6 @@ def group(kind: type, *, without: Collection[str] = (), **changed: Mapping[str, 
 
 
 def settings_of(*groups: type) -> Iterator[Setting]:
-    """Yields the settings that dataclasses declare, in their order."""
     for holder in groups:
         for field in dataclasses.fields(holder):
             if _DECLARED in field.metadata:
@@ -197,15 +172,7 @@ def _made(kind: type[T], given: Mapping[str, Any]) -> T:
 
 
 def check(row: Setting, value: object) -> None:
-    """Refuses an empty text, a text that is none of the choices, and a number before something of that size is made.
-
-    Args:
-      row: the setting.
-      value: of the setting.
-
-    Raises:
-      FlagError: it is one of these.
-    """
+    """Raises FlagError for an empty string, an unknown choice or an out-of-bounds number."""
     if value == "" and not row.may_be_empty:
         raise left_empty(row.name)
     if isinstance(value, tuple) and "" in value:
@@ -219,15 +186,7 @@ def check(row: Setting, value: object) -> None:
 
 
 def refuse_unusable_text(name: str, text: str) -> None:
-    """Refuses what no file can be named by, and no text of a file holds.
-
-    Args:
-      name: of the setting.
-      text: its value.
-
-    Raises:
-      FlagError: a NUL, or half a character.
-    """
+    """Raises FlagError for NUL or lone surrogates, which neither file names nor text files hold."""
     try:
         text.encode("utf-8", "surrogateescape")  # names of files may hold any byte
     except UnicodeEncodeError as error:
@@ -237,15 +196,7 @@ def refuse_unusable_text(name: str, text: str) -> None:
 
 
 def path_of(name: str, value: object) -> str:
-    """Returns a path that a program gives as a text.
-
-    Args:
-      name: of the argument.
-      value: of it.
-
-    Raises:
-      FlagError: it is no path, is empty, or no file can have it.
-    """
+    """Returns an argument's path as a string; FlagError if it is no path, empty or unusable."""
     try:
         text = _text(value)
     except TypeError as error:
@@ -263,20 +214,11 @@ def path_of(name: str, value: object) -> str:
 
 
 def left_empty(name: str) -> FlagError:
-    """Returns the error about a setting without a value."""
     return FlagError(f"--{name} is empty: is a variable of the shell not set? Give a value, or leave the flag out")
 
 
 def checked(row: Setting, value: object) -> Any:
-    """Returns a value that a program gives, as the type of its setting: a path becomes a text, 3 becomes 3.0.
-
-    Args:
-      row: the setting.
-      value: of the setting.
-
-    Raises:
-      FlagError: it has another type, or is out of bounds.
-    """
+    """Returns a program's value as its setting's type: a path as a string, 3 as 3.0; FlagError if invalid."""
     if value is None and row.default is None:
         return None
     if row.in_memory and isinstance(value, (list, tuple)):
@@ -293,15 +235,7 @@ def checked(row: Setting, value: object) -> Any:
 
 
 def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the values that a program gives by the names of settings, each as the type of its setting; None is not given.
-
-    Args:
-      rows: the settings that there are.
-      values: those that are given.
-
-    Raises:
-      FlagError: a setting is unknown or has an unusable value; names it as a flag.
-    """
+    """Returns a program's values by setting name, each as its setting's type; None counts as not given."""
     known = {row.name: row for row in rows}
     for name in values:
         if name not in known:
@@ -311,12 +245,7 @@ def named(rows: Iterable[Setting], values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def nearest(name: str, known: Collection[str]) -> str | None:
-    """Returns the setting that a name may stand for: the one that others call so, else the one that is spelled most alike.
-
-    Args:
-      name: of no setting.
-      known: all settings that there are.
-    """
+    """Returns the setting that a name may mean: a known synonym, else the most similar spelling."""
     folded = name.lower().replace("-", "_")
     if folded in known:
         return folded
@@ -325,24 +254,12 @@ def nearest(name: str, known: Collection[str]) -> str | None:
 
 
 def unknown_setting(kind: str, name: str, known: Collection[str]) -> str:
-    """Returns a message about a setting that there is not; lists all only where none is near.
-
-    Args:
-      kind: what the name should be of: setting, key.
-      name: that nothing has.
-      known: all names that there are.
-    """
+    """Returns a message on an unknown setting; lists all only if none is similar."""
     near = nearest(name, known)
     return f"unknown {kind} {name!r}; did you mean {near}?" if near else unknown_name(kind, name, known)
 
 
 def fields_of(kind: Callable[..., T], values: Mapping[str, Any]) -> T:
-    """Returns a dataclass of those values that are its fields.
-
-    Args:
-      kind: the class.
-      values: by name.
-    """
     names = (field.name for field in dataclasses.fields(cast(Any, kind)))
     return kind(**{name: values[name] for name in names if name in values})
 

@@ -1,7 +1,7 @@
-"""The standard streams of a process, such that a closed, full or broken one loses what it was for and nothing else.
+"""Standard streams that lose only their own output if they are closed, full or broken.
 
-A number that is closed when a process starts goes to the next file that it opens: what TensorFlow logs would end in a
-checkpoint. A training that only loses its log goes on; a command whose results nobody can read says so.
+A file descriptor that is closed at process start is reused by the next open file: TensorFlow's log would end up in
+a checkpoint. A training that only loses its log continues; a command whose results cannot be read reports it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _SPELLED = "bert_tf.spelled"  # name of the error handler
 
 
 class _Results(io.FileIO):
-    """Standard output: says once why it cannot be written."""
+    """Standard output; reports once why it cannot be written."""
 
     _failed = False
 
@@ -41,7 +41,7 @@ class _Results(io.FileIO):
 
 
 class _Notices(io.FileIO):
-    """Standard error: what cannot be written is dropped."""
+    """Standard error; drops what cannot be written."""
 
     def write(self, data: Any) -> int:
         with contextlib.suppress(OSError):
@@ -50,7 +50,7 @@ class _Notices(io.FileIO):
 
 
 def make_safe() -> None:
-    """Takes the place of streams that are closed, and of those of Python; once, before anything is opened or written."""
+    """Replaces closed streams and Python's own; call once, before anything is opened or written."""
     for number, mode in ((0, os.O_WRONLY), (1, os.O_RDONLY), (2, os.O_WRONLY)):  # the first two fail on use, as closed ones
         _keep(number, mode)
     codecs.register_error(_SPELLED, _spelled)
@@ -71,13 +71,12 @@ def _keep(number: int, mode: int) -> None:
 
 
 def _text(raw: io.FileIO, earlier: io.TextIOWrapper | Any, *, lines: bool = False) -> io.TextIOWrapper:
-    """Returns a stream of text; `lines` writes each line at once."""
     encoding = getattr(earlier, "encoding", None) or "utf-8"
     return io.TextIOWrapper(io.BufferedWriter(raw), encoding, _SPELLED, line_buffering=lines or raw.isatty())
 
 
 def _spelled(error: UnicodeError) -> tuple[str | bytes, int]:
-    """Writes bytes of file names as they are, and what the encoding lacks as backslash and number."""
+    """Writes file-name bytes unchanged, and characters that the encoding lacks as backslash and number."""
     with contextlib.suppress(UnicodeError):
         return codecs.lookup_error("surrogateescape")(error)
     return codecs.lookup_error("backslashreplace")(error)

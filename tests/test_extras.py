@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import shlex
 from pathlib import Path
@@ -14,7 +13,8 @@ import bert_tf
 from bert_tf import extras
 
 ROOT = Path(__file__).resolve().parents[1]
-KNOWN = {requirement for group in extras.EXTRAS.values() for requirement in group}
+EXTRAS = extras.names()
+KNOWN = {requirement for extra in EXTRAS for requirement in extras.requirements(extra)}
 DEVELOPMENT = (ROOT / "requirements-dev.txt").read_text(encoding="utf-8").splitlines()
 
 
@@ -29,10 +29,13 @@ def quoted(line: str) -> list[str]:
     return [word for word in shlex.split(line) if re.search(r"[<>\[]", word)]
 
 
-def test_the_groups_are_those_of_the_project():
-    section = (ROOT / "pyproject.toml").read_text(encoding="utf-8").partition("[project.optional-dependencies]\n")[2]
-    rows = [line.partition(" = ") for line in section.partition("\n[")[0].splitlines() if " = " in line]
-    assert {name: tuple(ast.literal_eval(value)) for name, _, value in rows} == extras.EXTRAS
+def test_a_wheel_has_the_requirements_of_the_project(monkeypatch):
+    written = {extra: sorted(extras.requirements(extra)) for extra in EXTRAS}
+    rows = [f"{row} ; extra == '{extra}'" for extra in EXTRAS for row in written[extra]]
+    monkeypatch.setattr(extras, "_PROJECT", ROOT / "none")
+    monkeypatch.setattr(extras.metadata, "requires", lambda _: ["numpy", *rows])
+    assert {extra: sorted(extras.requirements(extra)) for extra in EXTRAS} == written
+    assert len(written["serve"]) == 4
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,6 @@ def test_the_docs_name_the_same_versions(line):
     for word in quoted(line):
         match = re.fullmatch(r".*?\[([a-z,]+)\]", word)
         if match and not word.startswith("tensorflow["):
-            assert set(match.group(1).split(",")) <= set(extras.EXTRAS)
+            assert set(match.group(1).split(",")) <= set(EXTRAS)
         elif not match:
             assert word in KNOWN | {"tensorflow[and-cuda]"}

@@ -1,1 +1,1 @@
-"""Benchmark workers of other libraries; each runs in a virtual environment of its own, without this package."""
+"""Benchmark workers of other libraries; each runs in its own virtual environment, without this package."""

@@ -1,4 +1,4 @@
-"""What the workers share whose models are Keras classifiers, padded to the full length."""
+"""Shared code of the workers with Keras classifiers, padded to the full length."""
 
 from __future__ import annotations
 
@@ -13,33 +13,22 @@ from protocol import WorkerError, measured, peak_rss_mb, read_texts
 
 
 class Library(NamedTuple):
-    """How a library does its part.
-
-    Attributes:
-      name: for messages.
-      versions: of its packages.
-      encode: features of texts, of a workload, padded.
-      ids, mask: names of the features that hold token ids and the mask of real tokens.
-      load: a model of a workload, compiled, that says logits.
-      batches: what `fit` is given, from a dataset of batches without an end.
-    """
+    """How a library does its part."""
 
     name: str
     versions: Mapping[str, str]
-    encode: Callable[..., dict[str, np.ndarray]]
-    ids: str
-    mask: str
-    load: Callable[..., Any]
-    batches: Callable[[tf.data.Dataset], Any] = lambda batches: batches
+    encode: Callable[..., dict[str, np.ndarray]]  # padded features of texts, for a workload
+    ids: str  # name of the token id feature
+    mask: str  # name of the feature that masks real tokens
+    load: Callable[..., Any]  # compiled model of a workload, with logits as output
+    batches: Callable[[tf.data.Dataset], Any] = lambda batches: batches  # input of `fit`, from an endless dataset of batches
 
 
 def unpadded(ids, mask):
-    """Returns the ids of each example without padding."""
     return [row[real.astype(bool)].tolist() for row, real in zip(ids, mask)]
 
 
 def work(library, workload, channel):
-    """Trains or predicts."""
     if workload.suite == "features" or (workload.suite == "train" and workload.way != "max"):
         raise WorkerError(f"{library.name} pads to the full length only; not measured in {workload.suite} {workload.way}")
     os.environ["TF_NUM_INTRAOP_THREADS"] = str(workload.threads)  # read when TensorFlow first computes
@@ -65,13 +54,12 @@ def work(library, workload, channel):
 
 
 def _evaluation_loss(model, features, labels):
-    """Returns the mean cross-entropy of some examples without dropout."""
     logits = model.predict(features, batch_size=len(labels), verbose=0)
     return float(np.mean(np.logaddexp.reduce(logits, -1) - logits[np.arange(len(labels)), labels]))
 
 
 def _trainer(model, library, features, labels, workload):
-    """Returns what takes some steps; the loss is the mean of them, which is what Keras keeps."""
+    """Returns a function that takes steps; its loss is their mean, which is what Keras keeps."""
     data = tf.data.Dataset.from_tensor_slices((features, labels)).shuffle(len(labels), seed=workload.seed).repeat()
     batches = library.batches(data.batch(workload.batch_size, drop_remainder=True).prefetch(tf.data.AUTOTUNE))
 
@@ -84,8 +72,6 @@ def _trainer(model, library, features, labels, workload):
 
 
 def _predictor(model, features, workload):
-    """Returns what predicts all texts some times."""
-
     def run(passes):
         began = time.perf_counter()
         for _ in range(passes):

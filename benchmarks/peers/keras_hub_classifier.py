@@ -1,4 +1,4 @@
-"""Worker: keras-hub's BERT classifier, padded to the full length; TensorFlow with XLA is its fastest backend on a CPU."""
+"""Worker: keras-hub's BERT classifier, padded to full length; TensorFlow with XLA is its fastest CPU backend."""
 
 from __future__ import annotations
 
@@ -20,14 +20,12 @@ VERSIONS = {module.__name__: module.__version__ for module in (keras_hub, keras,
 
 
 class WarmUpDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Rises linearly to the peak and falls linearly to 0."""
+    """Rises linearly to the peak, then falls linearly to 0."""
 
     def __init__(self, peak, warmup_steps, total_steps):
-        """Keeps the highest rate, how long it rises and when it is 0 again."""
         self._peak, self._warmup_steps, self._total_steps = peak, warmup_steps, total_steps
 
     def __call__(self, step):
-        """Returns the rate of a step."""
         done = keras.ops.cast(step, "float32")
         rising = done / max(self._warmup_steps, 1)
         falling = (self._total_steps - done) / max(self._total_steps - self._warmup_steps, 1)
@@ -35,7 +33,7 @@ class WarmUpDecay(keras.optimizers.schedules.LearningRateSchedule):
 
 
 def load_model(workload):
-    """Builds the classifier; its last layer is the one that every worker has."""
+    """Builds the classifier; its last layer is the same in every worker."""
     keras.utils.set_random_seed(workload.seed)
     config = json.loads((Path(workload.weights) / "config.json").read_text(encoding="utf-8"))
     backbone = keras_hub.models.BertBackbone.from_preset(
@@ -54,12 +52,11 @@ def load_model(workload):
 
 
 def exact_gelu(x):
-    """GELU by the error function."""
     return keras.activations.gelu(x, approximate=False)
 
 
 def compile_model(model, workload):
-    """Gives the model its loss and optimizer; biases and LayerNorm do not decay."""
+    """Sets loss and optimizer; biases and LayerNorm do not decay."""
     rate = WarmUpDecay(workload.learning_rate, workload.warmup_steps, workload.total_steps)
     optimizer = keras.optimizers.AdamW(rate, weight_decay=0.01, epsilon=1e-6, global_clipnorm=1.0)
     optimizer.exclude_from_weight_decay(var_names=["bias", "gamma", "beta"])
@@ -67,7 +64,7 @@ def compile_model(model, workload):
 
 
 def encode(texts, workload):
-    """Returns the features of texts, padded to the full length; refuses those of another tokenizer."""
+    """Returns features padded to the full length; rejects those of another tokenizer."""
     # The uncased models were trained without accents; keras-hub keeps them if not told.
     settings = json.loads((Path(workload.weights) / "tokenizer_config.json").read_text(encoding="utf-8"))
     strip_accents = settings["do_lower_case"] if settings.get("strip_accents") is None else settings["strip_accents"]

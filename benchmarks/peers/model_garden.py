@@ -20,7 +20,7 @@ VERSIONS = {"tensorflow": tf.__version__, "tf-models-official": metadata.version
 
 
 def build_encoder(config):
-    """Builds the encoder of a config.json; only the position that is classified leaves its last layer."""
+    """Builds the encoder of a config.json; its last layer outputs only the classified position."""
     return networks.BertEncoderV2(
         vocab_size=config["vocab_size"],
         hidden_size=config["hidden_size"],
@@ -37,7 +37,7 @@ def build_encoder(config):
 
 
 def names_of_layer(layer, prefix):
-    """Yields each variable of an encoder layer with its name in the file."""
+    """Yields an encoder layer's variables with their names in the file."""
     attention = layer._attention_layer
     parts = {
         "attention.self.query": attention._query_dense,
@@ -54,13 +54,11 @@ def names_of_layer(layer, prefix):
 
 
 def names_of_part(part, prefix):
-    """Yields weight and bias of a dense or normalizing layer."""
     yield f"{prefix}.weight", part.gamma if hasattr(part, "gamma") else part.kernel
     yield f"{prefix}.bias", part.beta if hasattr(part, "beta") else part.bias
 
 
 def names_of(encoder):
-    """Yields each variable of an encoder with its name in the file."""
     yield "embeddings.word_embeddings.weight", encoder.get_embedding_table()
     yield "embeddings.position_embeddings.weight", encoder._position_embedding_layer._position_embeddings
     yield "embeddings.token_type_embeddings.weight", encoder._type_embedding_layer.embeddings
@@ -80,7 +78,6 @@ def load_weights(encoder, folder):
 
 
 def load_model(workload):
-    """Builds the classifier; its last layer is the one that every worker has."""
     tf.keras.utils.set_random_seed(workload.seed)
     config = json.loads((Path(workload.weights) / "config.json").read_text(encoding="utf-8"))
     encoder = build_encoder(config)
@@ -98,7 +95,6 @@ def load_model(workload):
 
 
 def encode(texts, workload):
-    """Returns the features of texts, padded to the full length; refuses those of another tokenizer."""
     settings = json.loads((Path(workload.weights) / "tokenizer_config.json").read_text(encoding="utf-8"))
     vocabulary = str(Path(workload.weights) / "vocab.txt")
     tokenizer = layers.FastWordpieceBertTokenizer(vocab_file=vocabulary, lower_case=settings["do_lower_case"])

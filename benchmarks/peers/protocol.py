@@ -1,7 +1,7 @@
-"""What a benchmark worker and its orchestrator say to each other: lines of JSON on standard output and input.
+"""Protocol of benchmark workers and their orchestrator: lines of JSON on standard output and input.
 
-A worker is started as `PYTHON WORKER.py WORKLOAD.json` by the Python of its own environment. The scripts of this folder find
-this module beside them, in sys.path[0]: `from protocol import ...`. It needs nothing but the standard library.
+A worker is started as `PYTHON WORKER.py WORKLOAD.json` by the Python of its own environment. The scripts of this
+folder find this module beside them, in sys.path[0]: `from protocol import ...`. It needs only the standard library.
 
     def work(workload, channel):
         ...load...
@@ -29,11 +29,11 @@ Handlers = Mapping[str, Callable[[int], "Reply | None"]]
 
 
 class WorkerError(Exception):
-    """The worker cannot do what is asked; the message is one line."""
+    """The worker cannot do what is requested; the message is one line."""
 
 
 class Texts(NamedTuple):
-    """The examples of a file, in its order; `second` is None where they are single sentences."""
+    """The examples of a file, in order; `second` is None for single sentences."""
 
     first: list[str]
     second: list[str] | None
@@ -44,28 +44,22 @@ class Channel:
     """The worker's end of the conversation."""
 
     def __init__(self) -> None:
-        """Takes standard output for replies; whatever else is printed there goes to standard error."""
+        """Reserves standard output for replies; other prints go to standard error."""
         sys.stdout.flush()
         self._replies = os.fdopen(os.dup(1), "w", encoding="utf-8")
         os.dup2(2, 1)
 
     def send(self, reply: Reply) -> None:
-        """Writes a reply."""
         self._replies.write(json.dumps(reply) + "\n")
         self._replies.flush()
 
     def ready(self, versions: Mapping[str, str]) -> None:
-        """Says that everything is loaded."""
         self.send({"ready": True, "versions": dict(versions)})
 
     def serve(self, handlers: Handlers) -> None:
-        """Answers requests until a handler returns None, which sends nothing.
+        """Answers requests with handlers by key, until one returns None, which sends nothing.
 
-        Args:
-          handlers: by the key of the request; called with its value, returns the reply.
-
-        Raises:
-          SystemExit: "quit", or the end of standard input; with status 0.
+        Raises SystemExit with status 0 on "quit" or at the end of standard input.
         """
         while True:
             line = sys.stdin.readline()
@@ -83,19 +77,12 @@ class Channel:
 
 
 class Pieces:
-    """A training that waits between the pieces asked for, where the library owns the loop and calls back.
+    """A training that waits between requested pieces, for libraries that own the loop and call back.
 
-    In the suite "start" it asks nobody: after one step it says so and ends the process.
+    In the suite "start" it does not wait: after one step it replies and ends the process.
     """
 
     def __init__(self, channel: Channel, workload: SimpleNamespace, check: Callable[[int], Reply]) -> None:
-        """Keeps what answers requests.
-
-        Args:
-          channel: where pieces are asked for.
-          workload: names the suite.
-          check: answers "check".
-        """
         self._channel = channel
         self._is_start = workload.suite == "start"
         self._check = check
@@ -103,7 +90,7 @@ class Pieces:
         self._began = 0.0
 
     def wait(self) -> None:
-        """Returns with the clock running when a piece is asked for."""
+        """Returns, with the clock running, when a piece is requested."""
         if self._is_start:
             self._left = 1
         else:
@@ -112,11 +99,9 @@ class Pieces:
         self._began = time.perf_counter()
 
     def stepped(self, examples: int, loss: Callable[[], float]) -> None:
-        """Counts a step; after the last one of a piece it reports and waits.
+        """Counts a step; after a piece's last one it replies and waits.
 
-        Args:
-          examples: size of the batch.
-          loss: reads the loss of the step; called once a piece, before the clock stops.
+        `loss` reads the step's loss; it is called once per piece, before the clock stops.
         """
         self._left -= 1
         self._examples += examples
@@ -135,11 +120,7 @@ class Pieces:
 
 
 def run_worker(work: Callable[[SimpleNamespace, Channel], None]) -> NoReturn:
-    """Does a worker's work; an exception becomes the error line and status 1.
-
-    Args:
-      work: called with the workload that the command line names and the channel.
-    """
+    """Runs a worker on the workload that the command line names; an exception becomes the error line and status 1."""
     channel = Channel()
     try:
         work(SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))), channel)
@@ -152,7 +133,6 @@ def run_worker(work: Callable[[SimpleNamespace, Channel], None]) -> NoReturn:
 
 
 def read_texts(path: str | os.PathLike[str]) -> Texts:
-    """Reads the examples of a workload, one JSON object a line."""
     rows = [json.loads(line) for line in Path(path).read_text(encoding="utf-8").split("\n") if line]
     second = [row["text_b"] for row in rows]
     if None in second and any(text is not None for text in second):
@@ -161,7 +141,7 @@ def read_texts(path: str | os.PathLike[str]) -> Texts:
 
 
 def require_known(ids: Sequence[Sequence[int]], unknown_id: int) -> None:
-    """Refuses ids of which more than 1 % are [UNK]: a tokenizer that was loaded wrongly trains all the same."""
+    """Rejects ids with more than 1 % [UNK]: a wrongly loaded tokenizer would train all the same."""
     count = sum(map(len, ids))
     unknown = sum(example.count(unknown_id) for example in ids)
     if unknown > 0.01 * count:
@@ -169,12 +149,11 @@ def require_known(ids: Sequence[Sequence[int]], unknown_id: int) -> None:
 
 
 def measured(seconds: float, examples: int, loss: float | None = None) -> Reply:
-    """Returns the reply to "run"."""
     reply: Reply = {"seconds": seconds, "examples": examples, "peak_rss_mb": peak_rss_mb()}
     return reply if loss is None else {**reply, "loss": loss}
 
 
 def peak_rss_mb() -> float:
-    """Returns the most memory that this process has held, in MB of 2**20 bytes."""
+    """Returns this process's peak memory in MB of 2**20 bytes."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmHWM:"))

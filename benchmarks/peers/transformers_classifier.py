@@ -23,7 +23,7 @@ from sklearn.metrics import accuracy_score, f1_score, matthews_corrcoef
 
 
 class Task(NamedTuple):
-    """Where a task's texts and labels stand, and what it is measured by; no labels: a number is to be learned."""
+    """Layout of a task's files; empty labels mean regression."""
 
     labels: tuple[str, ...]
     columns: tuple[str, ...]  # one text, or two
@@ -48,7 +48,6 @@ TASKS = {
 
 
 def read(path, task):
-    """Reads a split: labels, first and second sentences."""
     rows = [line.rstrip("\r").split("\t") for line in path.read_text(encoding="utf-8-sig").rstrip("\n").split("\n")]
     header = list(task.header or rows.pop(0))
     cells = [[row[header.index(name)] for row in rows] for name in (task.label, *task.columns)]
@@ -57,7 +56,6 @@ def read(path, task):
 
 
 def encode(split, tokenizer, limit):
-    """Returns labels and the features of each example, not padded."""
     labels, first, second = split
     encoded = tokenizer(first, second, truncation="longest_first", max_length=limit)
     ids = [token for example in encoded["input_ids"] for token in example]
@@ -69,7 +67,6 @@ def encode(split, tokenizer, limit):
 
 
 def batch_of(data, rows, tokenizer):
-    """Pads some examples to the longest of them."""
     labels, examples = data
     inputs = tokenizer.pad([examples[i] for i in rows], return_tensors="pt")
     return dict(inputs), torch.tensor([labels[i] for i in rows])
@@ -96,7 +93,7 @@ def make_optimizer(model, learning_rate):
 
 
 def train(model, data, tokenizer, args):
-    """Takes int(N / batch * epochs) steps over a full shuffle for each epoch; returns the step count."""
+    """Takes int(N / batch * epochs) steps over a full shuffle per epoch; returns the step count."""
     count = len(data[0])
     steps = int(count / args.batch_size * args.epochs)
     order = np.concatenate([np.random.permutation(count) for _ in range(int(np.ceil(args.epochs)))])
@@ -115,7 +112,6 @@ def train(model, data, tokenizer, args):
 
 @torch.no_grad()
 def evaluate(model, data, tokenizer, task):
-    """Returns metrics and mean loss over a split."""
     model.eval()
     starts = range(0, len(data[0]), 32)
     batches = (batch_of(data, range(s, min(s + 32, len(data[0]))), tokenizer) for s in starts)
@@ -137,7 +133,6 @@ def evaluate(model, data, tokenizer, task):
 
 
 def main():
-    """Trains, evaluates, writes a JSON file."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--task", choices=TASKS, default="MRPC")
     parser.add_argument("--model", required=True)

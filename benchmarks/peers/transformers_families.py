@@ -1,9 +1,9 @@
-"""Trains questions, tags or options with transformers and PyTorch, on features that this project built: see benchmarks.quality.
+"""Trains questions, tags or options with transformers on this project's features: see benchmarks.quality.
 
     .peers/transformers/bin/python benchmarks/peers/transformers_families.py JOB.json
 
-The job names files and says how to train. Written are the logits of all dev rows before and after training, the loss of each
-step, and the seconds that the steps took.
+The job names files and training settings. It writes the logits of all dev rows before and after training, the loss
+of each step, and the seconds that the steps took.
 
 Shapes: N rows, T tokens of the longest row of a batch, B rows of a batch.
 """
@@ -32,7 +32,6 @@ class Split:
     """The features of a split; units are rows, or questions whose rows stay together."""
 
     def __init__(self, path):
-        """Reads a file of the feature cache."""
         with safetensors.safe_open(path, framework="numpy") as file:
             self.columns = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (no iterator)
             self.together = "together" in (file.metadata() or {})
@@ -50,7 +49,6 @@ class Split:
         return found
 
     def inputs(self, rows):
-        """Returns what the encoder reads of some rows, padded to the longest."""
         ids = self.padded("token_ids", rows)
         token = np.arange(ids.shape[1])
         real = token < self.lengths[rows][:, None]
@@ -62,20 +60,19 @@ class Split:
 
 
 def span_targets(split, rows):
-    """Returns first and last token of the answer; where a row does not count the length of the batch, which is ignored."""
+    """Returns the answer's first and last token; for rows that do not count the batch's length, which is ignored."""
     counted, longest = split.columns["is_counted"][rows] > 0, split.lengths[rows].max()
     ends = {name: np.where(counted, split.columns[name][rows], longest) for name in ("start_positions", "end_positions")}
     return {name: torch.from_numpy(end.astype(np.int64)) for name, end in ends.items()}
 
 
 def tag_targets(split, rows):
-    """Returns the tag of each token, -100 where there is none."""
+    """Returns the tag of each token, -100 for none."""
     tags = split.padded("tag_ids", rows, padding=-1)
     return {"labels": torch.from_numpy(np.where(tags < 0, -100, tags))}
 
 
 def choice_targets(split, rows):
-    """Returns the number of the right option of each question."""
     options = len(split.units[0])
     return {"labels": torch.from_numpy(split.columns["is_answer"][rows].reshape(-1, options).argmax(axis=1))}
 
@@ -84,7 +81,7 @@ TARGETS = {"span": span_targets, "tags": tag_targets, "choice": choice_targets}
 
 
 def load_model(kind, folder, num_labels):
-    """Loads a model with the last layer that lies beside it."""
+    """Loads a model with the last layer stored beside it."""
     labels = {} if kind == "choice" else {"num_labels": num_labels}
     kind = KINDS[kind]
     model, info = kind.model.from_pretrained(
@@ -100,7 +97,7 @@ def load_model(kind, folder, num_labels):
 
 
 def span_loss_of_tokens(output, inputs, targets):
-    """Returns the loss over real tokens alone; that of transformers has padding among the places of an answer."""
+    """Returns the loss over real tokens only; transformers' includes padding positions."""
     longest = inputs["input_ids"].shape[1]
     real = inputs["attention_mask"].bool()
     ends = ((output.start_logits, targets["start_positions"]), (output.end_logits, targets["end_positions"]))
@@ -109,7 +106,6 @@ def span_loss_of_tokens(output, inputs, targets):
 
 
 def loss_of(model, split, rows, job):
-    """Returns the loss of some rows, as the model computes it."""
     inputs, targets = split.inputs(rows), TARGETS[job.kind](split, rows)
     if job.kind == "span" and job.of_tokens:
         return span_loss_of_tokens(model(**inputs), inputs, targets)
@@ -135,7 +131,6 @@ def logits_of(model, split):
 
 
 def make_optimizer(model, rate):
-    """AdamW with the published constants; biases and LayerNorm do not decay."""
     undecayed = ("bias", "LayerNorm.weight")
     groups = [
         {"params": [p for n, p in model.named_parameters() if not n.endswith(undecayed)], "weight_decay": 0.01},
@@ -145,12 +140,12 @@ def make_optimizer(model, rate):
 
 
 def share_of_rate(step, warmup, total):
-    """Returns the published schedule: linear warm-up, then a line that falls from the first step on to 0."""
+    """Returns the published schedule: linear warm-up, times a line that falls from the first step to 0."""
     return step / warmup if step < warmup else 1 - step / total
 
 
 def batches(units, job):
-    """Yields the units of each step: a new order for each epoch, as `bert_tf.inputs.pipeline.training_draws` has it."""
+    """Yields each step's units: a new order per epoch, as `bert_tf.inputs.pipeline.training_draws`."""
     epoch, left = 0, np.zeros(0, np.int64)
     for _ in range(job.steps):
         while len(left) < job.batch_size:
@@ -161,7 +156,6 @@ def batches(units, job):
 
 
 def train(model, split, job):
-    """Takes all steps; returns their losses."""
     optimizer = make_optimizer(model, job.learning_rate)
     warmup = int(job.steps * job.warmup_proportion)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, warmup, job.steps))
@@ -179,7 +173,6 @@ def train(model, split, job):
 
 
 def main():
-    """Reads a job and does it."""
     job = SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     torch.set_num_threads(job.threads)
     transformers.set_seed(job.seed)

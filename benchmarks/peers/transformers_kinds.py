@@ -1,4 +1,4 @@
-"""Families of tasks as users of transformers write them: the model, its texts, its features, its batches."""
+"""Task families as users of transformers write them: model, texts, features, batches."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NO_TAG = -100  # of tokens that do not count in the loss
 
 
 class Questions(NamedTuple):
-    """Questions, what they are about, and (text, first character) of their answers."""
+    """Questions, their contexts, and (text, first character) of their answers."""
 
     questions: list[str]
     contexts: list[str]
@@ -22,19 +22,17 @@ class Questions(NamedTuple):
 
 
 class Sentences(NamedTuple):
-    """Words and numbers of their tags."""
+    """Words and the indices of their tags."""
 
     words: list[list[str]]
     tags: list[list[int]]
 
 
 def read_pairs(workload):
-    """Reads sentences or pairs."""
     return read_texts(workload.texts)
 
 
 def read_questions(workload):
-    """Reads a file in the layout of SQuAD."""
     data = json.loads(Path(workload.texts).read_text(encoding="utf-8"))["data"]
     asked = [
         (found, paragraph["context"]) for article in data for paragraph in article["paragraphs"] for found in paragraph["qas"]
@@ -44,21 +42,19 @@ def read_questions(workload):
 
 
 def read_words(workload):
-    """Reads JSON lines of words and tags."""
     rows = [json.loads(line) for line in Path(workload.texts).read_text(encoding="utf-8").split("\n") if line]
     number_of = {label: number for number, label in enumerate(workload.labels)}
     return Sentences([row["tokens"] for row in rows], [[number_of[tag] for tag in row["tags"]] for row in rows])
 
 
 def encode_pairs(tokenizer, texts, workload, padding=False):
-    """Returns the columns of the features of sentences or pairs."""
     limit = workload.max_seq_length
     found = tokenizer(texts.first, texts.second, truncation="longest_first", max_length=limit, padding=padding).data
     return {**found, "labels": texts.labels}
 
 
 def encode_questions(tokenizer, texts, workload, padding=False):
-    """Returns the columns of windows, with first and last token of the answer; both 0 where a window does not hold it."""
+    """Returns the columns of windows, with first and last token of the answer; both 0 if it is outside the window."""
     found = tokenizer(
         texts.questions,
         texts.contexts,
@@ -75,14 +71,13 @@ def encode_questions(tokenizer, texts, workload, padding=False):
 
 
 def answer_tokens(found, row, answer):
-    """Returns first and last token of an answer in a window."""
     text, start = answer
     first, last = (found.char_to_token(row, character, 1) for character in (start, start + len(text) - 1))
     return (0, 0) if first is None or last is None else (first, last)
 
 
 def encode_words(tokenizer, texts, workload, padding=False):
-    """Returns the columns of the features of words; the first piece of a word has its tag."""
+    """Returns the feature columns of words; a word's first piece has its tag."""
     found = tokenizer(
         texts.words, is_split_into_words=True, truncation=True, max_length=workload.max_seq_length, padding=padding
     )
@@ -90,32 +85,19 @@ def encode_words(tokenizer, texts, workload, padding=False):
 
 
 def tags_of_tokens(words, tags):
-    """Returns a tag for each token.
-
-    Args:
-      words: number of the word of each token, None where it is of none.
-      tags: of the words.
-    """
+    """Returns each token's tag, from the index of its word or None."""
     before = [None, *words]
     return [_NO_TAG if word is None or word == last else tags[word] for word, last in zip(words, before)]
 
 
 class Kind(NamedTuple):
-    """A family.
+    """A family."""
 
-    Attributes:
-      model: class that loads it.
-      head: name of its last layer.
-      read: returns the texts of a workload; None of a family that no suite measures.
-      encode: returns the columns of their features.
-      collator: class that makes batches.
-    """
-
-    model: type
-    head: str
-    read: object = None
-    encode: object = None
-    collator: type = transformers.DataCollatorWithPadding
+    model: type  # class
+    head: str  # name of the last layer
+    read: object = None  # returns a workload's texts; None if not measured
+    encode: object = None  # returns feature columns
+    collator: type = transformers.DataCollatorWithPadding  # class that makes batches
 
 
 KINDS = {

@@ -1,6 +1,8 @@
-"""The pipeline of `transformers` as a contender of benchmarks.engines: PYTHON transformers_pipeline.py FOLDER THREADS CLOCK
+"""The `transformers` pipeline as a contender of benchmarks.engines.
 
-Reads requests, a line of JSON each: a list of lists of pairs; writes the seconds of each, and all labels.
+    PYTHON transformers_pipeline.py FOLDER THREADS CLOCK
+
+Reads requests, one line of JSON each, a list of lists of pairs; writes the seconds of each, and all labels.
 """
 
 import json
@@ -12,7 +14,6 @@ import transformers
 
 
 def main():
-    """Answers until its input ends."""
     folder, threads, clock = sys.argv[1:]
     torch.set_num_threads(int(threads))
     now = time.process_time if clock == "cpu" else time.perf_counter

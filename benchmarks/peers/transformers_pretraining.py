@@ -1,9 +1,9 @@
-"""Pre-trains with transformers and PyTorch on rows that this project has masked: see benchmarks.quality.pretraining.
+"""Pre-trains with transformers and PyTorch on rows masked by this project: see benchmarks.quality.pretraining.
 
     .peers/transformers/bin/python benchmarks/peers/transformers_pretraining.py JOB.json
 
-The job names files and says how to train. Rows are in the order in which they are trained on, those of each epoch with masks of
-their own. Written are loss and accuracy on held-out rows at some steps, the loss of each step, and the seconds that they took.
+The job names files and training settings. Rows are in training order, with new masks in each epoch. It writes loss
+and accuracy on held-out rows at some steps, the loss of each step, and the seconds that they took.
 
 Shapes: N rows, T tokens of the longest row of a batch, B rows of a batch.
 """
@@ -30,18 +30,15 @@ class Rows:
     """Rows with their masks."""
 
     def __init__(self, path):
-        """Reads a file of columns."""
         self.columns = safetensors.numpy.load_file(path)
         self.lengths = self.columns["lengths"].astype(np.int64)
         self.slots = self.columns["slots"].astype(np.int64)
         self.starts, self.masks = (np.cumsum(sizes) - sizes for sizes in (self.lengths, self.slots))
 
     def __len__(self):
-        """Number of rows."""
         return len(self.lengths)
 
     def batch(self, rows):
-        """Returns what a model reads of some rows, padded to the longest, and what it is to find."""
         shape = [len(rows), self.lengths[rows].max()]
         ids, labels, segments = np.zeros(shape, np.int64), np.full(shape, _NOT_MASKED), np.zeros(shape, np.int64)
         for place, row in enumerate(rows):
@@ -65,7 +62,6 @@ class Rows:
 
 @torch.no_grad()
 def measure(model, rows):
-    """Returns loss and accuracy of masked words, and of pairs, over all rows."""
     model.eval()
     sums = np.zeros(5)  # words, their loss, right ones; of pairs the loss, right ones
     for first in range(0, len(rows), _EVAL_ROWS):
@@ -89,7 +85,6 @@ def measure(model, rows):
 
 
 def train(model, rows, held_out, job):
-    """Takes all steps; returns their losses, what is reached every so often, and the seconds of the steps."""
     optimizer = make_optimizer(model, job.learning_rate)
     warmup = int(job.steps * job.warmup_proportion)
     schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: share_of_rate(step, warmup, job.steps))
@@ -113,7 +108,6 @@ def train(model, rows, held_out, job):
 
 
 def main():
-    """Reads a job and does it."""
     job = SimpleNamespace(**json.loads(Path(sys.argv[1]).read_text(encoding="utf-8")))
     torch.set_num_threads(job.threads)
     transformers.set_seed(job.seed)

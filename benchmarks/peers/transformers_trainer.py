@@ -17,26 +17,23 @@ VERSIONS = {module.__name__: module.__version__ for module in (transformers, tor
 
 
 class Encoded(torch.utils.data.Dataset):
-    """What the tokenizer returned, an example at a time."""
+    """The tokenizer's output, one example at a time."""
 
     def __init__(self, columns):
-        """Keeps a list for each feature."""
         self.columns = columns
 
     def __len__(self):
-        """Number of examples."""
         return len(self.columns["input_ids"])
 
     def __getitem__(self, index):
-        """Returns the features of an example."""
         return {name: column[index] for name, column in self.columns.items()}
 
 
 class Asked(transformers.TrainerCallback):
-    """Lets one Trainer.train() take the steps that are asked for, and wait in between."""
+    """Lets one Trainer.train() take the requested steps and wait in between."""
 
     def __init__(self, pieces, model):
-        """Has the model's last batch and loss remembered."""
+        """Makes the model remember its last batch and loss."""
         self._pieces = pieces
         self._batch = self._loss = None
         model.register_forward_hook(self._remember)
@@ -45,23 +42,21 @@ class Asked(transformers.TrainerCallback):
         self._batch, self._loss = len(output[1]), output.loss  # logits follow the loss
 
     def on_train_begin(self, *_args, **_kwargs):
-        """Waits for the first piece."""
         self._pieces.wait()
 
     def on_step_end(self, *_args, **_kwargs):
-        """Counts the step."""
         self._pieces.stepped(self._batch, self._loss.item)
 
 
 def load_data(tokenizer, texts, workload, padding=False):
-    """Returns the features of texts; refuses those of another tokenizer."""
+    """Returns the features of texts; rejects those of another tokenizer."""
     columns = KINDS[workload.kind].encode(tokenizer, texts, workload, padding)
     require_known(columns["input_ids"], tokenizer.unk_token_id)
     return columns
 
 
 def load_model(workload):
-    """Builds the model; its last layer is the one that every worker has."""
+    """Builds the model; its last layer is the same in every worker."""
     kind = KINDS[workload.kind]
     settings = {"num_labels": workload.num_labels}
     loading = {"attn_implementation": "sdpa", "dtype": torch.float32}
@@ -82,7 +77,7 @@ def load_model(workload):
 
 @torch.inference_mode()
 def evaluation_loss(model, columns, collate):
-    """Returns the mean loss of some examples without dropout, and without padding, which counts in that of answers."""
+    """Returns the mean loss without dropout and without padding, which counts in that of answers."""
     was_training = model.training
     model.eval()
     data = Encoded(columns)
@@ -93,12 +88,11 @@ def evaluation_loss(model, columns, collate):
 
 
 def terms(batch):
-    """Returns how many labels of a batch count in its loss."""
     return int((batch["labels"] >= 0).sum()) if "labels" in batch else 1
 
 
 def make_trainer(workload, model, tokenizer, data, callbacks):
-    """Makes a Trainer with its defaults but for what the workload says, saving and reporting."""
+    """Makes a Trainer with its defaults except for workload, saving and reporting."""
     is_half = getattr(workload, "precision", "float32") == "bfloat16"
     is_grouped = workload.suite == "train" and workload.way == "grouped"
     arguments = transformers.TrainingArguments(
@@ -125,7 +119,6 @@ def make_trainer(workload, model, tokenizer, data, callbacks):
 
 
 def train(workload, channel, tokenizer, texts, check_of):
-    """Trains in the pieces asked for."""
     padding = "max_length" if workload.way == "max" else False
     data = Encoded(load_data(tokenizer, texts, workload, padding))
     model = load_model(workload)
@@ -138,7 +131,6 @@ def train(workload, channel, tokenizer, texts, check_of):
 
 
 def predict(workload, channel, tokenizer, texts, check_of):
-    """Predicts all texts as often as asked."""
     columns = load_data(tokenizer, texts, workload)
     columns.pop("labels")
     data, model = Encoded(columns), load_model(workload)
@@ -155,7 +147,6 @@ def predict(workload, channel, tokenizer, texts, check_of):
 
 
 def features(workload, channel, tokenizer, texts, check_of):
-    """Turns all texts into the data set of a Trainer, and saves it, as often as asked."""
     kind = KINDS[workload.kind]
 
     def run(passes):
@@ -172,7 +163,7 @@ def features(workload, channel, tokenizer, texts, check_of):
 
 
 def encode(workload, channel, tokenizer, texts, check_of):
-    """Turns all texts into vectors, the means of those of their tokens, as often as asked."""
+    """Converts all texts to mean token vectors, on each request."""
     model = transformers.AutoModel.from_pretrained(workload.weights, attn_implementation="sdpa", dtype=torch.float32).eval()
 
     def check(count):
@@ -205,7 +196,6 @@ def vectors(model, tokenizer, texts, workload):
 
 
 def work(workload, channel):
-    """Does the suite of a workload."""
     torch.set_num_threads(workload.threads)
     os.environ["RAYON_NUM_THREADS"] = str(workload.threads)  # read when the tokenizer first runs
     transformers.set_seed(workload.seed)

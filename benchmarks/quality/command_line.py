@@ -1,4 +1,4 @@
-"""Trains a task on both sides, a seed after the other, and reports what they reach."""
+"""Trains a task on both sides, seed by seed, and reports the results."""
 
 from __future__ import annotations
 
@@ -41,8 +41,6 @@ FLAGS = (
 
 @dataclasses.dataclass(frozen=True)
 class Settings:
-    """The flags."""
-
     task: str
     data_dir: str | None
     seeds: tuple[int, ...]
@@ -55,7 +53,6 @@ class Settings:
 
     @property
     def training(self) -> dict[str, Any]:
-        """Settings of fine-tuning, but for those of files."""
         usual = dict(TRAININGS[self.task])
         if self.steps is None:
             return usual
@@ -64,22 +61,12 @@ class Settings:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     command = shlex.join(["python", "-m", *argv])
     stopped = "stopped; the same command goes on"
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped=stopped)
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     given = by_name(read(argv, FLAGS), FLAGS)
     if given["task"] not in TRAININGS:
         raise FlagError(f"--task: {unknown_name('task', given['task'] or '', TRAININGS)}")
@@ -89,14 +76,7 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def transformers_python(given: str | None) -> str:
-    """Returns the interpreter of transformers.
-
-    Args:
-      given: by a flag; None for the one that `make benchmark-env` makes.
-
-    Raises:
-      FlagError: there is none.
-    """
+    """Returns the interpreter of transformers, by default that of `make benchmark-env`; FlagError if there is none."""
     python = given or os.fspath(PROJECT / ".peers" / "transformers" / "bin" / "python")
     if not os.access(python, os.X_OK):
         raise FlagError(f"--peer_python: no {python}; `make benchmark-env` makes it")
@@ -104,7 +84,6 @@ def transformers_python(given: str | None) -> str:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Compares what trainings reach here and with transformers: python -m benchmarks.quality --task=SWAG", ""]
     return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 

@@ -1,9 +1,9 @@
-"""Pre-training beside transformers: the same rows, masks, weights and order of batches; held-out loss by epoch, and speed.
+"""Pre-training compared with transformers on the same rows, masks, weights and batches: loss and speed.
 
     python -m benchmarks.quality.pretraining --input_file='novels/*.txt' --held_out_file=other.txt --input_format=book
 
-Ours takes one step at rate 0 first, which leaves a new head; both go on from there. What is finished is kept in the folder of
-the runs. With --nodropout the losses of all steps are compared too.
+Ours first takes one step at rate 0, which creates a new head; both continue from there. Finished parts are kept in
+the runs' folder. With --nodropout the losses of all steps are compared too.
 """
 
 from __future__ import annotations
@@ -71,30 +71,24 @@ _REQUIRED = 0.02  # by which the held-out loss of ours may be above that of the 
 
 @dataclasses.dataclass(frozen=True)
 class Comparison:
-    """Both trainings.
+    """Both trainings."""
 
-    Attributes:
-      flags: by name.
-      folder: of the runs.
-    """
-
-    flags: Mapping[str, Any]
-    folder: Path
+    flags: Mapping[str, Any]  # by name
+    folder: Path  # of the runs
 
     @property
     def start(self) -> Path:
-        """Folder of the run that both go on from."""
+        """Folder of the run that both continue from."""
         return self.folder / "start"
 
     def settings(self, **changes: Any) -> dict[str, Any]:
-        """Returns settings of `bert_tf.pretrain`."""
         names = ("input_file", "held_out_file", "input_format", "max_seq_length", "train_batch_size", "learning_rate", "seed")
         threads = {"intra_op_threads": self.flags["threads"], "inter_op_threads": self.flags["threads"]}
         named = {name: self.flags[name] for name in names if self.flags[name] is not None}
         return {**named, **threads, "adam_bias_correction": True, "corpus_dir": self.folder / "corpus", **changes}
 
     def begin(self) -> dict[str, float]:
-        """Takes one step at rate 0; returns what these weights reach."""
+        """Takes one step at rate 0; returns the evaluation of these weights."""
         import bert_tf
 
         config = {} if self.flags["dropout"] else self._without_dropout()
@@ -119,7 +113,6 @@ class Comparison:
 
     @functools.cached_property
     def rows(self) -> TextRows:
-        """What both train on."""
         return self._opened(TRAIN)
 
     def _opened(self, split: str) -> TextRows:
@@ -132,17 +125,15 @@ class Comparison:
 
     @property
     def every(self) -> int:
-        """After how many steps both are measured: an epoch, or a third of a training that is shorter."""
+        """Steps between evaluations: an epoch, or a third of a shorter training."""
         epoch, steps = len(self.rows) // int(self.flags["train_batch_size"]), self.flags["steps"]
         return epoch if steps is None else max(1, min(epoch, int(steps) // 3))
 
     @property
     def steps(self) -> int:
-        """How many steps are taken."""
         return int(self.flags["steps"] or self.flags["epochs"] * self.every)
 
     def ours(self) -> dict[str, Any]:
-        """Trains here; returns what was reached at each evaluation, and how long the steps took."""
         import bert_tf
 
         folder, how = self.folder / "ours", {"eval_every_n_steps": self.every, "log_every_n_steps": 1}
@@ -153,11 +144,6 @@ class Comparison:
         return {"reached": reached, "losses": losses, "seconds": sum(parts.get(name, 0.0) for name in _STEPS)}
 
     def theirs(self) -> dict[str, Any]:
-        """Trains there, on what ours draws.
-
-        Raises:
-          WorkerError: it fails.
-        """
         folder = atomic.make_folder(self.folder / PEER)
         output = folder / "output.json"
         if not output.is_file():
@@ -172,7 +158,6 @@ class Comparison:
         return answer
 
     def _job(self, folder: Path, output: Path) -> Path:
-        """Writes rows, weights and job for the other side."""
         safetensors.numpy.save_file(self._drawn(), folder / "train.safetensors")
         held_out = {name: np.ascontiguousarray(column) for name, column in self._opened(DEV).features().columns().items()}
         safetensors.numpy.save_file(held_out, folder / "held_out.safetensors")
@@ -198,7 +183,7 @@ class Comparison:
         return path
 
     def _drawn(self) -> dict[str, Any]:
-        """Returns the rows of all steps in their order: a new order for each epoch, as `bert_tf.inputs.pipeline` has it."""
+        """Returns the rows of all steps in order: a new order per epoch, as `bert_tf.inputs.pipeline`."""
         count, needed = len(self.rows), self.steps * self.flags["train_batch_size"]
         epochs = [np.random.default_rng([self.flags["seed"], epoch]).permutation(count) for epoch in range(-(-needed // count))]
         units = np.concatenate(epochs)[:needed]
@@ -215,15 +200,7 @@ def _plain(line: Mapping[str, float]) -> dict[str, float]:
 
 
 def compare(flags: Mapping[str, Any], command: str) -> dict[str, Any]:
-    """Trains on both sides, and returns the figures.
-
-    Args:
-      flags: by name.
-      command: that asks for them.
-
-    Raises:
-      WorkerError: the peer fails, or begins with another loss.
-    """
+    """Trains on both sides and returns the figures; WorkerError if the peer fails or its initial loss differs."""
     comparison = Comparison(flags, atomic.make_folder(flags["runs_dir"]))
     before, ours, theirs = comparison.begin(), comparison.ours(), comparison.theirs()
     apart = abs(before["masked_lm_loss"] - theirs["before"]["masked_lm_loss"])
@@ -255,7 +232,6 @@ def _row(ours: Mapping[str, float], theirs: Mapping[str, float]) -> dict[str, fl
 
 
 def in_words(found: Mapping[str, Any]) -> str:
-    """Returns figures as a table and two sentences."""
     cells = [[str(row["step"]), *(f"{row[name]:.4f}" for name in list(row)[1:])] for row in found["epochs"]]
     verdict = "within" if found["loss_ratio"] <= 1 + _REQUIRED else "NOT within"
     seconds = found["seconds"]
@@ -270,21 +246,11 @@ def in_words(found: Mapping[str, Any]) -> str:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     command = shlex.join(["python", "-m", *argv])
     return run_command(lambda: _run(parse(argv), command), help_text=help_text, stopped="stopped; the same command goes on")
 
 
 def parse(argv: Sequence[str]) -> dict[str, Any]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     given = by_name(read(argv, FLAGS), FLAGS)
     for name in ("input_file", "held_out_file"):
         if given[name] is None:
@@ -293,7 +259,6 @@ def parse(argv: Sequence[str]) -> dict[str, Any]:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Compares pre-training here and with transformers: python -m benchmarks.quality.pretraining --input_file=...", ""]
     return "\n".join([*lines, *map(help_line, FLAGS)]) + "\n"
 

@@ -1,4 +1,4 @@
-"""quality.json and quality.md: what both sides reach by seed, how far they are apart, and what is required."""
+"""quality.json and quality.md: results of both sides by seed, their differences, and the requirements."""
 
 from __future__ import annotations
 
@@ -26,18 +26,10 @@ _FIRST_STEPS = (1, 10, 50)  # of which the largest difference of losses is given
 
 
 def in_words(found: Reached) -> str:
-    """Returns what was reached as one line."""
     return ", ".join([*(f"{name} {value:.4f}" for name, value in found.metrics.items()), f"{found.seconds:.0f} s"])
 
 
 def entry(series: Series, seeds: Sequence[int], *, command: str) -> dict[str, Any]:
-    """Returns what is kept of a series: values for JSON.
-
-    Args:
-      series: of which all seeds are trained on both sides.
-      seeds: in their order.
-      command: that made it.
-    """
     metric = series.task.family.metrics[0]
     pairs = [(series.reached(OWN, seed), series.reached(PEER, seed)) for seed in seeds]
     return {
@@ -71,21 +63,13 @@ def _interval(pairs: Sequence[tuple[Reached, Reached]], examples: Sequence[Any])
 
 
 def _losses_apart(pairs: Sequence[tuple[Reached, Reached]]) -> dict[str, float]:
-    """Returns the largest difference of losses, over the first steps and over all, by how many steps they are."""
+    """Returns the largest loss difference by number of steps: the first ones, and all."""
     apart = np.max([np.abs(np.subtract(ours.losses, theirs.losses)) for ours, theirs in pairs], axis=0)
     return {str(steps): float(apart[:steps].max()) for steps in (*_FIRST_STEPS, len(apart)) if steps <= len(apart)}
 
 
 def write(folder: Path, found: Mapping[str, Any]) -> None:
-    """Writes both files, with what other series left in them.
-
-    Args:
-      folder: of the files.
-      found: an entry.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
+    """Writes both files, keeping the entries of other series."""
     kept = {_key(earlier): earlier for earlier in read(folder)}
     entries = list({**kept, _key(found): found}.values())
     atomic.write_text(folder / JSON_NAME, documents.to_json(entries, indent=2) + "\n")
@@ -93,7 +77,6 @@ def write(folder: Path, found: Mapping[str, Any]) -> None:
 
 
 def read(folder: Path) -> list[dict[str, Any]]:
-    """Returns the entries of a folder; none where there are none that can be read."""
     try:
         entries: list[dict[str, Any]] = json.loads((folder / JSON_NAME).read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -106,7 +89,6 @@ def _key(found: Mapping[str, Any]) -> tuple[str, bool]:
 
 
 def to_markdown(entries: Sequence[Mapping[str, Any]]) -> str:
-    """Returns the report for people."""
     head = (
         "# Quality beside transformers\n\n"
         "Both sides begin with the same weights, the new head among them, and take the same batches in the same order at\n"

@@ -1,4 +1,4 @@
-"""One training on either side, and what it reaches; each is kept as a file, so that a series goes on where it was stopped."""
+"""One training on either side and its result; each is kept as a file, so that an interrupted series resumes."""
 
 from __future__ import annotations
 
@@ -56,53 +56,29 @@ _EACH: Mapping[type, Callable[[Any], Floats]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Reached:
-    """What a training reached on dev.
+    """A training's results on dev."""
 
-    Attributes:
-      metrics: by name, and `loss`.
-      intervals: ends of the 95 % interval of each metric that has one.
-      seconds: that the steps took.
-      losses: of each step; empty where they are not asked for.
-      each: what each example adds to the first metric, where that is a mean; else nothing.
-    """
-
-    metrics: Mapping[str, float]
+    metrics: Mapping[str, float]  # by name, and `loss`
+    # bounds of the 95 % interval, for metrics with one
     intervals: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
-    seconds: float = 0.0
-    losses: Sequence[float] = ()
-    each: Sequence[float] = ()
+    seconds: float = 0.0  # of the steps
+    losses: Sequence[float] = ()  # of each step, if requested
+    each: Sequence[float] = ()  # example's part of the first metric, if that is a mean
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Trainings that differ by seed and side.
-
-    Attributes:
-      task: what is learned.
-      settings: of `bert_tf.fine_tune`; those of the files and of the training.
-      folder: of the runs.
-      python: of the peer.
-      threads: of each.
-      curves: whether the losses of all steps are kept, and both have their loss over real tokens alone.
-    """
+    """Trainings that differ by seed and side."""
 
     task: Task
-    settings: Mapping[str, Any]
-    folder: Path
-    python: str
+    settings: Mapping[str, Any]  # of `bert_tf.fine_tune`: files and training
+    folder: Path  # of the runs
+    python: str  # of the peer
     threads: int
-    curves: bool = False
+    curves: bool = False  # keep step losses; both count real tokens only
 
     def reached(self, side: str, seed: int) -> Reached:
-        """Returns what a training reached, which is done now where it was not before.
-
-        Args:
-          side: key of `SIDES`.
-          seed: of the head, the order and the dropout.
-
-        Raises:
-          BertError: it cannot be done.
-        """
+        """Returns a training's result, training now if there is none; `side` is a key of `SIDES`."""
         path = self.folder / f"{side}-{seed}.json"
         if not path.is_file():
             found = SIDES[side](self, seed)
@@ -111,15 +87,13 @@ class Series:
 
     @functools.cached_property
     def examples(self) -> list[Any]:
-        """The examples of dev."""
         return list(self.task.examples(self.settings.get("data_dir") or "", DEV))
 
     def run_folder(self, side: str, seed: int) -> Path:
-        """Returns the folder of a run of ours."""
         return self.folder / f"run-{side}-{seed}"
 
     def fine_tuned(self, side: str, seed: int, **changes: Any) -> bert_tf.Model:
-        """Trains on our side, or goes on where it was stopped."""
+        """Trains on our side, or resumes."""
         settings = {**self.settings, "adam_bias_correction": True, "seed": seed, **changes}
         threads = {"intra_op_threads": self.threads, "inter_op_threads": self.threads}
         values: dict[str, Any] = {**settings, **threads, "do_train": True}
@@ -128,11 +102,7 @@ class Series:
 
 
 def prepare(settings: Settings) -> Series:
-    """Returns the series that a command line asks for.
-
-    Raises:
-      BertError: a file is missing, or the folder of the runs holds others.
-    """
+    """Returns a command line's series; BertError if a file is missing or the runs' folder has other settings."""
     task = get_task(settings.task)
     data = sources.find_data(task, settings.data_dir, environment={})
     folder = Path(settings.runs_dir) / (f"{task.name}-curves" if settings.curves else task.name)
@@ -144,11 +114,7 @@ def prepare(settings: Settings) -> Series:
 
 
 def _claim(folder: Path, training: Mapping[str, Any]) -> None:
-    """Notes what a folder of runs is of.
-
-    Raises:
-      OutputError: it holds those of other settings, or cannot be written.
-    """
+    """Records the settings of a folder of runs; OutputError if it has others."""
     path, text = atomic.make_folder(folder) / "series.json", documents.to_json(training, indent=1) + "\n"
     if not path.is_file():
         atomic.write_text(path, text)
@@ -157,7 +123,6 @@ def _claim(folder: Path, training: Mapping[str, Any]) -> None:
 
 
 def _without_dropout(folder: Path) -> dict[str, str]:
-    """Returns the settings that name a model without dropout."""
     model = sources.find_model(ModelSettings(), environment=os.environ)
     config = BertConfig.from_json_file(model.config)
     config = dataclasses.replace(config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
@@ -171,7 +136,7 @@ def _without_dropout(folder: Path) -> dict[str, str]:
 
 
 def _start(series: Series, seed: int) -> Reached:
-    """Takes one step at rate 0: the run then holds features, the new head, and what these weights reach."""
+    """Takes one step at rate 0: the run then holds features, the new head, and the evaluation of these weights."""
     settings = {name: value for name, value in series.settings.items() if name != "num_train_epochs"}
     at_rest = dataclasses.replace(series, settings={**settings, "learning_rate": 0.0, "num_train_steps": 1})
     at_rest.fine_tuned(START, seed, do_eval=True).close()
@@ -190,11 +155,7 @@ def _ours(series: Series, seed: int) -> Reached:
 
 
 def _theirs(series: Series, seed: int) -> Reached:
-    """Trains on the other side, from where ours starts.
-
-    Raises:
-      WorkerError: it fails, or its logits before training are not ours.
-    """
+    """Trains on the other side from our start; WorkerError if it fails or its initial logits are not ours."""
     start = series.reached(START, seed)
     folder = series.folder / f"run-{PEER}-{seed}"
     path = _write_job(series, seed, folder)
@@ -219,20 +180,13 @@ def _features_file(series: Series, seed: int, split: str) -> Path:
 
 
 def features(series: Series, seed: int, split: str) -> Features:
-    """Returns what both sides train on, or are measured by, as the first run of a seed has left it.
-
-    Args:
-      series: whose run it is.
-      seed: of the run.
-      split: train or dev.
-    """
+    """Returns both sides' features of a split (train or dev), as the first run of a seed has left them."""
     family = series.task.family
     columns = safetensors.numpy.load_file(_features_file(series, seed, split))
     return Features.from_columns(columns, family.targets, truncated=0, together=family.trains_together)
 
 
 def _write_job(series: Series, seed: int, folder: Path) -> Path:
-    """Writes weights and job for the other side; returns the file of the job."""
     settings, family = series.settings, series.task.family
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
@@ -260,7 +214,7 @@ def _write_job(series: Series, seed: int, folder: Path) -> Path:
 
 
 def _write_weights(run: Path, folder: Path, num_labels: int) -> None:
-    """Writes what a run begins with in the layout of the other side; the last layer has a file of its own."""
+    """Writes a run's initial weights in the other side's layout; the last layer has its own file."""
     prefix = str(sources.checkpoint_of(run, environment={}))
     config = BertConfig.from_json_file(run / "bert_config.json")
     vocabulary = Vocabulary.from_file(run / "vocab.txt")
@@ -272,7 +226,6 @@ def _write_weights(run: Path, folder: Path, num_labels: int) -> None:
 
 
 def _evaluation(series: Series, features: Features, logits: npt.NDArray[np.float32]) -> Evaluation:
-    """Returns what our family makes of the logits of the other side."""
     family, output = series.task.family, _OUTPUTS[series.task.family.kind]
     predictions = family.predictions({output: logits}, features, series.examples)
     return family.evaluation(predictions, series.examples)

@@ -1,1 +1,1 @@
-"""Jobs of many checkpoints or many files: one process, one graph."""
+"""Jobs on many checkpoints or files: one process, one graph."""

@@ -1,4 +1,4 @@
-"""Work ahead in another thread."""
+"""Prefetching in another thread."""
 
 from __future__ import annotations
 
@@ -16,10 +16,7 @@ _END = object()
 
 
 def ahead(items: Iterable[T]) -> Iterator[T]:
-    """Yields items; the next but one is made while one is in use.
-
-    The thread does not keep the process from its end, wherever it waits: a pipe may never say more.
-    """
+    """Yields items while a daemon thread makes the next but one; a silent pipe does not keep the process alive."""
     made = _made(items, 1)
     while True:
         item, error = made.get()
@@ -31,12 +28,9 @@ def ahead(items: Iterable[T]) -> Iterator[T]:
 
 
 def gathered(items: Iterable[T], most: int, patience_s: float) -> Iterator[list[T]]:
-    """Yields lists of items as they come, in another thread as `ahead`; what is there when one fails comes before the failure.
+    """Yields lists of at most `most` items; the first item waits at most `patience_s` seconds for others.
 
-    Args:
-      items: that may take their time.
-      most: how many are in a list.
-      patience_s: how long the first item of a list waits for others, in seconds.
+    Runs in another thread as `ahead`; items before a failure are yielded before it is raised.
     """
     made = _made(items, most)
     item, error = None, None
@@ -57,7 +51,7 @@ def gathered(items: Iterable[T], most: int, patience_s: float) -> Iterator[list[
 
 
 def _made(items: Iterable[T], size: int) -> queue.Queue[tuple[Any, BaseException | None]]:
-    """Returns where a thread puts items, at last the end or an error, as far as there is room for them."""
+    """Bounded queue filled by a thread with items, then the end or an error."""
     made: queue.Queue[tuple[Any, BaseException | None]] = queue.Queue(maxsize=size)
 
     def make() -> None:

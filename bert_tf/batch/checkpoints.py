@@ -1,4 +1,4 @@
-"""Checkpoints that a job names: files, folders, patterns, all steps of a run."""
+"""Checkpoints named by a job: files, folders, patterns, all steps of a run."""
 
 from __future__ import annotations
 
@@ -20,24 +20,23 @@ _STEP = re.compile(r"-(\d+)$")
 
 
 class Named(NamedTuple):
-    """One checkpoint, or a name that stands for none."""
+    """One checkpoint, or a name that matches none."""
 
     prefix: str  # the name that TensorFlow knows it by
     problem: str | None = None
 
     @property
     def step(self) -> int | None:
-        """The step in its name, model.ckpt-343."""
+        """From the name, as in model.ckpt-343."""
         found = _STEP.search(self.prefix)
         return int(found[1]) if found else None
 
 
 def named(names: Iterable[str]) -> list[Named]:
-    """Returns the checkpoints that names stand for, each once, in the order of the names; those of one name by step.
+    """Resolves names to checkpoints, each once, in order of names, then of steps.
 
-    Args:
-      names: a prefix or one of its files; a folder, for the one that stands for its run, see `best.of_run`; `FOLDER:all`, for
-        all in it; a pattern, of checkpoints or of folders.
+    A name is a prefix or one of its files; a folder, for the best checkpoint of its run (`best.of_run`); `FOLDER:all`; or a
+    pattern of checkpoints or folders.
     """
     return list(dict.fromkeys(found for name in names for found in _of(name)))
 
@@ -58,7 +57,6 @@ def _of(name: str) -> list[Named]:
 
 
 def _kept(folder: str) -> list[str]:
-    """Returns the checkpoints of a folder; what a killed training has left beside those that it lists is left out."""
     found = list(_in(glob.escape(folder) + "/*"))
     others = [Path(prefix).name for prefix in found if not saved.is_listed(prefix)]
     if others:
@@ -76,7 +74,6 @@ def _of_run(folder: str) -> str | None:
 
 
 def _by_step(prefix: str) -> tuple[str, int, str]:
-    """Step 100 comes after step 20."""
     step = Named(prefix).step
     return str(Path(prefix).parent), -1 if step is None else step, prefix
 

@@ -1,4 +1,4 @@
-"""Weights of many checkpoints, one after the other, in graphs that are built once."""
+"""Computes with many checkpoints in turn, in graphs built once."""
 
 from __future__ import annotations
 
@@ -23,30 +23,15 @@ from bert_tf.tasks.base import Outputs
 
 @dataclasses.dataclass(frozen=True)
 class InferenceOptions:
-    """How to compute.
-
-    Attributes:
-      machine: where.
-      execution: of the encoder.
-      batching: of a model and the longest input allowed: how to pad, and how much at a time.
-      precision: name of the number format.
-      batch_size: rows at a time on each device; None for as many as suit their lengths.
-      make: makes another engine than `Computer`.
-    """
-
     machine: Machine
-    execution: Execution
-    batching: Callable[[BertConfig, int], Batching]
-    precision: str
-    batch_size: int | None
-    make: Callable[[InferenceOptions], Engine] | None = None
+    execution: Execution  # of the encoder
+    batching: Callable[[BertConfig, int], Batching]  # padding and batch size by model and longest input
+    precision: str  # number format, see PRECISIONS
+    batch_size: int | None  # rows per device; None chooses by length
+    make: Callable[[InferenceOptions], Engine] | None = None  # makes another engine than Computer
 
     def engine(self) -> Engine:
-        """Returns what computes so; nothing is loaded yet, and it is to be closed.
-
-        Raises:
-          ForkedError: this process cannot compute.
-        """
+        """Engine without weights, to be closed by the caller; ForkedError if this process cannot compute."""
         forks.begin()
         return Computer(self) if self.make is None else self.make(self)
 
@@ -55,20 +40,19 @@ class Engine(Protocol):
     """Computes with the weights of one checkpoint at a time."""
 
     def load(self, trained: Trained) -> int:
-        """See `Computer.load`."""
+        """Loads a checkpoint's weights and returns its step."""
 
     def outputs(self, features: Features) -> Outputs:
-        """See `Computer.outputs`."""
+        """Outputs of the head in the order of the rows."""
 
     def close(self) -> None:
         """Frees memory."""
 
 
 class Computer:
-    """TensorFlow as an engine: holds the graph of one architecture, and the weights of one checkpoint; to be closed."""
+    """TensorFlow engine: holds the graph of one architecture and the weights of one checkpoint; must be closed."""
 
     def __init__(self, inference: InferenceOptions) -> None:
-        """Builds nothing yet."""
         self._inference = inference
         self._forward: Forward | None = None
         self._architecture: tuple[object, ...] = ()
@@ -76,11 +60,7 @@ class Computer:
         self._step = 0
 
     def load(self, trained: Trained) -> int:
-        """Computes with the weights of a checkpoint from now on; returns its step.
-
-        Raises:
-          CheckpointError: it is damaged, not finite, or of another model.
-        """
+        """Loads weights and returns their step; CheckpointError if damaged, not finite, or of another model."""
         if self._trained is trained:
             return self._step
         self._trained = None
@@ -93,12 +73,9 @@ class Computer:
         return self._step
 
     def outputs(self, features: Features) -> Outputs:
-        """Returns the outputs of the head in the order of the rows, see `Forward.outputs`.
+        """Head outputs in the order of the rows, see `Forward.outputs`; CheckpointError if not finite.
 
-        Raises:
-          CheckpointError: they are not numbers.
-          TrainingError: memory is out.
-          ValueError: no weights are loaded.
+        Raises TrainingError if out of memory, ValueError if no weights are loaded.
         """
         trained, inference = self._trained, self._inference
         if self._forward is None or trained is None:
@@ -109,7 +86,6 @@ class Computer:
         return outputs
 
     def _forward_of(self, trained: Trained) -> Forward:
-        """Returns the graph of an architecture: the one there is, or another in its place."""
         if self._forward is None or self._architecture != trained.architecture:
             self.close()
             model = Model(trained.config, trained.head, execution=self._inference.execution)
@@ -117,7 +93,6 @@ class Computer:
         return self._forward
 
     def close(self) -> None:
-        """Frees session and memory."""
         if self._forward is not None:
             self._forward.close()
         self._forward, self._architecture, self._trained = None, (), None

@@ -1,4 +1,4 @@
-"""Work that several processes divide, piece by piece, by claims that only one of them can hold."""
+"""Divides work between processes by exclusive claims on pieces."""
 
 from __future__ import annotations
 
@@ -13,16 +13,12 @@ Claim = Callable[..., "AbstractContextManager[str | None]"]  # see `divided`
 
 
 def divided(pieces: Iterable[T], claim: Claim, shared: Callable[[T], Hashable]) -> Generator[T, None, None]:
-    """Yields each piece while this process has claimed it; what others are at comes last, when they have done it or are gone.
+    """Yields each piece while this process holds its claim; those of others come last, once done or abandoned.
 
-    What a killed process had claimed is free again, so that one process that is left is given all that is left. Who takes a
-    piece looks whether another has done it by then. To be closed, which gives up the claim.
-
-    Args:
-      pieces: in the order to be done in.
-      claim: takes a piece, and with `wait=True` waits for it; a block that gets None, or who else has claimed it.
-      shared: what has to be made ready for a piece. Where another process is at one of the pieces that share it, the others are
-        left to it as long as there are more.
+    Claims of a killed process are released, so a last process gets all remaining pieces. The caller must check whether another
+    process has done the piece meanwhile, and close the generator to give up the claim. `claim` yields None, or the other
+    holder (`wait=True` waits for it). `shared` is the preparation a piece needs: while another process works on a piece with
+    the same preparation, its other pieces are left to it as long as others remain.
     """
     theirs: set[Hashable] = set()
     left, waiting = [], {}

@@ -1,4 +1,4 @@
-"""Checkpoints by labelled examples: each pair is a row of the table."""
+"""Evaluates checkpoints on labelled datasets: each pair is a table row."""
 
 from __future__ import annotations
 
@@ -29,42 +29,23 @@ from bert_tf.tasks.rules import rules_of, with_rules
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """Labelled examples.
-
-    Attributes:
-      task: what the labels are.
-      split: its name, or the file.
-      examples: in the order of the file.
-      rules: in the place of those of a model's training, as how tags are decoded; see `tasks.rules`.
-    """
-
     task: Task
-    split: str
-    examples: Sequence[Example]
-    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    split: str  # name, or a file
+    examples: Sequence[Example]  # in file order
+    rules: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # override those of a model's training, see tasks.rules
 
     @functools.cached_property
     def digest(self) -> str:
-        """Of texts and labels."""
         return examples_digest(self.examples)
 
     def family(self, model: Trained) -> Family:
-        """Returns what is learned, with the settings of a model."""
         return with_rules(self.task.family.as_trained(model.record), self.rules)
 
 
 def leave_out_outdated(table: ResultsTable, names: Sequence[str], found: Sequence[Named]) -> None:
-    """Drops rows that are no longer true: errors of names that stand for checkpoints now, and numbers of other weights.
+    """Drops outdated rows: errors of names that now resolve, and metrics of replaced weights.
 
-    Those of checkpoints that were deleted stay: a run keeps only its last few.
-
-    Args:
-      table: what to drop them from.
-      names: of checkpoints, as the job says them.
-      found: what they stand for.
-
-    Raises:
-      OutputError: the table cannot be written.
+    Rows of deleted checkpoints stay, since a run keeps only its last few.
     """
     unresolved = {*names, *map(os.path.normpath, names)} - {checkpoint.prefix for checkpoint in found}
     digest = functools.lru_cache(maxsize=None)(trained.digest)
@@ -88,25 +69,10 @@ def evaluate(
     *,
     load: Callable[[str, Given], Trained] = trained.load,
 ) -> list[Row]:
-    """Fills the table; rows that it has already are left alone, and a checkpoint that cannot be used is a row that says why.
+    """Fills the table and returns the error rows; existing rows stay, an unusable checkpoint becomes an error row.
 
-    Checkpoints of one architecture follow each other, so that each graph is built once. Jobs that fill one table at a time
-    divide the rows, and each ends when all of its own are there.
-
-    Args:
-      checkpoints: what to measure.
-      datasets: what to measure them by.
-      table: gets every row as soon as it is known.
-      given: what goes before that which the folders of the checkpoints say.
-      inference: how to compute.
-      load: finds what belongs to a checkpoint, with the head that is evaluated.
-
-    Returns:
-      The errors; one is not in the table where numbers stay that are still true.
-
-    Raises:
-      FlagError: longer inputs are given than a model can read.
-      OutputError: the table cannot be written.
+    Checkpoints of one architecture follow each other, so each graph is built once. Concurrent jobs on one table divide the
+    rows; each ends when all of its rows are there. Errors do not replace valid metrics in the table.
     """
     usable: list[tuple[Named, Trained]] = []
     unusable: list[tuple[Named, BertError]] = []
@@ -135,7 +101,7 @@ def evaluate(
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class _Due:
-    """A row to be measured, and what decides on its numbers."""
+    """A row to measure, and the settings that determine its metrics."""
 
     checkpoint: Named
     model: Trained
@@ -151,7 +117,7 @@ class _Due:
 
 
 def _due(usable: Sequence[tuple[Named, Trained]], datasets: Sequence[Dataset], inference: InferenceOptions) -> Iterator[_Due]:
-    """Yields the rows; checkpoints of one architecture follow each other."""
+    """Yields due rows, grouped by architecture."""
     first = {model.architecture: place for place, (_, model) in reversed(list(enumerate(usable)))}
     decided = {"eval_batch_size": inference.batch_size, "precision": inference.precision}
     for checkpoint, model in sorted(usable, key=lambda pair: first[pair[1].architecture]):
@@ -169,7 +135,7 @@ def _is_there(due: _Due, before: Mapping[Key, Row]) -> bool:
 
 
 def _is_settled(due: _Due, found: Row, before: Mapping[Key, Row]) -> bool:
-    """Whether another job has measured a row since this one began, or has found that it cannot be measured."""
+    """Whether another job has measured the row since this one began, or found it unmeasurable."""
     failed = found.error is not None and found.settings.items() <= due.settings.items() and found != before.get(due.key)
     return failed or found.is_of(due.settings)
 
@@ -181,7 +147,7 @@ def _described(checkpoint: Named, given: Given, load: Callable[[str, Given], Tra
 
 
 class _Features:
-    """Features of each dataset, built once for all models that read texts alike."""
+    """Features of each dataset, built once for all models with the same text preparation."""
 
     def __init__(self) -> None:
         self._built: dict[tuple[object, ...], Features] = {}
@@ -220,15 +186,7 @@ def _failed(checkpoint: Named, dataset: Dataset, error: BertError) -> Row:
 
 
 def put(table: ResultsTable, row: Row) -> Row:
-    """Adds a row to the table and says what is in it; returns the row.
-
-    Args:
-      table: gets it, unless it would replace numbers that are still true by an error.
-      row: that was measured.
-
-    Raises:
-      OutputError: the table cannot be written.
-    """
+    """Adds and logs a row, and returns it; an error does not replace valid metrics."""
     kept = "" if table.put(row) else "; its earlier row stays"
     if row.error:
         log.error("%s, %s %s: %s%s", row.checkpoint, row.task, row.split, row.error, kept)

@@ -1,4 +1,4 @@
-"""GLUE's score over what a table holds."""
+"""GLUE score over a results table."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ from bert_tf.tasks.glue import TASKS
 
 
 class Glue(NamedTuple):
-    """A score, in percent, and the checkpoint that stands for each task."""
+    """Score in percent, and the checkpoint used for each task."""
 
     score: float
     checkpoints: dict[str, str]
 
     def __str__(self) -> str:
-        """One line; how many tasks there are decides with which scores it may be compared."""
+        """One line with the number of tasks, since only scores over the same tasks are comparable."""
         best = ", ".join(f"{task} ({checkpoint})" for task, checkpoint in self.checkpoints.items())
         return f"GLUE score {self.score:.1f} over {len(self.checkpoints)} of {len(GLUE_METRICS)} tasks: {best}"
 
 
 def of(rows: Iterable[Row]) -> Glue | None:
-    """Returns the score of the best checkpoint for each task; None where fewer than two have all their dev splits.
-
-    Ties go to the checkpoint with less loss.
-    """
+    """Score of each task's best checkpoint (ties: lower loss); None unless two tasks have all dev splits."""
     measured: dict[str, dict[str, list[Row]]] = {}
     for row in rows:
         if row.task in GLUE_METRICS and row.error is None and row.split in TASKS[row.task].split_names[DEV]:

@@ -1,4 +1,4 @@
-"""Files to predict, as chunks of examples: in the layout of the task, or one's own tables."""
+"""Reads files to predict as chunks of examples, in a task's layout or custom tables."""
 
 from __future__ import annotations
 
@@ -32,46 +32,31 @@ _NEVER_PUBLISHED = (".csv", ".json", ".jsonl", ".ndjson")
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """How to read any file for one model.
+    """How to read any file for one model."""
 
-    Attributes:
-      family: what the model has learned.
-      published: task whose layout files have; None where there is none.
-      own: task for files with columns of their own; None where the family has none.
-      columns: given.
-      skip_bad_rows: leaves out rows that cannot be used.
-      keep_columns: whether chunks hold all cells of their rows too, see `kept_columns.KeptChunk`.
-    """
-
-    family: Family
-    published: Task | None
-    own: Task | None
+    family: Family  # learned by the model
+    published: Task | None  # task with a published file layout, or None
+    own: Task | None  # task for custom columns; None if the family has none
     columns: Columns
     skip_bad_rows: bool
-    keep_columns: bool = False
+    keep_columns: bool = False  # chunks also hold all cells, see KeptChunk
 
     @property
     def chunk_size(self) -> int:
-        """How many examples are computed together."""
         return CHUNK
 
     @property
     def numbers(self) -> str | None:
-        """Pattern of ids that are numbers of lines; None where a column holds ids."""
+        """Pattern of ids that are line numbers; None if a column holds ids."""
         return None if self.columns.id_column else rf"{TEST}\w*-\d+(-\d+)?"
 
     def chunks(
         self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
     ) -> Iterator[list[Any]]:
-        """Yields the examples of a file in their order, `CHUNK` at a time; one empty chunk where there are none.
+        """Yields a file's examples in order, `CHUNK` at a time; one empty chunk if there are none.
 
-        Args:
-          source: a path, or `-` for the standard input; or `text_lines.Elsewhere`.
-          patience_s: seconds after which a chunk is yielded that is not full, since more may come late; None waits.
-          report: is called for each row that cannot be used; None to do as `skip_bad_rows` says.
-
-        Raises:
-          DataError: the file cannot be read, has other columns or, where that is not skipped, a bad row.
+        `source` is a path, `-` for standard input, or `text_lines.Elsewhere`. After `patience_s` seconds an incomplete chunk is
+        yielded; None waits. `report` is called for each unusable row; None acts as `skip_bad_rows` says. Raises DataError.
         """
         task = self._task(source)
         split = task.splits("", TEST)[0]
@@ -94,12 +79,7 @@ class Inputs:
 
 
 def left_out_or_refused(source: str, *, skip_bad_rows: bool) -> tables.Report:
-    """Returns what is done about a row that cannot be used.
-
-    Args:
-      source: of the rows.
-      skip_bad_rows: leaves them out and counts them, instead of stopping at the first.
-    """
+    """Handler of unusable rows: counts and skips them, or stops at the first."""
     if skip_bad_rows:
         return tables.BadRows(source, skip=True)
     return _refuse
@@ -118,16 +98,7 @@ def chunked(
     size: int | None = None,
     keep_columns: bool = False,
 ) -> Iterator[list[Any]]:
-    """Yields the examples of a file, see `Inputs.chunks`.
-
-    Args:
-      stream: reads examples of a file.
-      source: a path, or `-` for the standard input.
-      report: is called for each row that cannot be used.
-      patience_s: see `Inputs.chunks`.
-      size: of a chunk; None for `CHUNK`.
-      keep_columns: see `Inputs`.
-    """
+    """Yields a file's examples, see `Inputs.chunks`; `size` None is `CHUNK`."""
     size = size or CHUNK
     kept = text_lines.Kept(source)
     if keep_columns:
@@ -151,19 +122,10 @@ def inputs(
     keep_columns: bool = False,
     rules: Rules | None = None,
 ) -> Inputs:
-    """Returns how to read files for a model.
+    """How to read files for a model; `task_name` is only needed without a training record.
 
-    Args:
-      trained: the model; the record of its training names task and labels.
-      columns: given.
-      task_name: what it was trained on, where there is no record.
-      skip_bad_rows: see `Inputs`.
-      keep_columns: see `Inputs`.
-      rules: given.
-
-    Raises:
-      CheckpointError: nothing says what the labels are, there are more or fewer of them, or none.
-      FlagError: the task is unknown, or another one than the record's; or a rule is of another family.
+    Raises CheckpointError if labels are unknown or their number differs, FlagError for an unknown or different task, or for
+    rules of another family.
     """
     trained_on = trained.record.get("task_name")
     if task_name is not None and trained_on not in (None, canonical_name(task_name)):

@@ -1,6 +1,6 @@
-"""A job as frozen values, out of a YAML or JSON file, of flags, or of both.
+"""A job as frozen values, from a YAML or JSON file, flags, or both.
 
-The fields of the classes below are the keys of a file; those of `columns` and `model` stand beside the others.
+The fields of the classes below are the keys of a file; those of `columns` and `model` are merged into the top level.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T", bound="DataclassInstance")
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """What is where in a file, and how it is read, see `tasks.custom.CustomSettings` and those of families."""
+    """Column layout of a file, see `tasks.custom.CustomSettings` and the family's settings."""
 
     text_a: str | None = None
     text_b: str | None = None
@@ -38,13 +38,12 @@ class Columns:
     raw_text: bool | None = None
 
     def given(self) -> dict[str, Any]:
-        """Returns what is said, by name."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
 class LabelledColumns(Columns):
-    """What is where in a table that has labels too."""
+    """Column layout of a table with labels."""
 
     label_column: str | None = None
     label_separator: str | None = None
@@ -53,7 +52,7 @@ class LabelledColumns(Columns):
 
 @dataclasses.dataclass(frozen=True)
 class Rules:
-    """How answers are read off what a model computes, see `tasks.rules`; what is not given is as it was trained."""
+    """How answers are decoded, see `tasks.rules`; None keeps the training's setting."""
 
     n_best_size: int | None = None
     max_answer_length: int | None = None
@@ -62,13 +61,12 @@ class Rules:
     highest_score: float | None = None
 
     def given(self) -> dict[str, Any]:
-        """Returns what is said, by name."""
         return {name: value for name, value in dataclasses.asdict(self).items() if value is not None}
 
 
 @dataclasses.dataclass(frozen=True)
 class Given:
-    """What goes before that which the folder of a checkpoint says."""
+    """Settings that override those recorded in the checkpoint's folder."""
 
     bert_config_file: str | None = None
     vocab_file: str | None = None
@@ -79,7 +77,7 @@ class Given:
 
 @dataclasses.dataclass(frozen=True)
 class TaskEntry:
-    """Labelled examples: the dev splits of a task, another split of it, or a file."""
+    """Labelled examples: the dev splits of a task, another split, or a file."""
 
     columns: LabelledColumns
     name: str
@@ -90,7 +88,7 @@ class TaskEntry:
 
 @dataclasses.dataclass(frozen=True)
 class EvaluateJob:
-    """Checkpoints by tasks; for the names of checkpoints see `checkpoints.named`."""
+    """Checkpoints by tasks; for names of checkpoints see `checkpoints.named`."""
 
     model: Given
     rules: Rules
@@ -103,7 +101,7 @@ class EvaluateJob:
 
 @dataclasses.dataclass(frozen=True)
 class FilePair:
-    """A file to predict, and where the predictions go; `-` is a pipe. For formats see `output_form.of`."""
+    """An input file and its predictions; `-` is a pipe. For formats see `output_form.of`."""
 
     input: str
     output: str
@@ -112,15 +110,15 @@ class FilePair:
 
 @dataclasses.dataclass(frozen=True)
 class PredictJob:
-    """Files by one checkpoint; `task_name` is for weights without a record of their training, formats for files without one."""
+    """Files to predict with one checkpoint."""
 
     model: Given
     columns: Columns
     rules: Rules
     checkpoint: str
     files: tuple[FilePair, ...]
-    task_name: str | None = None
-    output_format: str | None = None
+    task_name: str | None = None  # for weights without a training record
+    output_format: str | None = None  # for files without one
     predict_batch_size: int | None = None
     skip_bad_rows: bool = False
     keep_columns: bool = False
@@ -131,11 +129,7 @@ RULES = tuple(row._replace(default=None) for row in settings_of(*GROUPS.values()
 
 
 def read(path: str | os.PathLike[str]) -> dict[str, Any]:
-    """Returns what a file of a job says; JSON is YAML too.
-
-    Raises:
-      FlagError: the file cannot be read, or is no mapping.
-    """
+    """Reads a job file, YAML or JSON; FlagError if it is unreadable or not a mapping."""
     try:
         values = documents.parse_yaml(documents.read_text(path))
     except OSError as error:
@@ -148,15 +142,7 @@ def read(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 
 def make(kind: type[T], values: Mapping[Any, Any]) -> T:
-    """Returns a job, or an entry of one.
-
-    Args:
-      kind: class of this module.
-      values: by key, as a file holds them.
-
-    Raises:
-      FlagError: a key is unknown, missing or has an unusable value.
-    """
+    """Builds a job or entry from values by key; FlagError for an unknown, missing or unusable key."""
     known = _keys(kind)
     for key in values:
         if key not in known:
@@ -183,7 +169,7 @@ def _made(kind: type[T], values: Mapping[Any, Any]) -> T:
 
 
 def _part(field: dataclasses.Field[Any]) -> type[DataclassInstance] | None:
-    """Returns the class whose keys stand beside the others; annotations are texts here."""
+    """Class of a field whose keys are merged into the parent, else None; annotations are strings here."""
     return _PARTS.get(str(field.type))
 
 

@@ -1,4 +1,4 @@
-"""Columns of an input beside the predictions of its rows."""
+"""Carries input columns over to predictions."""
 
 from __future__ import annotations
 
@@ -19,27 +19,14 @@ _TAKEN = "input_"  # before a name that predictions have too
 
 
 class KeptChunk(list[Any]):
-    """Examples, with all cells of the rows that they were read from.
+    """Examples with all cells of their rows."""
 
-    Attributes:
-      columns: names of the cells.
-      rows: cells of each example.
-    """
-
-    columns: Sequence[str] = ()
-    rows: Sequence[Sequence[Any]] = ()
+    columns: Sequence[str] = ()  # names of the cells
+    rows: Sequence[Sequence[Any]] = ()  # cells of each example
 
 
 def watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequence[Any]]]:
-    """Yields examples as they are read, each with the cells of its row.
-
-    Args:
-      examples: of a file, read one at a time.
-      source: the file.
-
-    Raises:
-      FlagError: they are not rows of a table, or two of its columns have one name.
-    """
+    """Yields each example with its row's cells; FlagError if not a table, or column names are duplicated."""
     for example in examples:
         if source.columns is None or len(set(source.columns)) < len(source.columns):
             raise FlagError(f"--{NAME}: {source} is not a table whose columns have different names")
@@ -47,29 +34,15 @@ def watched(examples: Iterable[Any], source: Kept) -> Iterator[tuple[Any, Sequen
 
 
 def chunk(pairs: Sequence[tuple[Any, Sequence[Any]]], source: Kept) -> KeptChunk:
-    """Returns examples as one list.
-
-    Args:
-      pairs: some of what `watched` yields.
-      source: see there.
-    """
     made = KeptChunk(example for example, _ in pairs)
     made.columns, made.rows = source.columns or (), [row for _, row in pairs]
     return made
 
 
 def joined(layout: Layout, form: str, lines: str, examples: KeptChunk, *, first: bool) -> str:
-    """Returns lines of predictions with the columns of their rows at the end; a name that is taken gets `input_` before it.
+    """Appends row columns to prediction lines; conflicting names get the prefix `input_`.
 
-    Args:
-      layout: of the predictions.
-      form: of `tables.FORMATS`.
-      lines: the predictions of the examples.
-      examples: with their rows.
-      first: whether the header is wanted.
-
-    Raises:
-      FlagError: a prediction has several lines.
+    `first` adds the header; `form` is one of `tables.FORMATS`. Raises FlagError if a prediction has several lines.
     """
     if form == tables.JSONL:
         found = [documents.json_value(line) for line in lines.split("\n")[:-1]]
@@ -107,5 +80,4 @@ def _written(form: str, rows: Iterable[Sequence[str]]) -> str:
 
 
 def _text(value: Any) -> str:
-    """Returns a cell as a text; JSON may have other values."""
     return "" if value is None else value if isinstance(value, str) else documents.to_json(value, ensure_ascii=False)

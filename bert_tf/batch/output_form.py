@@ -1,4 +1,4 @@
-"""Form of a file of predictions: by the name of the output, or as asked for."""
+"""Format of a predictions file, from the output's name or as requested."""
 
 from __future__ import annotations
 
@@ -16,33 +16,25 @@ _COMPRESSED = (".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz")
 
 
 class OutputForm(NamedTuple):
-    """A format of `tables.FORMATS`, and whether it is compressed."""
-
-    form: str = tables.TSV
+    form: str = tables.TSV  # one of tables.FORMATS
     compressed: bool = False
 
     @property
     def assemble(self) -> None:
-        """None: the parts of a file, one after the other, are the file."""
+        """None: the file is the concatenation of its parts."""
 
     def __str__(self) -> str:
-        """As a name ends."""
         return self.form + _GZ * self.compressed
 
     def encode(self, text: str) -> bytes:
-        """Returns a part of a file: compressed it is a gzip member of its own, and files of several are legal (RFC 1952)."""
+        """Compresses each part to a gzip member of its own; files of several members are legal (RFC 1952)."""
         return gzip.compress(text.encode(), mtime=0) if self.compressed else text.encode()
 
 
 def of(output: str, asked: str | None) -> OutputForm:
-    """Returns what to write.
+    """Format of an output; TSV if the name (as of a pipe) does not tell; FlagError for an unsupported one.
 
-    Args:
-      output: path; a name that says nothing, as that of a pipe, stands for TSV.
-      asked: format that overrides what the name says; whether to compress is up to the name.
-
-    Raises:
-      FlagError: the name says something that is not written here.
+    `asked` overrides the name's format, but only the name decides about compression.
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)

@@ -1,4 +1,4 @@
-"""One's own tables as a task, for a model that is trained."""
+"""Custom tables as a task for a trained model."""
 
 from __future__ import annotations
 
@@ -18,20 +18,13 @@ _OF_FILES = ("file_format",)  # the name of each file says it
 
 
 def can_be(record: Mapping[str, Any]) -> bool:
-    """Returns whether the task custom reads what a model has learned."""
     return registry.reads_own(record["kind"])
 
 
 def task(record: Mapping[str, Any], columns: Columns, **files: str) -> Task:
-    """Returns the task of a model over other files.
+    """Task of a trained model over other files, with the record's columns unless overridden.
 
-    Args:
-      record: see `run_folder.trained`; its columns count where none are given.
-      columns: given.
-      files: as `CustomSettings` calls them.
-
-    Raises:
-      FlagError: the record does not say what the labels are, or the model has learned what such files do not hold.
+    Raises FlagError if the record has no labels, or custom tables cannot hold the model's task.
     """
     if "kind" not in record:
         raise FlagError(f"task {NAME}: kind and names of its labels are in the run_config.json of a run, and there is none")

@@ -1,4 +1,4 @@
-"""Examples become lines of predictions."""
+"""Turns examples into lines of predictions."""
 
 from __future__ import annotations
 
@@ -15,39 +15,19 @@ from bert_tf.tasks.base import Family
 
 
 class Predictor:
-    """A model that is loaded; to be closed."""
+    """A loaded model; must be closed."""
 
     def __init__(self, trained: Trained, family: Family, inference: InferenceOptions) -> None:
-        """Loads the model.
-
-        Args:
-          trained: the model.
-          family: what it has learned.
-          inference: how to compute.
-
-        Raises:
-          CheckpointError: the weights are damaged.
-        """
         self._trained, self._family = trained, family
         self._computer = inference.engine()
         self._computer.load(trained)
 
     def read(self, examples: Sequence[Any]) -> Features:
-        """Returns examples as the model reads them; may run beside `lines` in another thread."""
+        """Converts examples to features; may run in another thread beside `lines`."""
         return self._family.features(examples, self._trained.tokenizer, self._trained.limits)
 
     def lines(self, number: int, examples: Sequence[Any], features: Features, form: OutputForm) -> bytes:
-        """Returns a line for each example of a chunk, the header before those of the first.
-
-        Args:
-          number: of the chunk, from 0.
-          examples: of the chunk.
-          features: of the examples, from `read`.
-          form: what to write.
-
-        Raises:
-          BertError: memory is out, or the model computes what is no number.
-        """
+        """A line for each example of chunk `number`, which counts from 0; chunk 0 starts with the header."""
         predictions = self._family.predictions(self._computer.outputs(features), features, examples)
         layout = self._family.layout(form.form)
         lines = layout.rows(examples, predictions)
@@ -56,5 +36,4 @@ class Predictor:
         return form.encode((layout.header() if number == 0 else "") + lines)
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._computer.close()

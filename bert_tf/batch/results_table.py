@@ -1,4 +1,4 @@
-"""The table of an evaluation job: results.json, which is the truth, results.tsv made of it."""
+"""The table of an evaluation job: results.json is authoritative, results.tsv is derived from it."""
 
 from __future__ import annotations
 
@@ -23,56 +23,31 @@ _BEST = "best"  # what the file says of a row beside its fields
 
 
 class ResultsTable:
-    """The rows in a folder, written whenever one is added; those of earlier jobs stay, and of others that run at the time."""
+    """Rows in a folder, written after each addition; keeps rows of earlier and concurrent jobs."""
 
     def __init__(self, folder: str | os.PathLike[str], order: Iterable[Key]) -> None:
-        """Reads what is there.
-
-        Args:
-          folder: of the files.
-          order: keys of this job's rows as they shall stand, after those of earlier jobs.
-
-        Raises:
-          OutputError: the folder cannot be written, or what it holds is damaged.
-        """
+        """`order` sorts this job's rows, after those of earlier jobs; OutputError if unwritable or damaged."""
         self._folder = atomic.make_folder(folder)
         self._rows = self._stored()
         self._place = {key: place for place, key in enumerate(order)}
 
     @property
     def rows(self) -> list[Row]:
-        """All rows in their order."""
         return sorted(self._rows.values(), key=lambda row: self._place.get(row.key, -1))
 
     def claiming(self, key: Key, *, wait: bool = False) -> AbstractContextManager[str | None]:
-        """Claims a row among the jobs that write to the folder, see `lock.claiming`.
-
-        Args:
-          key: of the row.
-          wait: whether to wait for another job that has it.
-        """
         name = hashlib.sha256("\0".join(key).encode(errors="backslashreplace")).hexdigest()[:_DIGITS]
         return lock.claiming(self._folder / f"row-{name}", wait=wait)
 
     def stored(self, key: Key) -> Row | None:
-        """Returns a row as it is on disk by now; None where there is none.
-
-        Raises:
-          OutputError: the table is damaged.
-        """
+        """The row as currently on disk; None if absent."""
         self._rows = self._stored()
         return self._rows.get(key)
 
     def put(self, row: Row) -> bool:
-        """Adds a row, or replaces its like; both files are whole at any moment.
+        """Adds or replaces a row; returns whether it is in the table. Both files are complete at any moment.
 
-        An error replaces numbers only where they are of another checkpoint or of other data.
-
-        Returns:
-          Whether the row is in the table.
-
-        Raises:
-          OutputError: the files cannot be written.
+        An error replaces metrics only if they belong to another checkpoint or other data.
         """
         with self._shared():
             before = self._rows.get(row.key)
@@ -82,11 +57,6 @@ class ResultsTable:
             return self._rows[row.key] is row
 
     def drop(self, condition: Callable[[Row], bool]) -> int:
-        """Deletes the rows that meet a condition; returns how many.
-
-        Raises:
-          OutputError: as `put`.
-        """
         if not any(map(condition, self.rows)):
             return 0
         with self._shared():
@@ -96,17 +66,12 @@ class ResultsTable:
             return len(dropped)
 
     def write(self) -> None:
-        """Writes both files.
-
-        Raises:
-          OutputError: as `put`.
-        """
         with self._shared():
             pass
 
     @contextlib.contextmanager
     def _shared(self) -> Iterator[None]:
-        """Takes up what other jobs have written, and writes what the block makes of it before they go on."""
+        """Loads the rows of other jobs, and writes the block's changes before those go on."""
         with lock.taking_turns(self._folder):
             self._rows = self._stored()
             yield
@@ -145,7 +110,6 @@ def _row(values: Mapping[str, Any]) -> Row:
 
 
 def _whole(row: Row) -> Row:
-    """Refuses a row with neither numbers nor an error."""
     ends = [end for low, high in row.intervals_95.values() for end in (low, high)]
     numbers = [*row.metrics.values(), *ends, row.loss, row.examples, row.examples_per_second]
     measured = bool(row.metrics) and all(isinstance(number, (int, float)) for number in numbers)

@@ -1,7 +1,7 @@
-"""A file that is written in chunks, by several processes one after the other where that must be.
+"""A file written in chunks, resumable by another process.
 
-Beside OUTPUT stand OUTPUT.part, until it is whole, and OUTPUT.job.json: the settings that decide on its bytes, and how far it
-is. The second stays: it says what made the file, and that it need not be made again. A job that writes holds a lock.
+OUTPUT.part holds the chunks until the file is complete. OUTPUT.job.json records progress and the settings that determine
+the content; it stays, so that a complete file is not written again. A writing job holds a lock.
 """
 
 from __future__ import annotations
@@ -20,21 +20,12 @@ Assemble = Callable[[Path, Path], None]  # writes a whole file, the second, of o
 
 
 class ResumableFile:
-    """A file that grows chunk by chunk within a `with` block, and is whole after it.
-
-    Attributes:
-      chunks: that are in it.
-      rows: in these.
-      finished: whether all are in it.
-    """
+    """A file that grows by chunks in a `with` block and is complete after it; counts its chunks and rows."""
 
     def __init__(self, path: str | os.PathLike[str], settings: Mapping[str, Any], assemble: Assemble | None = None) -> None:
-        """Finds out what is done; what was done with other settings does not count.
+        """Finds finished chunks; those written with other settings (JSON) do not count.
 
-        Args:
-          path: the file.
-          settings: what decides on its bytes, as JSON can hold it.
-          assemble: makes the file of its chunks at the end; None where they are the file.
+        `assemble` makes the file from its chunks at the end; None if the chunks are the file.
         """
         self._path, self._assemble = Path(path), assemble
         self._part, self._state_file = _beside(self._path)
@@ -64,11 +55,7 @@ class ResumableFile:
             self.finished = state["finished"]
 
     def __enter__(self) -> ResumableFile:
-        """Opens what is done of it.
-
-        Raises:
-          OutputError: it cannot be written, or another job writes it.
-        """
+        """Opens the finished part; OutputError if it is unwritable or another job writes it."""
         atomic.make_folder(self._path.parent)
         with contextlib.ExitStack() as opened:
             opened.enter_context(lock.writing_file(self._path))
@@ -82,11 +69,6 @@ class ResumableFile:
         return self
 
     def add(self, text: bytes, rows: int) -> None:
-        """Adds a chunk of so many rows.
-
-        Raises:
-          OutputError: it cannot be written.
-        """
         with self._readable_errors():
             self._file.write(text)
             self._file.flush()
@@ -94,11 +76,7 @@ class ResumableFile:
             self._save()
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Gives the file its name, unless the block failed.
-
-        Raises:
-          OutputError: it cannot be written.
-        """
+        """Gives the file its final name unless the block failed."""
         with self._opened, self._readable_errors():
             if kind is None:
                 self._file.close()
@@ -137,7 +115,6 @@ class ResumableFile:
 
 
 def forget(path: str | os.PathLike[str]) -> None:
-    """Deletes what stands beside a file that is about to be replaced in another way."""
     for beside in _beside(Path(path)):
         beside.unlink(missing_ok=True)
 

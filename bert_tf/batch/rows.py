@@ -1,4 +1,4 @@
-"""Rows of an evaluation: one checkpoint by one split, and which of them is the best."""
+"""Rows of an evaluation (one checkpoint by one split), and the best of them."""
 
 from __future__ import annotations
 
@@ -14,43 +14,24 @@ Key = tuple[str, str, str]
 
 @dataclasses.dataclass(frozen=True)
 class Row:
-    """One checkpoint by one split.
+    """One checkpoint by one split."""
 
-    Attributes:
-      checkpoint: its prefix, or the name that was asked for.
-      step: of training; None where unknown.
-      task: its name.
-      split: its name, or a file.
-      metrics: the task's, the first one first.
-      loss: mean over examples, in nats; squared error of numbers.
-      examples: how many there are.
-      examples_per_second: how fast they were computed.
-      intervals_95: ends of the 95 % interval of each metric that has one, as in eval_results.json.
-      collapsed: why it seems that nothing was learned; None where it does not.
-      error: why there is nothing to tell.
-      settings: what decided on the numbers; of an error, what it was that could not be measured.
-    """
-
-    checkpoint: str
-    step: int | None
+    checkpoint: str  # prefix, or the requested name
+    step: int | None  # None if unknown
     task: str
-    split: str
-    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)
-    loss: float | None = None
+    split: str  # name, or a file
+    metrics: Mapping[str, float] = dataclasses.field(default_factory=dict)  # main metric first
+    loss: float | None = None  # mean over examples, in nats; squared error for regression
     examples: int | None = None
     examples_per_second: float | None = None
+    # by metric: bounds, as in eval_results.json
     intervals_95: Mapping[str, Sequence[float]] = dataclasses.field(default_factory=dict)
-    collapsed: str | None = None
-    error: str | None = None
-    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    collapsed: str | None = None  # why the model seems untrained; else None
+    error: str | None = None  # why there are no metrics
+    settings: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # that determine the metrics, or led to the error
 
     def measured(self, found: Evaluation, seconds: float) -> Row:
-        """Returns the row with numbers.
-
-        Args:
-          found: what the checkpoint reaches.
-          seconds: that computing took.
-        """
+        """The row with metrics; `seconds` is the computing time."""
         return dataclasses.replace(
             self,
             metrics=dict(found.metrics),
@@ -63,26 +44,24 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """What a row is the only one of."""
         return self.checkpoint, self.task, self.split
 
     def is_of(self, settings: Mapping[str, Any]) -> bool:
-        """Whether it has numbers, and these settings decided on them."""
         return self.error is None and self.settings == settings
 
     @property
     def warning(self) -> str | None:
-        """What to say of a model that has learned nothing."""
+        """Warns about a model that has learned nothing, else None."""
         return f"nothing was learned: {self.collapsed}" if self.collapsed else None
 
     @property
     def rank(self) -> tuple[float, float]:
-        """What rows are compared by: the first metric, and of equals the loss."""
+        """Sort key: the first metric, then the loss."""
         return ranking.rank(next(iter(self.metrics.values())), self.loss)
 
 
 def groups(rows: Iterable[Row]) -> list[list[Row]]:
-    """Returns the rows of each task and split, which can be compared, the best first; rows without numbers are left out."""
+    """Rows by task and split, best first, without error rows."""
     found: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
         if row.error is None:
@@ -91,5 +70,5 @@ def groups(rows: Iterable[Row]) -> list[list[Row]]:
 
 
 def best(rows: Iterable[Row]) -> set[Key]:
-    """Returns the keys of the best row of each task and split, or of several that are equal."""
+    """Keys of the best row of each task and split, including ties."""
     return {row.key for group in groups(rows) for row in group if row.rank == group[0].rank}

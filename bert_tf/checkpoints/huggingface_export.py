@@ -1,4 +1,4 @@
-"""Weights and configuration in Hugging Face's layout, with the head; tokenizer and model card are not written here."""
+"""Writes weights and configuration, head included, in Hugging Face's layout; without tokenizer and model card."""
 
 from __future__ import annotations
 
@@ -31,21 +31,9 @@ def write(
     labels: Sequence[str] = (),
     facts: Mapping[str, Any] | None = None,
 ) -> dict[str, str]:
-    """Writes model.safetensors and config.json, the same bytes on every call.
+    """Writes model.safetensors and config.json, byte-identical on every call; returns the new name of each variable.
 
-    Args:
-      folder: that exists.
-      weights: arrays by published name.
-      config: of the encoder.
-      architecture: the class of transformers; None for what the names of the variables tell.
-      labels: names of the classes or tags, in their order.
-      facts: what else config.json says.
-
-    Returns:
-      The new name of each variable that is in the file.
-
-    Raises:
-      OSError: the folder cannot be written.
+    Without an architecture it is guessed from the variable names; `facts` are further entries of config.json.
     """
     known = architecture or guessed(weights)
     renamed = other_names.huggingface(config.num_hidden_layers)
@@ -67,12 +55,7 @@ def write(
 
 
 def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
-    """Returns the class of transformers for a model with variables of these published names.
-
-    Args:
-      names: of the variables.
-      kind: of the head, where a record says it; classes differ that have the same variables.
-    """
+    """Returns the class of transformers for published variable names; `kind` decides between equal ones."""
     known = huggingface_classes.CLASSES
     found = (known[one] for one in (kind, SPAN, CLASSIFICATION) if one in known)
     headed = next((row for row in found if row.weights and row.weights.keys() <= set(names)), None)
@@ -85,7 +68,6 @@ def guessed(names: Collection[str], kind: str | None = None) -> Architecture:
 
 
 def _labelled(architecture: Architecture, tensors: Mapping[str, npt.NDArray[Any]], labels: Sequence[str]) -> dict[str, Any]:
-    """Returns names and numbers of labels, by the size of the head."""
     size = max((len(tensors[name]) for name in architecture.weights.values()), default=0)
     if not size:
         return {}

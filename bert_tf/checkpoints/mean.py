@@ -20,16 +20,10 @@ Entries = dict[str, npt.NDArray[Any]]
 
 
 def of(checkpoints: Sequence[str], shares: Sequence[float] | None = None) -> Entries:
-    """Returns the mean of the weights of checkpoints, float32 by name, and the step of the last one.
+    """Returns the mean weights, float32 by name, and the last checkpoint's step; one entry at a time is in memory.
 
-    What only training needs is left out. Of each checkpoint one entry at a time is in memory.
-
-    Args:
-      checkpoints: their names.
-      shares: how much each counts; None for all the same.
-
-    Raises:
-      CheckpointError: one is damaged, has other weights than the first or weights that are not finite.
+    Training state is dropped; without shares all checkpoints count the same. Raises CheckpointError if the weights of
+    one are damaged, not finite or other than those of the first.
     """
     readers = [CheckpointReader(checkpoint) for checkpoint in checkpoints]
     names = _weights(readers[0])

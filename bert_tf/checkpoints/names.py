@@ -1,7 +1,4 @@
-"""Variable names: the published ones, Hugging Face's, and the table between them.
-
-Shapes: V vocabulary, P positions, S segments, D hidden size, I intermediate size.
-"""
+"""Variable names: the published ones, Hugging Face's, and the table between them."""
 
 from __future__ import annotations
 
@@ -43,8 +40,6 @@ _TABLE = (
 
 
 class NamePair(NamedTuple):
-    """One variable under both names."""
-
     published: str
     huggingface: str  # without the prefix `bert.` that some files have
     transposed: bool
@@ -61,7 +56,6 @@ def name_pairs(num_hidden_layers: int) -> tuple[NamePair, ...]:
 
 
 def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Returns the shape of every encoder variable by its published name."""
     d, i = config.hidden_size, config.intermediate_size
     by_ending = {
         "word_embeddings": (config.vocab_size, d),
@@ -81,7 +75,6 @@ def encoder_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
 
 
 def pretraining_shapes(config: BertConfig) -> dict[str, tuple[int, ...]]:
-    """Returns the shapes of the variables of the head of pre-training, by published name."""
     d, transform, pair = config.hidden_size, "cls/predictions/transform", "cls/seq_relationship"
     return {
         f"{transform}/dense/kernel": (d, d),
@@ -119,7 +112,7 @@ _GROUPS = (
 
 
 def group_of(name: str) -> str:
-    """Returns the part that an entry of a checkpoint belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
+    """Returns the part of the model that an entry belongs to: embeddings, layer 3, pooler, head, optimizer, other."""
     for group, pattern in _GROUPS:
         found = pattern.search(name)
         if found:
@@ -128,7 +121,6 @@ def group_of(name: str) -> str:
 
 
 def group_order(group: str) -> tuple[int, int]:
-    """Returns a key that sorts what `group_of` returns, from the input to the output of the model."""
     if group.startswith("layer "):
         return 1, int(group.partition(" ")[2])
     return {EMBEDDINGS: 0, POOLER: 2, HEAD: 3, OPTIMIZER: 4}.get(group, 5), 0
@@ -138,21 +130,20 @@ _TRAINING_ONLY = re.compile(r"/(?:adam_[mv]|ema)$|^loss_scale/|^beta[12]_power")
 
 
 def is_training_only(name: str) -> bool:
-    """Whether an entry of this published name is of no use but to go on with a training: moments, a moving average."""
+    """Whether an entry is needed only to continue training: moments, a moving average."""
     return bool(_TRAINING_ONLY.search(name))
 
 
 def task_head(names: Iterable[str]) -> list[str]:
-    """Returns those of some published names that are of the head of a task; that of pre-training is none."""
+    """Returns the names that belong to a task head, not to that of pre-training."""
     found = (name for name in names if _HEAD.match(name) and not _PRETRAINING.match(name))
     return sorted(name for name in found if not is_training_only(name))
 
 
 def has_task_head(names: Iterable[str]) -> bool:
-    """Whether entries of these published names include the head of a task, beside those of pre-training."""
     return bool(task_head(names))
 
 
 def is_expected_extra(name: str) -> bool:
-    """Whether a checkpoint may hold an entry of this published name without the encoder wanting it."""
+    """Whether a checkpoint may hold this entry although the encoder does not use it."""
     return bool(_EXPECTED_EXTRAS.search(name))

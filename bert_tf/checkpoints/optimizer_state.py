@@ -1,7 +1,7 @@
-"""State of the optimizer, without which a run cannot go on; deleted when a newer checkpoint is whole on disk.
+"""Optimizer state, needed to continue a run; deleted once a newer checkpoint is complete on disk.
 
-OUTPUT_DIR/optimizer/moments-N holds the optimizer's moments at step N, rows-N the word vectors whose updates are put off. Both
-are in TensorFlow's format, and written before model.ckpt-N: a checkpoint that lacks its moments has had them.
+OUTPUT_DIR/optimizer/moments-N holds the moments at step N, rows-N the word vectors with deferred updates. Both are
+in TensorFlow's format and written before model.ckpt-N: if a checkpoint lacks its moments, they were deleted.
 """
 
 from __future__ import annotations
@@ -21,12 +21,11 @@ _MOMENT = "/adam_m"  # how names of first moments end
 
 
 def moments(checkpoint: str) -> str:
-    """Returns the name of the moments of a checkpoint, whether they exist or not."""
     return _beside(checkpoint, "moments")
 
 
 def rows(checkpoint: str) -> str:
-    """Returns the name of the word vectors that belong to a checkpoint, whether they exist or not."""
+    """Returns the prefix of the word vectors with deferred updates."""
     return _beside(checkpoint, "rows")
 
 
@@ -36,17 +35,16 @@ def _beside(checkpoint: str, kind: str) -> str:
 
 
 def exists(prefix: str) -> bool:
-    """Whether there is a file of this name."""
     return Path(f"{prefix}.index").is_file()
 
 
 def is_inside(checkpoint: str) -> bool:
-    """Whether a checkpoint itself holds the moments, as with --keep_optimizer_slots."""
+    """Whether the checkpoint itself holds the moments, as with --keep_optimizer_slots."""
     return any(name.endswith(_MOMENT) for name in CheckpointReader(checkpoint).shapes)
 
 
 def problem_of(checkpoint: str) -> str | None:
-    """Reads the moments of a whole checkpoint; returns why training cannot go on with them, None where it can."""
+    """Reads the moments of a complete checkpoint; returns why training cannot continue from them, else None."""
     if not is_inside(checkpoint) and not exists(moments(checkpoint)):
         place = f"{OPTIMIZER}/{Path(moments(checkpoint)).name}"
         return f"{checkpoint}: {place} is missing; a newer checkpoint takes its place (--keep_optimizer_slots keeps moments)"
@@ -55,7 +53,7 @@ def problem_of(checkpoint: str) -> str | None:
 
 
 def delete(checkpoint: str) -> None:
-    """Deletes what belongs to a checkpoint whose save has failed: it may fill the disk."""
+    """Deletes the state of a checkpoint whose save has failed: it may fill the disk."""
     for path in _files((moments(checkpoint), rows(checkpoint))):
         with contextlib.suppress(OSError):
             path.unlink()
@@ -66,20 +64,11 @@ def _files(prefixes: Iterable[str]) -> list[Path]:
 
 
 def size(checkpoint: str) -> int:
-    """Returns the bytes of a checkpoint and of what belongs to it."""
     return sum(path.stat().st_size for path in _all_files(checkpoint))
 
 
 def prune(newest: str, kept: Iterable[str]) -> None:
-    """Deletes what belongs to other checkpoints, once the newest one is on the disk: the power may fail.
-
-    Args:
-      newest: a whole checkpoint.
-      kept: checkpoints that keep what belongs to them.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
+    """Deletes the state of checkpoints not in `kept`; first syncs the newest one to disk, since power may fail."""
     names = {Path(name(checkpoint)).name for checkpoint in kept for name in (moments, rows)}
     own = Path(newest).parent / OPTIMIZER
     with atomic.readable_errors(own):
@@ -99,7 +88,7 @@ def _all_files(checkpoint: str) -> list[Path]:
 
 
 def to_disk(checkpoint: str) -> None:
-    """Returns when a checkpoint and what belongs to it, with their names, outlive a loss of power."""
+    """Syncs a checkpoint, its state and their directory entries, so that they survive a power loss."""
     paths = _all_files(checkpoint)
     for path in [*paths, *{path.parent for path in paths}]:
         number = os.open(path, os.O_RDONLY)

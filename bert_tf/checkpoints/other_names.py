@@ -1,10 +1,9 @@
-"""Names of BERT's variables elsewhere, and the shapes that they have there: Hugging Face's, and the TF 2 Model Garden's.
+"""Names and shapes of BERT's variables in Hugging Face's layout and in the TF 2 Model Garden's.
 
 Model Garden: the Keras variables of its `BertEncoder`, as its converter of published checkpoints writes them
-(tensorflow/models, official/nlp/tools/tf1_bert_checkpoint_converter_lib.py, the names of its version 2). Kernels and biases of
-attention have an axis for the heads there. Checkpoints with these names are matched by name: `encoder.load_weights(prefix)`.
-
-Shapes: D hidden size, H heads, K = D // H.
+(tensorflow/models, official/nlp/tools/tf1_bert_checkpoint_converter_lib.py, name version 2). Attention kernels and
+biases have an axis for the heads: H heads of size K = D // H for hidden size D. Such checkpoints load by
+`encoder.load_weights(prefix)`.
 """
 
 from __future__ import annotations
@@ -62,26 +61,19 @@ _OLDER = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bi
 
 
 class Renamed(NamedTuple):
-    """A published variable elsewhere.
-
-    Attributes:
-      name: there.
-      there: what its values become there.
-      back: what they become from there.
-    """
+    """A published variable in another layout."""
 
     name: str
-    there: Change
-    back: Change
+    there: Change  # converts its values to the layout
+    back: Change  # converts its values from the layout
 
 
 def layers_in(names: Iterable[str]) -> int:
-    """Returns how many layers an encoder has whose variables have these names, published or not."""
     return 1 + max((int(found[1]) for name in names for found in [_LAYER.search(name)] if found), default=-1)
 
 
 def huggingface(layers: int) -> dict[str, Renamed]:
-    """Returns the name of each published variable in Hugging Face's layout, that of the encoder without `bert.`."""
+    """Returns each published variable's Hugging Face form, the encoder's names without `bert.`."""
     pairs = (*name_pairs(layers), *HEADS)
     return {
         pair.published: Renamed(pair.huggingface, *((_transposed,) * 2 if pair.transposed else (_same,) * 2)) for pair in pairs
@@ -89,12 +81,6 @@ def huggingface(layers: int) -> dict[str, Renamed]:
 
 
 def model_garden(layers: int, heads: int) -> dict[str, Renamed]:
-    """Returns the name and shape of each published variable of the encoder in the Model Garden's.
-
-    Args:
-      layers: of the encoder.
-      heads: of a layer.
-    """
     return {pair.published: _in_garden(pair.published, heads) for pair in name_pairs(layers)}
 
 
@@ -111,7 +97,7 @@ def _in_garden(published: str, heads: int) -> Renamed:
 
 
 def _of_heads(rest: str, heads: int) -> tuple[Change, Change]:
-    """Returns how attention's arrays get an axis for the heads, and lose it."""
+    """Returns the reshapes that add and remove the head axis of attention's arrays."""
     if rest.startswith("attention/self"):  # [D, D] to [D, H, K], [D] to [H, K]
         return (
             lambda array: array.reshape(*array.shape[:-1], heads, -1),
@@ -123,13 +109,7 @@ def _of_heads(rest: str, heads: int) -> tuple[Change, Change]:
 
 
 def published(names: Iterable[str]) -> dict[str, tuple[str, Change]]:
-    """Returns what entries of some names are as published: the name, and what their values become.
-
-    Names of no table stay.
-
-    Args:
-      names: of a checkpoint, in one of the layouts.
-    """
+    """Returns published name and value conversion for names of one layout; names in no table are kept."""
     listed = list(names)
     known = _known(layers_in(listed))
     return {name: known.get(_plain(name), (name, _same)) for name in listed}
@@ -141,7 +121,7 @@ def _known(layers: int) -> Mapping[str, tuple[str, Change]]:
 
 
 def _plain(name: str) -> str:
-    """Returns a name without what some files put before it, and with today's names of LayerNorm's parts."""
+    """Strips the prefixes that some files add and modernizes the names of LayerNorm's parts."""
     plain = _BEFORE.sub("", name)
     for older, today in _OLDER.items():
         plain = plain.replace(older, today)

@@ -1,4 +1,4 @@
-"""Reading and writing TensorFlow checkpoints by name, without a graph; formats V1 and V2."""
+"""Reads and writes TensorFlow checkpoints by name, without a graph; formats V1 and V2."""
 
 from __future__ import annotations
 
@@ -26,20 +26,10 @@ PART = re.compile(r"\.(index|meta|data-\d{5}-of-\d{5})$")  # how the names of a 
 
 
 class CheckpointReader:
-    """The entries of one checkpoint.
-
-    Attributes:
-      prefix: the name that TensorFlow knows the checkpoint by.
-      shapes: shape of every entry.
-      dtypes: type of every entry.
-    """
+    """The entries of one checkpoint: `prefix`, `shapes` and `dtypes` by name."""
 
     def __init__(self, prefix: str | os.PathLike[str]) -> None:
-        """Opens a checkpoint.
-
-        Raises:
-          CheckpointError: there is none, or its index is damaged.
-        """
+        """Raises CheckpointError if there is no checkpoint or its index is damaged."""
         self.prefix = os.fspath(prefix)
         if not _is_there(self.prefix):
             raise CheckpointError(f"{self.prefix}: no checkpoint of this name{_hint(self.prefix)}")
@@ -52,16 +42,12 @@ class CheckpointReader:
 
     @property
     def data_bytes(self) -> int:
-        """What all entries of numbers take together."""
+        """Bytes of all numeric entries."""
         numbers = ((name, dtype) for name, dtype in self.dtypes.items() if dtype.is_numpy_compatible and dtype != tf.string)
         return sum(math.prod(self.shapes[name]) * dtype.size for name, dtype in numbers)
 
     def __getitem__(self, name: str) -> npt.NDArray[Any]:
-        """Returns an entry; its checksum is verified.
-
-        Raises:
-          CheckpointError: the entry is missing, or damaged.
-        """
+        """Returns an entry with a verified checksum; raises CheckpointError if it is missing or damaged."""
         if name not in self.shapes:
             raise CheckpointError(f"{self.prefix}: no entry {name}")
         try:
@@ -71,20 +57,12 @@ class CheckpointReader:
 
 
 def is_folder(name: str | os.PathLike[str]) -> bool:
-    """Whether a name stands for a folder: not where it is a checkpoint's too, which a folder does not hide."""
+    """Whether a name is a folder; False if a checkpoint has the same name."""
     return Path(name).is_dir() and not Path(f"{os.fspath(name)}.index").is_file()
 
 
 def write_checkpoint(prefix: str | os.PathLike[str], entries: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Writes a checkpoint in format V2.
-
-    Args:
-      prefix: folder/name, in a folder that a caller renames when it is whole.
-      entries: arrays by name.
-
-    Raises:
-      OSError: the folder cannot be written.
-    """
+    """Writes a V2 checkpoint, not atomically: the caller renames the folder when it is complete."""
     names = sorted(entries)
     try:
         if tf.executing_eagerly():
@@ -104,11 +82,7 @@ def _save(prefix: str, names: Sequence[str], tensors: Sequence[tf.Tensor]) -> ob
 
 
 def _is_there(prefix: str) -> bool:
-    """Whether there are files of a checkpoint, which can be read; what the system refuses TensorFlow takes for damage.
-
-    Raises:
-      CheckpointError: they cannot be read.
-    """
+    """Whether readable files exist; raises CheckpointError for unreadable ones, which TensorFlow reports as damaged."""
     alone, index = Path(prefix), Path(f"{prefix}.index")
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Decides which variables are restored from a checkpoint, and reports it, before the graph is built."""
+"""Decides and reports, before the graph is built, which variables are restored from a checkpoint."""
 
 from __future__ import annotations
 
@@ -19,26 +19,17 @@ tf1 = tf.compat.v1
 
 @dataclasses.dataclass(frozen=True)
 class RestorePlan:
-    """Every variable of model and checkpoint, in one of five lists.
+    """Assigns every variable of model and checkpoint to one of five lists."""
 
-    Attributes:
-      prefix: the checkpoint.
-      loaded: taken from it: the encoder, and the head of pre-training.
-      missing: of the encoder, not in it.
-      misshaped: of both, with (shape in the checkpoint, shape in the model).
-      initialized: of the head, newly initialized: that of a task, and what the checkpoint lacks of that of pre-training.
-      unexpected: in it and of no known use.
-    """
-
-    prefix: str
-    loaded: tuple[str, ...]
-    missing: tuple[str, ...]
-    misshaped: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]
-    initialized: tuple[str, ...]
-    unexpected: tuple[str, ...]
+    prefix: str  # of the checkpoint
+    loaded: tuple[str, ...]  # encoder and pre-training head
+    missing: tuple[str, ...]  # encoder variables absent from the checkpoint
+    misshaped: Mapping[str, tuple[tuple[int, ...], tuple[int, ...]]]  # (shape in the checkpoint, shape in the model)
+    initialized: tuple[str, ...]  # head variables that the checkpoint does not provide
+    unexpected: tuple[str, ...]  # in the checkpoint, of no known use
 
     def problems(self) -> list[str]:
-        """Returns one line on each kind of misfit, with its likely cause; empty where the encoder is whole."""
+        """Returns one line for each kind of mismatch, with its likely cause; empty if the encoder is complete."""
         lines = []
         if self.misshaped:
             name, (found, wanted) = next(iter(self.misshaped.items()))
@@ -61,7 +52,6 @@ class RestorePlan:
         return lines
 
     def summary(self) -> str:
-        """Returns one line for the log: how many variables there are of each kind."""
         unexpected = f"{', '.join(self.unexpected[:3])}{', ...' * (len(self.unexpected) > 3)}"
         counts = {
             "missing": len(self.missing),
@@ -75,13 +65,6 @@ class RestorePlan:
 
 
 def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
-    """Compares a checkpoint with the encoder that a configuration describes.
-
-    Args:
-      reader: the checkpoint.
-      config: the encoder.
-      head_variables: names of the head.
-    """
     found = reader.shapes
     encoder, head = encoder_shapes(config), pretraining_shapes(config)
     wanted = {**encoder, **{name: head[name] for name in head_variables if name in head and name in found}}
@@ -97,25 +80,12 @@ def plan_restore(reader: CheckpointReader, config: BertConfig, head_variables: t
 
 
 def from_scratch(config: BertConfig, head_variables: tuple[str, ...]) -> RestorePlan:
-    """Returns the plan of a training without a checkpoint.
-
-    Args:
-      config: the encoder.
-      head_variables: names of those of the head.
-    """
     return RestorePlan("", (), (), {}, (*encoder_shapes(config), *head_variables), ())
 
 
 @contextlib.contextmanager
 def starting_from(plan: RestorePlan | None) -> Iterator[None]:
-    """Has the variables that are made in a block start from the checkpoint instead of random numbers.
-
-    Args:
-      plan: which ones; None for none.
-
-    Raises:
-      ValueError: a variable of the plan was not made.
-    """
+    """Initializes variables made in the block from the checkpoint; ValueError if one of the plan is not made."""
     if plan is None or not plan.loaded:
         yield
         return
@@ -137,7 +107,7 @@ def starting_from(plan: RestorePlan | None) -> Iterator[None]:
 
 
 def _restored(plan: RestorePlan) -> dict[str, tf.Tensor]:
-    """Returns what the checkpoint holds: one operation reads all, in the place of some for each variable."""
+    """Returns the checkpoint's values, read by a single operation instead of several for each variable."""
     shapes, names = CheckpointReader(plan.prefix).shapes, list(plan.loaded)
     with tf.device(HOST):
         values = tf.raw_ops.RestoreV2(
@@ -161,6 +131,6 @@ def _refuse_lacking(plan: RestorePlan, made: Container[str]) -> None:
 
 
 def unwrapped(variable: tf.Variable) -> tf.Variable:
-    """Returns the variable that central storage has wrapped: TensorFlow gives the wrapper a new start, which nobody runs."""
+    """Unwraps a central-storage variable: TensorFlow gives the wrapper a new initializer, which nobody runs."""
     inner: tf.Variable = variable.get() if hasattr(variable, "get") else variable
     return inner

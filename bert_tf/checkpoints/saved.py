@@ -1,7 +1,7 @@
-"""The checkpoints that training saves in a folder, and which of them is the newest whole one.
+"""Finds the newest complete checkpoint among those that training saves in a folder.
 
-TensorFlow goes by the file `checkpoint`, its list of them. Where that is missing, unreadable or names one that is not whole,
-the checkpoints themselves tell.
+TensorFlow goes by its list, the file `checkpoint`. If that is missing, unreadable or names an incomplete
+checkpoint, the checkpoints themselves decide.
 """
 
 from __future__ import annotations
@@ -30,11 +30,7 @@ _PART = re.compile(r"(model\.ckpt-(\d+))\.(index|meta|data-\d{5}-of-\d{5})")
 
 
 def problem_of(prefix: str) -> str | None:
-    """Returns why a checkpoint cannot be whole, by its index and the sizes of its files; None where it can.
-
-    Raises:
-      UnreadableError: the system does not let us look.
-    """
+    """Returns why a checkpoint is incomplete, by its index and file sizes; UnreadableError if access is denied."""
     try:
         reader = CheckpointReader(prefix)
     except UnreadableError:
@@ -48,24 +44,14 @@ def problem_of(prefix: str) -> str | None:
 
 
 class Found(NamedTuple):
-    """A checkpoint of a folder.
+    """A checkpoint of a folder."""
 
-    Attributes:
-      prefix: its name; None where there is none.
-      problem: why neither it nor another is whole; None where it is.
-    """
-
-    prefix: str | None
-    problem: str | None = None
+    prefix: str | None  # None if there is none
+    problem: str | None = None  # why no checkpoint is complete
 
 
 def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = problem_of) -> Found:
-    """Returns the checkpoint that the list of a folder names where it is whole, else the newest whole one, and says so.
-
-    Args:
-      folder: of the checkpoints.
-      check: returns what is wrong with a checkpoint, None where nothing is.
-    """
+    """Returns the checkpoint that the folder's list names, else, with a warning, the newest complete one."""
     named, found = _named(folder), _by_step(folder)
     problem: str | None = f"{Path(folder, LIST)}: {'unreadable' if Path(folder, LIST).exists() else 'missing'}"
     if named is not None:
@@ -83,13 +69,10 @@ def newest(folder: str | os.PathLike[str], check: Callable[[str], str | None] = 
 
 
 def go_on_from(prefix: str) -> None:
-    """Makes the list of a folder name a checkpoint of it, and deletes those that are not in the list: what a kill has left.
+    """Makes the folder's list name this checkpoint and deletes unlisted ones, which a kill has left.
 
-    Where it is not the one that the list named, newer ones that are whole are renamed, not deleted: their weights can be used,
-    even if training cannot go on from them.
-
-    Raises:
-      OutputError: the folder cannot be written.
+    If the list named another one, newer complete checkpoints are renamed, not deleted: their weights are usable even if
+    training cannot continue from them.
     """
     folder = Path(prefix).parent
     kept = listed(folder)
@@ -111,7 +94,7 @@ def go_on_from(prefix: str) -> None:
 
 
 def _set_aside(prefix: str) -> None:
-    """Renames a checkpoint; its index goes last, so that what a kill leaves of this is known to be unfinished."""
+    """Renames a checkpoint, its index last, so that a kill leaves a recognizably incomplete one."""
     found = Path(prefix)
     with atomic.readable_errors(found.parent):
         for path in sorted(found.parent.glob(f"{found.name}.*")):  # data before index
@@ -120,7 +103,7 @@ def _set_aside(prefix: str) -> None:
 
 
 def delete_set_aside(prefix: str) -> None:
-    """Deletes what was set aside, once training has come as far again: to the checkpoint of a name."""
+    """Deletes checkpoints set aside up to this one, once training has reached it again."""
     aside = Path(prefix).parent.glob(f"model.ckpt-*{_ASIDE}.*")
     passed = [path for path in aside if _step(path.name.partition(_ASIDE)[0]) <= _step(prefix)]
     if passed:
@@ -130,7 +113,7 @@ def delete_set_aside(prefix: str) -> None:
 
 
 def is_listed(prefix: str) -> bool:
-    """Whether a checkpoint is one of those that training keeps: where its folder has no usable list, any is."""
+    """Whether training keeps this checkpoint; True for any if the folder has no usable list."""
     path = Path(prefix)
     if path.name.endswith(_ASIDE):
         return False
@@ -139,16 +122,7 @@ def is_listed(prefix: str) -> bool:
 
 
 def write_list(folder: Path, newest: str, kept: Sequence[str]) -> None:
-    """Writes TensorFlow's list of the checkpoints of a folder.
-
-    Args:
-      folder: of the checkpoints.
-      newest: name of the one to go on from.
-      kept: names of all, the oldest first.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
+    """Writes TensorFlow's list, `kept` with the oldest first."""
     lines = [f'model_checkpoint_path: "{newest}"', *(f'all_model_checkpoint_paths: "{name}"' for name in kept)]
     atomic.write_text(folder / LIST, "\n".join(lines) + "\n")
 
@@ -159,7 +133,7 @@ def _named(folder: str | os.PathLike[str]) -> str | None:
 
 
 def listed(folder: str | os.PathLike[str]) -> list[str]:
-    """Returns the checkpoints in the list of a folder, the oldest first."""
+    """Returns the listed checkpoints, the oldest first."""
     state = _state(folder)
     return list(state.all_model_checkpoint_paths) if state else []
 
@@ -186,5 +160,4 @@ def _step(prefix: str) -> int:
 
 @functools.cache
 def _warn_once(text: str) -> None:
-    """A command asks for the checkpoint of a folder several times."""
     log.warning("%s", text)

@@ -1,4 +1,4 @@
-"""What can be said of the numbers of a tensor, and of the difference of two: computed in float64, block by block."""
+"""Statistics of a tensor and of the difference of two, computed in float64, block by block."""
 
 from __future__ import annotations
 
@@ -17,30 +17,18 @@ Array = npt.NDArray[Any]
 
 @dataclasses.dataclass(frozen=True)
 class Statistics:
-    """Of some numbers.
-
-    Attributes:
-      squares: sum of the squares of the finite ones.
-      lowest: of the finite ones; None where there are none.
-      highest: of the finite ones; None where there are none.
-      nan: how many are no number.
-      infinite: how many are infinite.
-    """
-
-    squares: float
-    lowest: float | None
-    highest: float | None
-    nan: int
-    infinite: int
+    squares: float  # sum of squares of the finite values
+    lowest: float | None  # of the finite values; None if there are none
+    highest: float | None  # of the finite values; None if there are none
+    nan: int  # count
+    infinite: int  # count
 
     @property
     def norm(self) -> float:
-        """Square root of the sum of squares."""
         return math.sqrt(self.squares)
 
 
 def of(array: Array) -> Statistics:
-    """Returns what can be said of the numbers of an array."""
     squares, lowest, highest, nan, infinite = 0.0, math.inf, -math.inf, 0, 0
     for block in _blocks(array):
         finite = block[np.isfinite(block)]
@@ -54,48 +42,34 @@ def of(array: Array) -> Statistics:
 
 @dataclasses.dataclass(frozen=True)
 class Distance:
-    """How far two tensors of one shape are from each other; sums can be added up.
+    """Distance of two tensors of one shape; all fields but `largest` are sums."""
 
-    Attributes:
-      squares_a: sum of the squares of the first.
-      squares_b: of the second.
-      squares: of their difference.
-      product: sum of the products.
-      largest: absolute difference of two numbers.
-    """
-
-    squares_a: float = 0.0
-    squares_b: float = 0.0
-    squares: float = 0.0
-    product: float = 0.0
-    largest: float = 0.0
+    squares_a: float = 0.0  # of the first
+    squares_b: float = 0.0  # of the second
+    squares: float = 0.0  # of their difference
+    product: float = 0.0  # sum of the products
+    largest: float = 0.0  # absolute difference
 
     def __add__(self, other: Distance) -> Distance:
-        """Returns the distance of both together."""
         sums = {name: getattr(self, name) + getattr(other, name) for name in ("squares_a", "squares_b", "squares", "product")}
         return Distance(**sums, largest=_larger(self.largest, other.largest))
 
     @property
     def relative(self) -> float:
-        """Norm of the difference in terms of that of the first; infinite where that is 0 and the second is not."""
+        """Norm of the difference relative to the first; infinite if that is 0 and the second is not."""
         if not self.squares_a:
             return math.inf if self.squares else 0.0
         return math.sqrt(self.squares / self.squares_a)
 
     @property
     def cosine(self) -> float | None:
-        """Of the angle between them; None where one is 0."""
+        """None if one of them is 0."""
         both = math.sqrt(self.squares_a) * math.sqrt(self.squares_b)
         return min(max(self.product / both, -1.0), 1.0) if both else None
 
 
 def between(a: Array, b: Array) -> Distance:
-    """Returns how far two arrays of one shape are from each other; what is no number in both alike is no difference.
-
-    Args:
-      a: the first.
-      b: the second.
-    """
+    """Returns the distance of two arrays of one shape; equal non-finite values count as no difference."""
     total = Distance()
     for x, y in zip(_blocks(a), _blocks(b)):
         alike = (x == y) | (np.isnan(x) & np.isnan(y))
@@ -108,12 +82,7 @@ def between(a: Array, b: Array) -> Distance:
 
 
 def same_bits(a: Array, b: Array) -> bool:
-    """Whether two arrays of one shape are the same to the last bit, type included.
-
-    Args:
-      a: the first.
-      b: the second.
-    """
+    """Whether two arrays of one shape are bit-identical, dtype included."""
     return a.dtype == b.dtype and all(x.tobytes() == y.tobytes() for x, y in zip(_parts(a), _parts(b)))
 
 

@@ -1,6 +1,7 @@
-"""Checksums of a folder's files, by which it is known again that nothing in it has changed.
+"""Checksums that detect changes in a folder's files.
 
-All of it is read on every use (1.6 GB/s on a CPU with instructions for SHA-256): a time stamp would miss what a copy changed.
+All bytes are read on every use (1.6 GB/s on a CPU with SHA-256 instructions): a time stamp would miss a copy's
+changes.
 """
 
 from __future__ import annotations
@@ -13,17 +14,11 @@ NAME = "converted.sha256"  # as `sha256sum --check` reads it
 
 
 def write(folder: Path) -> None:
-    """Writes the sums of the files in a folder.
-
-    Raises:
-      OSError: the folder cannot be read or written.
-    """
     paths = sorted(path for path in folder.iterdir() if path.is_file() and path.name != NAME)
     (folder / NAME).write_text("".join(f"{files.digest(path)}  {path.name}\n" for path in paths), encoding="utf-8")
 
 
 def change(folder: Path) -> str | None:
-    """Returns what in a folder is no longer what it was; None where nothing has changed."""
     try:
         lines = (folder / NAME).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):

@@ -1,4 +1,4 @@
-"""The tensors of a checkpoint of any layout, read one at a time: TensorFlow's by name or by object, Hugging Face's."""
+"""Reads the tensors of a checkpoint one at a time: TensorFlow's, by name or by object, or Hugging Face's."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ Array = npt.NDArray[Any]
 
 
 class Entry(NamedTuple):
-    """What is known of a tensor without reading it."""
+    """Shape and dtype of a tensor, known without reading it."""
 
     shape: tuple[int, ...]
     dtype: str
 
     @property
     def bytes(self) -> int:
-        """Its size; of texts 0."""
+        """Size of the values; 0 for strings."""
         kinds: Mapping[str, Any] = {"bfloat16": ml_dtypes.bfloat16}
         with contextlib.suppress(TypeError):
             return math.prod(self.shape) * int(np.dtype(kinds.get(self.dtype, self.dtype)).itemsize)
@@ -46,41 +46,25 @@ class Entry(NamedTuple):
 
 
 class Tensors(Protocol):
-    """A checkpoint that is read tensor by tensor.
+    """A checkpoint that is read tensor by tensor."""
 
-    Attributes:
-      place: what messages name.
-      layout: what it is.
-      entries: by name, in the order of the names.
-      folder: that its configuration and vocabulary are in.
-    """
-
-    place: str
-    layout: str
-    entries: Mapping[str, Entry]
-    folder: Path
+    place: str  # its name in messages
+    layout: str  # for display
+    entries: Mapping[str, Entry]  # sorted by name
+    folder: Path  # of its configuration and vocabulary
 
     @property
     def digest(self) -> str:
-        """The sha256 of what holds all values, or of their checksums."""
+        """SHA-256 of all values or of their checksums."""
 
     def read(self, name: str) -> Array:
-        """Returns a tensor.
-
-        Raises:
-          CheckpointError: it is damaged.
-        """
+        """Raises CheckpointError if the tensor is damaged."""
 
 
 class TensorFlowTensors:
-    """A checkpoint of TensorFlow, see `Tensors`; of one by objects, names are those of its variables where they differ."""
+    """A TensorFlow checkpoint; an object-based one uses variable names where they are unique."""
 
     def __init__(self, prefix: str) -> None:
-        """Opens it.
-
-        Raises:
-          CheckpointError: there is none, or it is damaged.
-        """
         self._reader = CheckpointReader(prefix)
         self.place, self.folder = prefix, Path(prefix).parent
         is_by_objects = _OBJECT_GRAPH in self._reader.shapes
@@ -92,12 +76,12 @@ class TensorFlowTensors:
 
     @property
     def digest(self) -> str:
-        """Of the index, which holds the checksums of all values; of format V1 of its one file."""
+        """Hashes the index, which holds all checksums; for format V1 its single file."""
         index = Path(f"{self.place}.index")
         return files.digest(index if index.is_file() else self.place)
 
     def _of_objects(self) -> dict[str, str]:
-        """Returns the key of each variable, by its full name where no other has it, else by its path among the objects."""
+        """Returns variable keys by full name, or by object path if the name is not unique."""
         graph = trackable_object_graph_pb2.TrackableObjectGraph.FromString(bytes(self._reader[_OBJECT_GRAPH]))
         named = [(saved.checkpoint_key, saved.full_name) for node in graph.nodes for saved in node.attributes]
         keys = {key: name for key, name in named if key in self._reader.shapes}
@@ -109,21 +93,15 @@ class TensorFlowTensors:
         }
 
     def read(self, name: str) -> Array:
-        """See `Tensors`."""
         return self._reader[self._keys[name]]
 
 
 class SafeTensors:
-    """Weights in Hugging Face's layout, in one file or several, see `Tensors`."""
+    """Weights in Hugging Face's layout, in one file or several."""
 
     layout = HUGGINGFACE
 
     def __init__(self, path: Path) -> None:
-        """Opens a file, or those of a folder.
-
-        Raises:
-          CheckpointError: one is missing or damaged.
-        """
         self.place, self.folder = str(path), path if path.is_dir() else path.parent
         self._files = _parts(path) if path.is_dir() else [path]
         self._homes: dict[str, Path] = {}
@@ -140,13 +118,11 @@ class SafeTensors:
 
     @property
     def digest(self) -> str:
-        """Of the file, or of the sums of several."""
         if len(self._files) == 1:
             return files.digest(self._files[0])
         return hashlib.sha256("".join(map(files.digest, self._files)).encode()).hexdigest()
 
     def read(self, name: str) -> Array:
-        """See `Tensors`."""
         with _opened(self._homes[name]) as opened:
             try:
                 return np.asarray(opened.get_tensor(name))
@@ -179,6 +155,5 @@ def _opened(path: Path) -> Iterator[Any]:
 
 
 def step_of(tensors: Tensors) -> int | None:
-    """Returns the step of a checkpoint; None where it has none."""
     entry = tensors.entries.get(STEP)
     return int(tensors.read(STEP)) if entry is not None and not entry.shape else None

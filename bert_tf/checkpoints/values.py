@@ -1,4 +1,4 @@
-"""Checks and reads the values of a checkpoint: weights have to be floats and finite, and are computed with as float32."""
+"""Checks and reads weights: they must be finite floats and are computed with as float32."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ _SHOWN = 3
 
 
 def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | None:
-    """Reads weights once; returns one line on those that nothing can be computed with, None where there are none.
-
-    Args:
-      reader: the checkpoint.
-      names: entries of it.
-    """
     wanted = list(names)
     problem = problem_of_types(reader, wanted)
     if problem:
@@ -39,12 +33,6 @@ def problem_of_weights(reader: CheckpointReader, names: Iterable[str]) -> str | 
 
 
 def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | None:
-    """Returns one line on weights that are not floating-point numbers; None where there are none.
-
-    Args:
-      reader: the checkpoint.
-      names: entries of it.
-    """
     others = [f"{name} ({reader.dtypes[name].name})" for name in names if reader.dtypes[name] not in _FLOATS]
     return (
         f"{reader.prefix}: weights that are not floating-point numbers: {_first(others)}; take another checkpoint"
@@ -54,26 +42,12 @@ def problem_of_types(reader: CheckpointReader, names: Iterable[str]) -> str | No
 
 
 def problem_of_values(place: object, not_finite: Iterable[str]) -> str | None:
-    """Returns one line on weights that are not finite; None where there are none.
-
-    Args:
-      place: the checkpoint.
-      not_finite: their names.
-    """
     names = list(not_finite)
     return f"{place}: weights that are NaN or infinite: {_first(names)}; take another checkpoint" if names else None
 
 
 def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) -> None:
-    """Stops before weights are written that are NaN or infinite, also those that are once they are float32.
-
-    Args:
-      place: the checkpoint that they are of.
-      entries: arrays by name; those of no floating-point numbers are passed over.
-
-    Raises:
-      CheckpointError: names them.
-    """
+    """Raises CheckpointError if floats are NaN or infinite, or become so as float32; other dtypes are skipped."""
     arrays = ((name, np.asarray(value)) for name, value in entries.items())  # a text is bytes
     floats = ((name, value) for name, value in arrays if tf.as_dtype(value.dtype) in _FLOATS)
     problem = problem_of_values(place, [name for name, value in floats if not np.isfinite(_as_float32(value)).all()])
@@ -82,15 +56,6 @@ def refuse_not_finite(place: object, entries: Mapping[str, npt.NDArray[Any]]) ->
 
 
 def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Stops where a checkpoint does not have the variables of a model.
-
-    Args:
-      reader: the checkpoint.
-      shapes: of the variables, by name.
-
-    Raises:
-      CheckpointError: one is missing, of another shape, or holds no floating-point numbers.
-    """
     for name, shape in shapes.items():
         found = reader.shapes.get(name)
         if found != shape:
@@ -102,7 +67,6 @@ def refuse_misfits(reader: CheckpointReader, shapes: Mapping[str, tuple[int, ...
 
 
 def problem_of_saved(prefix: str) -> str | None:
-    """Reads a checkpoint that training is to go on from; returns what is wrong with it, None where nothing is."""
     try:
         reader = CheckpointReader(prefix)
         converted = [f"{name} ({dtype.name})" for name, dtype in reader.dtypes.items() if dtype in _CONVERTED]
@@ -119,12 +83,7 @@ def problem_of_saved(prefix: str) -> str | None:
 
 @contextlib.contextmanager
 def as_float32(prefix: str) -> Iterator[str]:
-    """Yields a checkpoint of the same weights in float32: itself, or for the block a copy where it has other floats.
-
-    Raises:
-      CheckpointError: it is damaged.
-      OutputError: there is no room for the copy.
-    """
+    """Yields the checkpoint itself if it is float32, else a temporary float32 copy."""
     reader = CheckpointReader(prefix)
     converted = sorted({dtype.name for dtype in reader.dtypes.values() if dtype in _CONVERTED})
     if not converted:

@@ -1,7 +1,4 @@
-"""Rows of new words in the arrays that have one for each piece of the vocabulary.
-
-Shapes: V rows, D hidden size.
-"""
+"""Adds rows for new words to the arrays with one row for each piece of the vocabulary."""
 
 from __future__ import annotations
 
@@ -20,14 +17,7 @@ Pieces = Mapping[int, Sequence[int]]  # of each new row, the rows of the pieces 
 
 
 def with_new_rows(entries: Mapping[str, Array], pieces: Pieces) -> dict[str, Array]:
-    """Returns the entries of a model with rows for new words, each the mean of those of its pieces; others are as they were.
-
-    Copies of the table that other layouts have are left out.
-
-    Args:
-      entries: by published name.
-      pieces: of each new row.
-    """
+    """Adds rows for new words, each the mean of its pieces' rows; drops the table copies of other layouts."""
     return {
         name: _with_rows(array, pieces) if name in BY_PIECE else array
         for name, array in entries.items()

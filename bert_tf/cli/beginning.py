@@ -1,4 +1,4 @@
-"""Setup of a command that computes: log, garbage collector, and how TensorFlow is imported, before it is."""
+"""Sets up the log, the garbage collector and the import of TensorFlow for commands that compute."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from bert_tf import log_form
 
 
 def setup_logging(verbosity: int, form: str = log_form.SHORT) -> None:
-    """Sets the log up, and has TensorFlow imported without what no command uses.
+    """Sets up the log, and the import of TensorFlow without modules that no command uses.
 
-    Args:
-      verbosity: -1 warnings only, 0 the log, 1 TensorFlow's own messages too.
-      form: of `log_form.FORMS`; the published one has TensorFlow's messages at every verbosity.
+    `verbosity`: -1 warnings only, 0 the log, 1 also TensorFlow's own messages. `form` is one of `log_form.FORMS`; the
+    published one shows TensorFlow's messages at every verbosity.
     """
     from bert_tf.runtime import collector, noise, quick_import
 

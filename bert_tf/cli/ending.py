@@ -1,4 +1,4 @@
-"""End of a command: its exit status, and one line for each problem."""
+"""Ends a command with an exit status and one line per problem."""
 
 from __future__ import annotations
 
@@ -17,16 +17,10 @@ STOPPED = 130
 
 
 def run_command(work: Callable[[], int], *, help_text: Callable[[], str], stopped: str) -> int:
-    """Does the work of a command.
+    """Runs a command and maps its errors to exit statuses; `stopped` is the message after Ctrl-C.
 
-    Args:
-      work: returns an exit status.
-      help_text: what to print where help is asked for, with status 0.
-      stopped: what to say after Ctrl-C.
-
-    Returns:
-      Exit status: that of the work, 2 a problem that the user can fix, 70 one that nobody foresaw, 75 another machine is gone,
-        130 stopped, 141 nobody reads standard output any more.
+    Exit status: that of `work`; 0 help; 2 an error that the user can fix; 70 an unexpected error; 75 another machine is
+    gone; 130 stopped; 141 standard output was closed.
     """
     try:
         with _threads_in_one_line() as of_threads:
@@ -61,7 +55,7 @@ def _said(problem: Failure) -> int:
 
 @contextlib.contextmanager
 def _threads_in_one_line() -> Iterator[list[int]]:
-    """Has a thread end in one line too, where nobody hands its error on; yields the statuses of these."""
+    """Reports uncaught errors of threads in one line, too; yields the list of their exit statuses."""
     statuses: list[int] = []
     earlier = threading.excepthook
 

@@ -1,4 +1,4 @@
-"""Errors as lines for the user: nothing that ends a command is a traceback."""
+"""Turns errors into lines for the user: no command ends with a traceback."""
 
 from __future__ import annotations
 
@@ -28,24 +28,18 @@ _FOLDERS: list[Path] = []
 
 
 class Failure(NamedTuple):
-    """How a command ends that cannot go on."""
+    """Exit status and message of a failed command."""
 
     status: int
     lines: tuple[str, ...]
 
 
 def reports_go_to(folder: str | os.PathLike[str]) -> None:
-    """Names the folder that gets the report of an error that nobody foresaw, where it can be written."""
+    """Sets the folder for reports of unexpected errors, used if it is writable."""
     _FOLDERS[:] = [Path(folder)]
 
 
 def failure(error: BaseException, *, where: str = "") -> Failure:
-    """Returns what to say about an error.
-
-    Args:
-      error: that ended the work.
-      where: it happened, " in thread X", to be said where nobody foresaw it.
-    """
     if isinstance(error, (BadRowsError, PreflightError)):
         return Failure(error.status, tuple(map(_one_line, error.problems)))
     if isinstance(error, BertError):
@@ -55,12 +49,7 @@ def failure(error: BaseException, *, where: str = "") -> Failure:
 
 
 def unforeseen(error: BaseException, where: str = "") -> Failure:
-    """Writes the report of an error that nobody foresaw, and returns what to say.
-
-    Args:
-      error: with its traceback.
-      where: it happened, " in thread X".
-    """
+    """Writes the report of an unexpected error and returns the message; `where` is, for example, " in thread X"."""
     said = _one_line(f"{type(error).__name__}: {error}").rstrip(": ")[:_SHOWN]
     path = _report(error)
     remedy = f"report it with {path}" if path else "report it; the traceback could not be written to any folder"
@@ -72,7 +61,7 @@ def _one_line(text: str) -> str:
 
 
 def _report(error: BaseException) -> Path | None:
-    """Writes command line, versions and traceback to the first folder that takes it."""
+    """Writes command line, versions and traceback to the first writable folder."""
     head = f"{time.strftime('%Y-%m-%d %H:%M:%S')}  Python {platform.python_version()}  {sys.platform}\n{sys.argv}\n\n"
     text = head + "".join(traceback.format_exception(type(error), error, error.__traceback__))
     for folder in (*_FOLDERS, None):  # the last is the temporary folder
@@ -137,7 +126,7 @@ def _not_installed(error: BaseException) -> str | None:
 
 
 def _of_gpu(error: BaseException) -> str | None:
-    """Devices are listed, and sessions made, in many places: TensorFlow says by RuntimeError too what a GPU refuses."""
+    """Recognizes GPU errors, which TensorFlow also raises as RuntimeError when listing devices or opening sessions."""
     if not isinstance(error, (RuntimeError, *_of_tensorflow("OpError"))):
         return None
     return gpu_failures.explain(str(getattr(error, "message", error)))
@@ -152,7 +141,7 @@ def _refused_by_tensorflow(error: BaseException) -> str | None:
 
 
 def _of_tensorflow(name: str) -> tuple[type[BaseException], ...]:
-    """Returns a class of TensorFlow's errors, where it was imported: then alone one can have been raised."""
+    """An error class of TensorFlow; empty if TensorFlow is not imported, since none can have been raised then."""
     tensorflow = sys.modules.get("tensorflow")
     return (getattr(tensorflow.errors, name),) if tensorflow and hasattr(tensorflow, "errors") else ()
 

@@ -1,4 +1,4 @@
-"""Parsing of command lines by a table of flags, the same for every command."""
+"""Parses command lines by a table of flags, the same way for every command."""
 
 from __future__ import annotations
 
@@ -25,14 +25,13 @@ _EMPTY = re.compile(r"flag --(\w+)=: ")  # how absl's errors about numbers and s
 
 
 class HelpAsked(Exception):  # noqa: N818  (no error)
-    """The command line asks which flags there are, see `ending.run_command`."""
+    """The command line asks for help, see `ending.run_command`."""
 
 
 Flag = Setting  # one row of the table
 
 
 def help_line(row: Flag) -> str:
-    """Returns what --help says of a flag."""
     default = "" if row.default is None else f" (default {str(row.default).lower()})"
     spelling = f"--[no]{row.name}" if row.kind is bool else f"--{row.name}"
     return textwrap.fill(
@@ -45,25 +44,13 @@ def help_line(row: Flag) -> str:
 
 
 def help_of(*lines: str, rows: Iterable[Flag]) -> str:
-    """Returns what --help prints of a command.
-
-    Args:
-      *lines: what it does.
-      rows: the flags.
-    """
     return "\n".join([*lines, "", *map(help_line, rows)]) + "\n"
 
 
 def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
-    """Reads a command line by a table of flags.
+    """Parses flags only; `argv` starts with the command.
 
-    Args:
-      argv: name of the command, then its arguments.
-      rows: the table.
-
-    Raises:
-      FlagError: a flag is unknown, empty or has a value of another kind, or there is an argument that is not a flag.
-      HelpAsked: --help is among the flags.
+    Raises FlagError for an unknown, empty or mistyped flag or a positional argument, HelpAsked for --help.
     """
     _refuse_odd_bytes(argv)
     _check_flags_of_absl(argv)
@@ -87,17 +74,11 @@ def read(argv: Sequence[str], rows: Sequence[Flag]) -> flags.FlagValues:
 
 
 def by_name(values: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
-    """Returns the values of flags, defaults included.
-
-    Args:
-      values: of a command line.
-      rows: the flags.
-    """
     return {row.name: values[row.name].value for row in rows}
 
 
 def _check_flags_of_absl(argv: Sequence[str]) -> None:
-    """Refuses a file of flags that absl could not read to its end."""
+    """Rejects a flag file that absl could not read to its end."""
     for word, following in zip(argv, [*argv[1:], ""]):
         name, equals, value = word.lstrip("-").partition("=")
         if not word.startswith("-") or name not in _OF_ABSL:
@@ -111,7 +92,7 @@ def _check_flags_of_absl(argv: Sequence[str]) -> None:
 
 
 def _refuse_odd_bytes(argv: Iterable[str]) -> None:
-    """Refuses names that Python and TensorFlow would spell otherwise, each looking for a file of its own."""
+    """Rejects names that Python and TensorFlow would encode differently and so resolve to different files."""
     for word in argv:
         if any("\udc80" <= letter <= "\udcff" for letter in word) and sys.getfilesystemencoding() == "utf-8":
             raise FlagError(f"{word!r}: bytes that are not UTF-8; rename the file")
@@ -123,12 +104,7 @@ def _refuse_odd_bytes(argv: Iterable[str]) -> None:
 
 
 def read_with_words(argv: Sequence[str], rows: Sequence[Flag]) -> tuple[list[str], flags.FlagValues]:
-    """Reads a command line of words, such as files, and flags in any order; see `read`.
-
-    Args:
-      argv: name of the command, then its arguments.
-      rows: the table of flags.
-    """
+    """Parses words, such as files, and flags in any order; see `read`."""
     words = [word for word in argv[1:] if _is_word(word)]
     if "" in words:
         raise FlagError(f"{argv[0]}: a name is empty: is a variable of the shell not set?")
@@ -140,16 +116,7 @@ def _is_word(argument: str) -> bool:
 
 
 def action_of(argv: Sequence[str], actions: Collection[str]) -> str:
-    """Returns the action that the first word of a command line names.
-
-    Args:
-      argv: name of the command, then its arguments.
-      actions: names that are known.
-
-    Raises:
-      FlagError: there is none of this name.
-      HelpAsked: nothing is asked for, or help.
-    """
+    """The action named by the first word; raises FlagError if unknown, HelpAsked for help or no word."""
     if len(argv) < 2 or argv[1] in ("--help", "-h", "-help"):
         raise HelpAsked
     if argv[1] not in actions:

@@ -1,1 +1,1 @@
-"""Jobs past one machine: pipelines of Apache Beam, functions for Spark."""
+"""Jobs beyond one machine: Apache Beam pipelines and Spark functions."""

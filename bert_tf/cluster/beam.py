@@ -1,6 +1,6 @@
-"""Files of any size as a pipeline of Apache Beam: read in slices and written in shards, through Beam's file systems.
+"""Files of any size as a Beam pipeline: read in slices and written in shards, through Beam's file systems.
 
-Rows that stay together are those of a local job, so that the same examples are computed together and the same values come out.
+Rows are grouped as in a local job, so that the same examples are computed together and the values are the same.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _JSON_LINES = ShardForm(OutputForm(tables.JSONL))
 
 
 class Reads(Protocol):
-    """How files are read, as `batch.inputs.Inputs`; is pickled."""
+    """How files are read, as `batch.inputs.Inputs`; must be picklable."""
 
     @property
     def chunk_size(self) -> int:
@@ -48,11 +48,11 @@ class Reads(Protocol):
 
     @property
     def skip_bad_rows(self) -> bool:
-        """Whether rows that cannot be used are left out."""
+        """Whether unusable rows are skipped."""
 
     @property
     def numbers(self) -> str | None:
-        """Pattern of ids that are numbers of lines; None where a column holds ids."""
+        """Pattern of ids that are line numbers; None if a column holds the ids."""
 
     def chunks(
         self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
@@ -61,21 +61,15 @@ class Reads(Protocol):
 
 
 class Transfer(NamedTuple):
-    """Inputs that become one output.
+    """Inputs that become one output."""
 
-    Attributes:
-      input: a path or a pattern.
-      output: name that the shards are called after.
-      form: of the shards.
-    """
-
-    input: str
-    output: str
+    input: str  # path or pattern
+    output: str  # base name of the shards
     form: ShardForm
 
 
 class _Chunk(NamedTuple):
-    """Examples that are computed together, of a file that cannot be cut."""
+    """Examples computed together, from a file that cannot be split."""
 
     path: str
     number: int
@@ -83,21 +77,7 @@ class _Chunk(NamedTuple):
 
 
 def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Computes], arguments: Sequence[str]) -> list[str]:
-    """Runs a pipeline to its end.
-
-    Args:
-      transfers: what to compute.
-      reads: how to read it.
-      make: loads the model, once in each process of a worker; is pickled.
-      arguments: of Beam and its runner.
-
-    Returns:
-      The shards.
-
-    Raises:
-      FlagError: Beam does not know an argument, or cannot use it.
-      BertError: a file cannot be read or written, or the runner cannot be reached.
-    """
+    """Runs a pipeline and returns the shards; `make` is pickled and loads the model once per worker process."""
     options = _options(arguments)
     branches = [_branch(one, reads) for one in transfers]
     for branch in branches:
@@ -118,17 +98,7 @@ def transfer(transfers: Sequence[Transfer], reads: Reads, make: Callable[[], Com
 
 
 def run_each(work: Callable[[Any], Any], tasks: Sequence[Any], arguments: Sequence[str]) -> None:
-    """Does some work for each task, in any order, on the workers of a pipeline; what it makes it writes itself.
-
-    Args:
-      work: what is done; is pickled, and may be done twice for a task.
-      tasks: are pickled.
-      arguments: of Beam and its runner.
-
-    Raises:
-      FlagError: Beam does not know an argument, or cannot use it.
-      BertError: as the work; or the runner cannot be reached.
-    """
+    """Runs work on a pipeline's workers for each task, in any order, possibly twice; work and tasks are pickled."""
     options = _options(arguments)
     with _pipeline(options) as pipeline:
         dealt = pipeline | "tasks" >> apache_beam.Create(list(tasks)) | "deal out" >> apache_beam.Reshuffle()
@@ -144,25 +114,19 @@ def _options(arguments: Sequence[str]) -> PipelineOptions:
 
 
 class _Names(NamedTuple):
-    """Of rows whose ids are numbers of lines, and of which several files have the same: the file goes before the number.
+    """Makes ids unique if several files have line-number ids: the file precedes the number."""
 
-    Attributes:
-      root: what all paths begin with.
-      numbers: pattern of such ids.
-    """
-
-    root: str
-    numbers: str
+    root: str  # common prefix of all paths
+    numbers: str  # pattern of line-number ids
 
     def named(self, path: str, example: Any) -> Any:
-        """Returns an example with its file in the id."""
         if not re.fullmatch(self.numbers, example.guid):
             return example
         return dataclasses.replace(example, guid=f"{path.removeprefix(self.root)}:{example.guid}")
 
 
 class _Branch(NamedTuple):
-    """A transfer, the files that it reads, those that it writes, and how rows are called."""
+    """A transfer with its input files, output shards and row naming."""
 
     transfer: Transfer
     files: Sequence[storage.Stored]
@@ -191,7 +155,7 @@ def _pipeline(options: PipelineOptions) -> Iterator[apache_beam.Pipeline]:
 
 @contextlib.contextmanager
 def _said_in_one_line() -> Iterator[None]:
-    """Shortens what a server says, which Beam hands to the log as it is: of a traceback the line that says what is wrong."""
+    """Shortens server messages, which Beam logs as they are: of a traceback, the line with the error."""
     logging.root.addFilter(_shorten)
     try:
         yield
@@ -209,7 +173,7 @@ def _shorten(record: logging.LogRecord) -> bool:
 
 @contextlib.contextmanager
 def _readable_errors(options: PipelineOptions) -> Iterator[None]:
-    """Beam hands on what a worker raises as a text in an error of its own; what cannot be reached is an error of a library."""
+    """Unwraps errors: Beam reports a worker's as text in its own error, an unreachable server as a library's error."""
     try:
         yield
     except BertError:
@@ -227,7 +191,6 @@ def _readable_errors(options: PipelineOptions) -> Iterator[None]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yields an error, and those that it came of."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -238,15 +201,6 @@ def _is_of_network(error: BaseException) -> bool:
 
 
 def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Reads, compute: _Compute) -> None:
-    """Adds the steps of a transfer.
-
-    Args:
-      pipeline: gets them.
-      name: tells them from those of other transfers.
-      branch: the transfer.
-      reads: how to read its files.
-      compute: what each piece goes through.
-    """
     looked: Any
     whole: Any
     computed: Any
@@ -276,7 +230,7 @@ def _add(pipeline: apache_beam.Pipeline, name: str, branch: _Branch, reads: Read
 
 
 def _look(stored: storage.Stored, reads: Reads) -> Iterator[Any]:
-    """Yields the extents of a file whose lines are rows, else its path."""
+    """Yields the extents of a file whose rows are lines, else its path."""
     source = Whole(stored.path, storage.open_file)
     next(iter(reads.chunks(source, report=_ignore if reads.skip_bad_rows else tables.refuse)))
     if source.has_rows_of_lines:
@@ -287,7 +241,7 @@ def _look(stored: storage.Stored, reads: Reads) -> Iterator[Any]:
 
 
 def _ignore(_: DataError) -> None:
-    """Who reads the row will say it."""
+    """Ignores a bad row, which its reader will report."""
 
 
 def _counted(path: str, first_row: int, start: int, end: int) -> Iterator[tuple[tuple[str, int], tuple[int, int]]]:
@@ -301,7 +255,6 @@ def _slices(file: tuple[str, int], counts: Iterable[tuple[int, int]]) -> Iterato
 
 
 def _chunks(path: str, reads: Reads) -> Iterator[Any]:
-    """Yields the examples of a file that cannot be cut."""
     left_out: list[DataError] = []
     report = left_out.append if reads.skip_bad_rows else tables.refuse
     for number, examples in enumerate(reads.chunks(Whole(path, storage.open_file), report=report)):
@@ -318,22 +271,20 @@ def _said(problem: DataError) -> Any:
 
 @dataclasses.dataclass
 class _Loaded:
-    """A model that the threads of a worker use in turn."""
+    """A model that a worker's threads use in turn."""
 
     computes: Computes
     turn: Any = dataclasses.field(default_factory=threading.Lock)
 
 
 class _Compute(apache_beam.DoFn):
-    """Computes the rows of slices, and examples."""
-
     def __init__(self, reads: Reads, make: Callable[[], Computes], shared: Shared, branch: _Branch) -> None:
         self._reads, self._make, self._shared = reads, make, shared
         self._form, self._names = branch.transfer.form.form, branch.names
         self._files = {stored.path: number for number, stored in enumerate(branch.files)}
 
     def setup(self) -> None:
-        """Loads the model, or finds it loaded: a process has one, however many bundles it computes at a time."""
+        """Loads the model once per process, however many bundles it computes at a time."""
         logger = logging.getLogger("apache_beam")
         logger.setLevel(max(logger.level, logging.WARNING))  # a worker says otherwise what each of its threads does
         self._loaded = self._shared.acquire(self._load)
@@ -353,7 +304,7 @@ class _Compute(apache_beam.DoFn):
         yield from map(_said, left_out)
 
     def _number(self, piece: Any) -> int:
-        """Returns the number of the first part of a piece, by which parts have the order of their rows; 0 is of a header."""
+        """Returns the number of a piece's first part, which sorts parts in row order; 0 is a header."""
         in_file: int = piece.number if isinstance(piece, _Chunk) else piece.start * slices.MOST_PARTS
         return (self._files[piece.path] << _BITS_OF_PLACES) + in_file + 1
 
@@ -362,13 +313,13 @@ class _Compute(apache_beam.DoFn):
         return self._reads.chunks(Part(of, storage.open_file, block=self._reads.chunk_size), report=report)
 
     def _named(self, path: str, chunks: Iterable[list[Any]]) -> Iterator[list[Any]]:
-        """Yields chunks that hold something; numbers of lines become ids with the file before them, where there are several."""
+        """Yields non-empty chunks; if there are several files, line-number ids get the file as a prefix."""
         for examples in filter(None, chunks):
             yield [self._names.named(path, example) for example in examples] if self._names else examples
 
 
 def _say_what_was_left_out(branch: _Branch) -> None:
-    """Counts rows, and says which are the first of the files that hold them."""
+    """Logs the number of skipped rows and the first few problems."""
     count = 0
     for path in branch.shards.left_out.found():
         with storage.readable_errors(path), storage.open_file(path) as file:

@@ -1,4 +1,4 @@
-"""Arguments of Apache Beam, and what it says of them."""
+"""Apache Beam's arguments and what they imply."""
 
 from __future__ import annotations
 
@@ -20,14 +20,6 @@ _HERE = "DirectRunner"  # how the runners are called that compute where the comm
 
 
 def read(arguments: Sequence[str]) -> PipelineOptions:
-    """Returns the options of a pipeline.
-
-    Args:
-      arguments: of Beam and its runner.
-
-    Raises:
-      FlagError: Beam does not know one, or cannot use it.
-    """
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):  # its parser says all that it knows, and ends the process
@@ -44,11 +36,7 @@ def read(arguments: Sequence[str]) -> PipelineOptions:
 
 
 def refuse_unreachable(options: PipelineOptions) -> None:
-    """Stops before a server that does not answer, on which Beam would wait for minutes.
-
-    Raises:
-      FlagError: an option names such a server.
-    """
+    """Raises FlagError if a named server does not answer; Beam would wait for minutes."""
     for name, value in options.get_all_options().items():
         found = _SERVER.fullmatch(str(value)) if name in _OF_SERVERS else None
         if found is None:
@@ -60,24 +48,15 @@ def refuse_unreachable(options: PipelineOptions) -> None:
 
 
 def runner(options: PipelineOptions) -> str:
-    """Returns the name of the runner."""
     return options.get_all_options().get("runner") or _HERE
 
 
 def computes_here(options: PipelineOptions) -> bool:
-    """Whether the runner's workers are processes of this machine."""
     return runner(options).endswith(_HERE)
 
 
 def threads(arguments: Sequence[str]) -> int | None:
-    """Returns how many threads each worker process computes with; None where the runner decides how many there are.
-
-    Args:
-      arguments: of Beam.
-
-    Raises:
-      FlagError: as `read`.
-    """
+    """Returns the compute threads of each worker process, None if the runner chooses the number of processes."""
     options = read(arguments)
     direct = options.view_as(DirectOptions)
     if not computes_here(options) or direct.direct_running_mode != "multi_processing":

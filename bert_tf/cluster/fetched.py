@@ -1,4 +1,4 @@
-"""Models that lie on a file system of the cluster: copied to the local disk, once for all processes of a machine."""
+"""Copies models from the cluster's file systems to the local disk, once for all processes of a machine."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ _NEWEST = re.compile(rb'^model_checkpoint_path: "(?:.*/)?([^"/]+)"', re.MULTILIN
 
 
 def checkpoint(name: str) -> str:
-    """Returns the local name of a checkpoint; what has no scheme is local already.
-
-    Args:
-      name: a prefix or one of its files, or the folder of a run, for its best checkpoint, else its newest.
-
-    Raises:
-      CheckpointError: there is none.
-      BertError: the file system does not answer, or the local disk is full.
-    """
+    """Returns a local checkpoint prefix for a prefix, one of its files, or a run folder; no scheme means local."""
     if not paths.has_scheme(name):
         return name
     prefix = _found(PART.sub("", name.rstrip("/")))
@@ -38,11 +30,7 @@ def checkpoint(name: str) -> str:
 
 
 def file(name: str) -> str:
-    """Returns the local name of a file; what has no scheme is local already.
-
-    Raises:
-      BertError: there is none, or the file system does not answer.
-    """
+    """Returns a file's local name; no scheme means local."""
     if not paths.has_scheme(name):
         return name
     found = storage.inputs(name)[:1]
@@ -50,7 +38,6 @@ def file(name: str) -> str:
 
 
 def _found(name: str) -> str:
-    """Returns the prefix that a name stands for."""
     if storage.matching(f"{name}.index"):
         return name
     for folder in (paths.joined(name, run_layout.BEST), name):
@@ -65,7 +52,6 @@ def _found(name: str) -> str:
 
 
 def _copied(stored: Iterable[Stored]) -> Path:
-    """Returns a folder with copies of files."""
     found = list(stored)
     contents = repr([(*one, storage.checksum(one.path)) for one in found])
 

@@ -1,6 +1,6 @@
-"""Predictions of a cluster, gathered for metrics that need all of them at once: F1, correlations, intervals.
+"""Gathers a cluster's predictions for metrics that need all at once: F1, correlations, intervals.
 
-What is gathered of an example is its label and what is predicted; texts of sentences stay where they are.
+Only labels and predictions are gathered; texts of sentences are not moved.
 """
 
 from __future__ import annotations
@@ -27,16 +27,10 @@ _SIZE = struct.Struct("<Q")
 
 
 class Gathered(NamedTuple):
-    """A part of a split.
+    """A part of a split."""
 
-    Attributes:
-      number: its place among all parts.
-      examples: with labels.
-      predictions: of these.
-    """
-
-    number: int
-    examples: Sequence[Any]
+    number: int  # position among all parts
+    examples: Sequence[Any]  # with labels
     predictions: Any
 
 
@@ -47,64 +41,36 @@ class GatheredForm:
     assemble = None
 
     def encode(self, part: Gathered) -> bytes:
-        """Returns a part as bytes."""
         data = documents.to_json(_written(part)).encode()
         return _SIZE.pack(len(data)) + data
 
 
 class Gatherer:
-    """A model that is loaded, which predicts labelled examples; to be closed."""
+    """A loaded model that predicts labelled examples; must be closed."""
 
     def __init__(self, model: Trained, family: Family, inference: InferenceOptions) -> None:
-        """Loads the model.
-
-        Args:
-          model: weights, and what belongs to them.
-          family: what it has learned.
-          inference: how to compute.
-        """
         self._model, self._family = model, family
         self._computer = inference.engine()
         self.step = self._computer.load(model)
 
     def read(self, examples: Sequence[Any]) -> Features:
-        """See `prediction.Predictor.read`."""
         return self._family.features(examples, self._model.tokenizer, self._model.limits)
 
     def lines(self, number: int, examples: Sequence[Any], features: Features, form: GatheredForm) -> bytes:
-        """Returns a part of a file, see `GatheredForm`.
-
-        Args:
-          number: of the part.
-          examples: with labels.
-          features: of these.
-          form: of the file.
-        """
         predictions = self._family.predictions(self._computer.outputs(features), features, examples)
         return form.encode(Gathered(number, [_without_texts(example) for example in examples], predictions))
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._computer.close()
 
 
 def parts_of(file: BinaryIO) -> Iterator[Gathered]:
-    """Yields the parts of a file that `GatheredForm` wrote.
-
-    Raises:
-      ValueError: it holds something else.
-    """
     while head := file.read(_SIZE.size):
         yield _read(documents.json_value(file.read(*_SIZE.unpack(head)).decode()))
 
 
 def evaluation(parts: Iterable[Gathered], family: Family) -> Evaluation | None:
-    """Returns what a model reaches on the examples of all parts, in the order of these; None where there are none.
-
-    Args:
-      parts: in any order.
-      family: what the model has learned.
-    """
+    """Evaluates parts, given in any order, in the order of their numbers; None if there are no examples."""
     ordered = sorted(parts, key=lambda part: part.number)
     examples = [example for part in ordered for example in part.examples]
     if not examples:
@@ -117,7 +83,7 @@ def _without_texts(example: Any) -> Any:
 
 
 def _written(value: Any) -> Any:
-    """Returns a value as JSON: others may write where parts are gathered, and reading a pickle would run what is in it."""
+    """Returns a value as JSON: others may write to the shared folder, and unpickling would run their code."""
     if isinstance(value, (np.ndarray, np.generic)):
         array = np.ascontiguousarray(value)
         return {"array": base64.b64encode(array.tobytes()).decode(), "type": array.dtype.str, "shape": np.shape(value)}
@@ -134,7 +100,7 @@ def _written(value: Any) -> Any:
 
 
 def _read(said: Any) -> Any:
-    """Inverse of `_written`; only dataclasses and named tuples that are imported already are made."""
+    """Inverse of `_written`; creates only dataclasses and named tuples that are already imported."""
     if not isinstance(said, dict):
         return said
     if "array" in said:
@@ -159,5 +125,4 @@ def _is_record(kind: Any) -> bool:
 
 
 def _names(kind: Any) -> Sequence[str]:
-    """Returns what a record is made of."""
     return getattr(kind, "_fields", None) or [field.name for field in dataclasses.fields(kind) if field.init]

@@ -1,4 +1,4 @@
-"""Folders of this machine that all its processes share: made by the first that needs one."""
+"""Folders shared by all processes of this machine, made by the first that needs one."""
 
 from __future__ import annotations
 
@@ -18,15 +18,7 @@ _KEPT_S = 86400.0  # a copy that nobody has asked for in this time is deleted wh
 
 
 def made_once(name: str, fill: Callable[[Path], None]) -> Path:
-    """Returns a folder; another process, or an earlier one, may have made it.
-
-    Args:
-      name: says what is in it.
-      fill: puts that into an empty folder.
-
-    Raises:
-      OutputError: the disk is full, or somebody else has made the folder that all are in.
-    """
+    """Returns a folder that `fill` fills once per machine; OutputError if others can write to its parent."""
     home = Path(tempfile.gettempdir(), f"bert_tf-{os.getuid()}")
     with atomic.readable_errors(home):
         with contextlib.suppress(FileExistsError):

@@ -1,4 +1,4 @@
-"""A model in a process: loaded once, however many tasks the process is given."""
+"""Loads a model once per process, for any number of tasks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 
 class Closes(Protocol):
-    """What frees memory when another takes its place."""
-
     def close(self) -> None:
-        """Frees it."""
+        """Frees memory when another object takes its place."""
 
 
 T = TypeVar("T", bound=Closes)
@@ -21,12 +19,7 @@ _LOADED: dict[object, Any] = {}
 
 
 def once(key: object, make: Callable[[], T]) -> T:
-    """Returns what was made for a key, the same as long as no other key is asked for.
-
-    Args:
-      key: says what it is.
-      make: makes it.
-    """
+    """Returns the object made for a key, the same until another key is requested."""
     with _TURN:
         if key not in _LOADED:
             for other in list(_LOADED):

@@ -1,4 +1,4 @@
-"""Names of files that may lie anywhere."""
+"""Names of files on any file system."""
 
 from __future__ import annotations
 
@@ -10,31 +10,23 @@ _MAGIC = re.compile(r"[*?[]")
 
 
 def has_scheme(path: str) -> bool:
-    """Whether a path is of a file system by name, as gs://bucket/file, and never one of this machine's."""
+    """Whether a path names a file system, as gs://bucket/file; False for every local path."""
     return bool(_SCHEME.match(path))
 
 
 def absolute(path: str) -> str:
-    """Returns a path that workers understand as the command does; a slash at its end stays."""
+    """Returns a path that means the same to workers; a trailing slash is kept."""
     return path if has_scheme(path) else os.path.abspath(path) + "/" * path.endswith("/")
 
 
 def is_pattern(path: str) -> bool:
-    """Whether a path stands for several files."""
     return bool(_MAGIC.search(path))
 
 
 def joined(folder: str, name: str) -> str:
-    """Returns the path of a file in a folder.
-
-    Args:
-      folder: with a scheme or without.
-      name: of the file.
-    """
     return f"{folder.rstrip('/')}/{name}"
 
 
 def divided(path: str) -> tuple[str, str]:
-    """Returns folder and name."""
     folder, _, name = path.rpartition("/")
     return folder, name

@@ -1,6 +1,7 @@
-"""Outputs in shards: each bundle writes one under a temporary name, and the file system renames all of them at the end.
+"""Sharded outputs: each bundle writes one under a temporary name, and all are renamed at the end.
 
-Beam's own sink does that: what a bundle has written that is computed again is not renamed, so no row is lost or appears twice.
+Beam's own sink does this: the output of a bundle that is computed again is not renamed, so no row is lost or
+duplicated.
 """
 
 from __future__ import annotations
@@ -27,54 +28,41 @@ _GZ, _HEX = ".gz", "[0-9a-f]"
 
 
 class Shards(NamedTuple):
-    """Names of the shards of an output: PREFIX-00000-of-00004SUFFIX."""
+    """Shard names of an output: PREFIX-00000-of-00004SUFFIX."""
 
     prefix: str
     suffix: str
 
     @property
     def pattern(self) -> str:
-        """Of their names."""
         return f"{self.prefix}-*-of-*{self.suffix}"
 
     @property
     def left_out(self) -> Shards:
-        """Of the rows that could not be used."""
         return Shards(f"{self.prefix}{self.suffix}.left-out", ".jsonl")
 
     def found(self) -> list[str]:
-        """Returns the shards that are there.
-
-        Raises:
-          BertError: the file system does not answer.
-        """
         name = re.compile(rf"{re.escape(self.prefix)}-\d{{5,}}-of-\d{{5,}}{re.escape(self.suffix)}")  # not p-x-00000-... of p
         return [one.path for one in storage.matching(self.pattern) if name.fullmatch(one.path)]
 
 
 @dataclasses.dataclass(frozen=True)
 class ShardForm:
-    """What a shard holds.
+    """Content of a shard."""
 
-    Attributes:
-      form: of its parts, see `stream.Form`.
-      header: bytes before the first part.
-    """
-
-    form: Any
-    header: bytes = b""
+    form: Any  # of its parts, see `stream.Form`
+    header: bytes = b""  # bytes before the first part
 
     @property
     def assemble(self) -> Assemble | None:
-        """Makes a file of its parts; None where they are the file."""
+        """Builds a file from its parts; None if the parts are the file."""
         return cast("Assemble | None", self.form.assemble)
 
 
 def of(output: str) -> Shards:
-    """Returns the names of the shards of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz.
+    """Returns the shard names of an output: out/x.tsv.gz becomes out/x-00000-of-00004.tsv.gz.
 
-    Raises:
-      FlagError: the name would be read as a pattern, by which Beam finds what is to be renamed at the end.
+    FlagError if the name would be read as a pattern: Beam finds the files to rename at the end by pattern.
     """
     if paths.is_pattern(output):
         raise FlagError(f"{output}: Apache Beam reads *, ? and [ in a name as a pattern; name another output")
@@ -87,29 +75,18 @@ def of(output: str) -> Shards:
 
 
 def refuse_existing(shards: Shards) -> None:
-    """Stops before an output that is there, whose shards would be taken for those of the new one.
-
-    Raises:
-      OutputError: there are shards of this name.
-    """
+    """Raises OutputError if shards exist: they would be taken for the new output's."""
     found = shards.found()
     if found:
         raise OutputError(f"{found[0]}: an earlier job has written {shards.pattern}; delete it, or name another output")
 
 
 def write(shards: Shards, form: ShardForm, *, may_be_none: bool = False) -> apache_beam.PTransform:
-    """Returns what writes parts, which are bytes, to shards.
-
-    Args:
-      shards: their names.
-      form: what they hold.
-      may_be_none: whether there is no shard where there is no part; else there is an empty one.
-    """
+    """Returns a transform that writes parts (bytes); `may_be_none` allows no shard instead of an empty one."""
     return apache_beam.io.Write(_Sink(shards, form, may_be_none))
 
 
 def delete_unfinished(shards: Shards) -> None:
-    """Deletes what a job that failed has left under temporary names."""
     folder, name = paths.divided(shards.prefix)
     unfinished = f"beam-temp-{name}-{_HEX * 32}"
     with contextlib.suppress(BertError):
@@ -149,7 +126,7 @@ class _Sink(FileBasedSink):
 
 
 class _Shard:
-    """A shard that is being written; arrays are put together on the worker's disk first."""
+    """A shard being written; arrays are assembled on the worker's disk first."""
 
     def __init__(self, create: Callable[[], Any], form: ShardForm) -> None:
         self._create, self._assemble = create, form.assemble

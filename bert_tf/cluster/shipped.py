@@ -1,4 +1,4 @@
-"""Models on their way to workers that do not see the folder of the run: one file, unpacked once on each machine."""
+"""Models for workers without access to the run folder: one file, unpacked once per machine."""
 
 from __future__ import annotations
 
@@ -20,15 +20,7 @@ _MOMENTS = ("adam_m", "adam_v")
 
 
 def pack(model: Trained, folder: Path) -> Path:
-    """Writes all that a model needs into one file, which is called after its contents; what only training needs is left out.
-
-    Args:
-      model: that is to be sent.
-      folder: gets the file.
-
-    Raises:
-      BertError: the checkpoint is damaged, or the disk is full.
-    """
+    """Packs a model without training state into one file, named by its content."""
     with tempfile.TemporaryDirectory(dir=folder) as made:
         reader = CheckpointReader(model.prefix)
         entries = {name: reader[name] for name in reader.shapes if name.rpartition("/")[2] not in _MOMENTS}
@@ -58,11 +50,7 @@ def _pack(folder: Path, target: Path) -> None:
 
 
 def unpacked(path: str) -> str:
-    """Returns the local name of the checkpoint in a file that `pack` wrote.
-
-    Raises:
-      CheckpointError: the file is damaged.
-    """
+    """Returns the local prefix of a packed checkpoint; raises CheckpointError if the file is damaged."""
     return str(machine_copy.made_once(Path(path).stem, functools.partial(_unpack, path)) / NAME)
 
 

@@ -1,8 +1,8 @@
-"""Slices of large files, which are read at the same time; rows keep their numbers, and are grouped as one process would.
+"""Parallel reading of large files in slices; rows keep their numbers and are grouped as one process would.
 
-A file whose lines are rows is read twice: its line ends are counted in pieces of `PIECE` bytes, so that each piece knows the
-number of its first line, and then each piece is read by whoever gets it. A block is as many rows as one process computes
-together; it belongs to the piece in which its first line begins.
+A file whose rows are lines is read twice: its line ends are counted in pieces of `PIECE` bytes, so that each piece
+knows the number of its first line, and then any worker reads each piece. A block is as many rows as one process
+computes together; it belongs to the piece in which its first line begins.
 """
 
 from __future__ import annotations
@@ -25,33 +25,19 @@ Open = Callable[[str], BinaryIO]
 
 
 class Slice(NamedTuple):
-    """Rows of a file: the blocks that begin in a piece of it.
-
-    Attributes:
-      path: of the file.
-      start: first byte of the piece.
-      end: byte after its last.
-      lines: that end before the piece.
-      first_row: line of the first row of the file, counted from 1.
-    """
+    """Rows of a file: the blocks that begin in a piece of it."""
 
     path: str
-    start: int
-    end: int
-    lines: int
-    first_row: int
+    start: int  # first byte of the piece
+    end: int  # byte after its last
+    lines: int  # that end before the piece
+    first_row: int  # line of the file's first row, counted from 1
 
 
 class Whole(text_lines.Elsewhere):
-    """A file that is read from its start to its end."""
+    """A file read from start to end."""
 
     def __new__(cls, path: str, open_file: Open) -> Whole:
-        """Names a file.
-
-        Args:
-          path: of the file.
-          open_file: returns its bytes.
-        """
         made = super().__new__(cls, path)
         made._open = open_file
         return made
@@ -59,12 +45,11 @@ class Whole(text_lines.Elsewhere):
     _open: Open
 
     def open(self) -> BinaryIO:
-        """See `text_lines.Elsewhere`."""
         return self._open(str(self))
 
     @property
     def has_rows_of_lines(self) -> bool:
-        """Whether it can be cut; known once it is opened."""
+        """Whether the file can be split; known once it is opened."""
         return self.first_row is not None and not self.endswith(".gz")
 
 
@@ -72,13 +57,7 @@ class Part(Whole):
     """The rows of a slice, after the first line of the file."""
 
     def __new__(cls, of: Slice, open_file: Open, *, block: int) -> Part:
-        """Names the rows of a slice.
-
-        Args:
-          of: the slice.
-          open_file: returns the bytes of the file.
-          block: rows that stay together.
-        """
+        """Names a slice; `block` is the number of rows that stay together."""
         made = super().__new__(cls, of.path, open_file)
         assert isinstance(made, Part)  # noqa: S101  (for mypy)
         made._slice, made._block = of, block
@@ -89,32 +68,24 @@ class Part(Whole):
     _lines: _Lines | None = None
 
     def open(self) -> BinaryIO:
-        """See `text_lines.Elsewhere`."""
         self._lines = _Lines(super().open(), self._slice, self._block)
         return self._lines  # type: ignore[return-value]
 
     def numbers(self) -> Iterator[int]:
-        """See `text_lines.Elsewhere`."""
         assert self._lines is not None  # noqa: S101  (it is open)
         return itertools.chain([1], itertools.count(self._lines.number))
 
     @property
     def is_slice(self) -> bool:
-        """See `text_lines.Elsewhere`."""
         return True
 
     @property
     def goes_on(self) -> bool:
-        """See `text_lines.Elsewhere`."""
         return self._lines is not None and self._lines.has_text_below()
 
 
 class _Lines(io.IOBase):
-    """The first line of a file, then those of the blocks that begin in a piece of it.
-
-    Attributes:
-      number: of the first line after the first one.
-    """
+    """A file's first line, then those of the blocks that begin in a piece; `number` is that of the second line."""
 
     def __init__(self, file: BinaryIO, of: Slice, block: int) -> None:
         self._file, self._slice, self._block = file, of, block
@@ -126,7 +97,7 @@ class _Lines(io.IOBase):
         self._was_blank = False
 
     def _beginning(self) -> tuple[int, int]:
-        """Goes to the first line that begins in the piece; returns its place and number."""
+        """Seeks the first line that begins in the piece; returns its offset and number."""
         if self._slice.start == 0:
             self._file.seek(0)
             return 0, 1
@@ -136,7 +107,6 @@ class _Lines(io.IOBase):
         return self._slice.start + self._skipped(), self._slice.lines + 2
 
     def _skip(self) -> None:
-        """Goes to the first block."""
         while (self._number < self._slice.first_row or not self._is_first_of_block()) and self._at < self._slice.end:
             skipped = self._skipped()
             if not skipped:
@@ -145,7 +115,6 @@ class _Lines(io.IOBase):
             self._at, self._number = self._at + skipped, self._number + 1
 
     def _skipped(self) -> int:
-        """Reads to the end of a line; returns how many bytes that are."""
         total = 0
         while True:
             part = self._file.readline(_SHORT)
@@ -157,7 +126,6 @@ class _Lines(io.IOBase):
         return (self._number - self._slice.first_row) % self._block == 0
 
     def readline(self, size: int | None = -1, /) -> bytes:
-        """Returns the next line, nothing at the end."""
         if self._first is not None:
             first, self._first = self._first, None
             return first
@@ -169,37 +137,30 @@ class _Lines(io.IOBase):
         return line
 
     def has_text_below(self) -> bool:
-        """Whether something follows blank lines at the end."""
+        """Whether text follows blank lines; reads the rest of the file."""
         if not self._was_blank:
             return False
         rest = iter(lambda: self._file.readline(_SHORT), b"")
         return any(map(_data, rest))
 
     def close(self) -> None:
-        """Closes the file."""
         self._file.close()
         super().close()
 
 
 def _data(line: bytes) -> bytes:
-    """Returns a line without its end, as `tables` has it: one of blanks holds something."""
+    """Strips the line end only, as `tables` does: a line of blanks is not empty."""
     return line.removesuffix(b"\n").removesuffix(b"\r")
 
 
 def extents(size: int) -> Iterator[tuple[int, int]]:
-    """Yields the first bytes of parts of a file that are counted at a time, and the bytes after their last."""
+    """Yields (first byte, byte after the last) of the parts in which lines are counted."""
     for start in range(0, size, EXTENT):
         yield start, min(start + EXTENT, size)
 
 
 def counted(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yields the first byte of each piece of an extent, and how many lines end in it.
-
-    Args:
-      file: its bytes; is read from `start`.
-      start: of the extent.
-      end: of the extent.
-    """
+    """Yields each piece's first byte and the number of lines that end in it."""
     file.seek(start)
     for place in range(start, end, PIECE):
         left, lines = min(PIECE, end - place), 0
@@ -212,13 +173,7 @@ def counted(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def slices(path: str, first_row: int, counts: Iterable[tuple[int, int]]) -> Iterator[Slice]:
-    """Yields the slices of a file.
-
-    Args:
-      path: of the file.
-      first_row: line of the first row.
-      counts: of all pieces in any order, see `counted`.
-    """
+    """Yields a file's slices from the counts of all pieces, in any order."""
     before = 0
     for start, lines in sorted(counts):
         yield Slice(path, start, start + PIECE, before, first_row)

@@ -1,7 +1,7 @@
-"""Data frames of Spark with one more column, which a model computes; Arrow in and out, so that columns stay what they are.
+"""Adds a computed column to Spark data frames; Arrow in and out, so that the other columns keep their types.
 
-Spark decides who computes what: a task that is lost with its executor is computed again, and a task that was computed twice
-counts once, so that no row is lost or appears twice.
+Spark schedules the work: a task lost with its executor is computed again, and a task computed twice counts once, so
+that no row is lost or duplicated.
 """
 
 from __future__ import annotations
@@ -36,46 +36,31 @@ Row = Mapping[str, Any]
 
 
 class Computes(Protocol):
-    """What is loaded in a worker."""
+    """A model loaded in a worker."""
 
     @property
     def type(self) -> pyarrow.DataType:
-        """Of the values."""
+        """Arrow type of the values."""
 
     def values(self, rows: Sequence[Row]) -> Sequence[Any]:
         """Returns a value for each row, as Arrow takes it."""
 
     def close(self) -> None:
-        """Frees its memory."""
+        """Frees memory."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Column:
-    """A column that is computed.
-
-    Attributes:
-      name: of the column.
-      type: of its values.
-      make: returns what computes it; is pickled, and called once in each process of an executor.
-      reads: columns that it is computed of, by the name that a model knows them by.
-    """
+    """A computed column."""
 
     name: str
-    type: pyarrow.DataType
-    make: Callable[[], Computes]
-    reads: Mapping[str, str]
+    type: pyarrow.DataType  # of the values
+    make: Callable[[], Computes]  # pickled; called once per executor process
+    reads: Mapping[str, str]  # input columns, by the model's names for them
 
 
 def with_column(frame: DataFrame, column: Column) -> DataFrame:
-    """Returns a frame with one more column; nothing is computed before somebody asks for rows.
-
-    Args:
-      frame: rows.
-      column: of a name that the frame does not have.
-
-    Raises:
-      FlagError: it has, or has not what the column is computed of.
-    """
+    """Adds a lazily computed column; raises FlagError if it exists or its inputs do not."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StructField, StructType
 
@@ -89,11 +74,6 @@ def with_column(frame: DataFrame, column: Column) -> DataFrame:
 
 
 def collected(frame: DataFrame) -> list[Any]:
-    """Returns the rows of a frame.
-
-    Raises:
-      BertError: an executor cannot compute them.
-    """
     from pyspark.errors import PythonException
 
     try:
@@ -106,12 +86,10 @@ def collected(frame: DataFrame) -> list[Any]:
 
 
 def threads(session: SparkSession) -> int:
-    """Returns how many cores a task has."""
     return int(session.conf.get("spark.task.cpus", "1"))
 
 
 def _versions() -> dict[str, str]:
-    """Returns major and minor versions of all that computes, or reads what is sent."""
     full = {
         "Python": platform.python_version(),
         **{module.__name__: module.__version__ for module in (bert_tf, tf, np, pyarrow)},
@@ -122,7 +100,7 @@ def _versions() -> dict[str, str]:
 def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches], Batches]:
     """Returns the function that executors call.
 
-    It is pickled by its code, since it is not at the top of a module: an executor without this package can say so.
+    It is pickled by its code since it is not at module level: so an executor without this package can report that.
     """
 
     def computed(batches: Any) -> Any:
@@ -147,12 +125,6 @@ def _checked(expected: Mapping[str, str], pickled: bytes) -> Callable[[Batches],
 
 
 def compute(pickled: bytes, batches: Batches) -> Batches:
-    """Yields batches with one more column, in a process of an executor.
-
-    Args:
-      pickled: a `Column`.
-      batches: of Spark.
-    """
     column: Column = pickle.loads(pickled)  # noqa: S301  (it is of the job itself)
     computes = once(hashlib.sha256(pickled).digest(), column.make)
     for batch in batches:
@@ -165,12 +137,7 @@ def compute(pickled: bytes, batches: Batches) -> Batches:
 
 
 def send(session: SparkSession, path: Path) -> str:
-    """Sends a file to all executors, also to those that begin later; returns what it is called there.
-
-    Args:
-      session: of the job.
-      path: of the file, whose name says its contents; it has to stay as long as the job.
-    """
+    """Sends a file to all executors, also later ones, and returns its name there; it must exist as long as the job."""
     context = session.sparkContext
     if path.name not in map(os.path.basename, context.listFiles):
         context.addFile(str(path))
@@ -178,7 +145,6 @@ def send(session: SparkSession, path: Path) -> str:
 
 
 def sent(name: str) -> str:
-    """Returns the path of a file that was sent, in a process of an executor."""
     from pyspark import SparkFiles
 
     return cast(str, SparkFiles.get(name))

@@ -1,4 +1,4 @@
-"""Files by Beam's file systems: this machine's, and those of the schemes that are installed (gs, s3, hdfs)."""
+"""Files through Beam's file systems: the local one and installed schemes (gs, s3, hdfs)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,15 @@ _SHOWN = 200  # characters of a message from elsewhere
 
 
 class Stored(NamedTuple):
-    """A file that is there.
-
-    Attributes:
-      path: of the file.
-      size: in bytes.
-      changed: when, in seconds; 0 where the file system does not say.
-    """
+    """An existing file."""
 
     path: str
-    size: int
-    changed: float
+    size: int  # bytes
+    changed: float  # seconds since the epoch; 0 if unknown
 
 
 def matching(pattern: str) -> list[Stored]:
-    """Returns the files that a path or pattern stands for, by name; of a path that ends in a slash all that begin so.
-
-    Raises:
-      BertError: the file system is unknown, or cannot be reached.
-    """
+    """Returns the files matching a path or pattern, sorted; a trailing slash matches all that start so."""
     with readable_errors(pattern):
         (found,) = FileSystems.match([pattern])
     stored = (Stored(one.path, one.size_in_bytes, one.last_updated_in_seconds) for one in found.metadata_list)
@@ -44,25 +34,20 @@ def matching(pattern: str) -> list[Stored]:
 
 
 def open_file(path: str) -> BinaryIO:
-    """Returns the bytes of a file as they are stored; any part may be read.
-
-    Raises:
-      BertError: it cannot be opened.
-    """
+    """Opens a seekable file of the stored bytes, not decompressed."""
     with readable_errors(path):
         file: Any = FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
     return cast(BinaryIO, file if hasattr(file, "peek") else io.BufferedReader(file))
 
 
 def checksum(path: str) -> str:
-    """Returns what tells the contents of a file, as far as the file system knows it."""
+    """Returns what identifies the content, as far as the file system knows it."""
     with contextlib.suppress(Exception):
         return str(FileSystems.checksum(path))
     return ""
 
 
 def delete(paths_of_files: Sequence[str]) -> None:
-    """Deletes files, as far as that is possible."""
     if paths_of_files:
         with contextlib.suppress(Exception):
             FileSystems.delete(list(paths_of_files))
@@ -70,7 +55,7 @@ def delete(paths_of_files: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def readable_errors(path: str) -> Iterator[None]:
-    """Turns what a file system says within the block into one line."""
+    """Turns a file system's errors within the block into one line."""
     try:
         yield
     except BertError:
@@ -91,7 +76,6 @@ def readable_errors(path: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turns what a file system says of a file that is written within the block into one line."""
     try:
         yield
     except Exception as error:
@@ -102,7 +86,6 @@ _EXTRAS = {"gs": "gcp", "s3": "aws", "azfs": "azure"}
 
 
 def reason(error: BaseException) -> str:
-    """Returns the first line of what is wrong."""
     if isinstance(error, BeamIOError) and error.exception_details:
         error = next(iter(error.exception_details.values()))
     said = files.reason(error) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
@@ -110,11 +93,6 @@ def reason(error: BaseException) -> str:
 
 
 def inputs(pattern: str) -> list[Stored]:
-    """Returns the files of an input.
-
-    Raises:
-      DataError: there are none.
-    """
     if not paths.has_scheme(pattern) and not paths.is_pattern(pattern) and not pattern.endswith("/"):
         why = files.missing(pattern)
         if why:

@@ -1,4 +1,4 @@
-"""What a model says of rows of a table, as values of Arrow: a struct for each family, or a vector."""
+"""Model outputs as Arrow values: a struct for each task family, or a vector."""
 
 from __future__ import annotations
 
@@ -55,39 +55,22 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 def type_of(kind: str) -> pyarrow.DataType:
-    """Returns the type of the predictions of a family.
-
-    Raises:
-      FlagError: no column is known for it.
-    """
     if kind not in _FIELDS:
         raise FlagError(f"predictions of {kind} are no column yet; there are {', '.join(_FIELDS)}")
     return pyarrow.struct({**_FIELDS[kind], PROBLEM: _TEXT})
 
 
 class Predictions:
-    """A model that is loaded; to be closed."""
+    """A loaded model that predicts; must be closed."""
 
     def __init__(self, model: Trained, family: Family, inference: InferenceOptions, *, skip_bad_rows: bool) -> None:
-        """Loads the model.
-
-        Args:
-          model: weights, and what belongs to them.
-          family: what it has learned.
-          inference: how to compute.
-          skip_bad_rows: whether rows that cannot be used have a problem in the place of a prediction.
-        """
+        """Loads the model; with `skip_bad_rows` unusable rows get a problem instead of a prediction."""
         self.type = type_of(family.kind)
         self._model, self._family, self._skip = model, family, skip_bad_rows
         self._computer = inference.engine()
         self._computer.load(model)
 
     def values(self, rows: Rows) -> list[dict[str, Any]]:
-        """Returns a struct for each row.
-
-        Raises:
-          DataError: a row cannot be used, where that is not skipped.
-        """
         return _each(rows, self._said, skip=self._skip)
 
     def _said(self, rows: Rows) -> list[dict[str, Any]]:
@@ -103,59 +86,36 @@ class Predictions:
         return {name: _plain(getattr(one, name)) for name in _FIELDS[self._family.kind]}
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._computer.close()
 
 
 class Parts:
-    """A model that is loaded, whose predictions are gathered for metrics; to be closed."""
+    """A loaded model whose predictions are gathered for metrics; must be closed."""
 
     type = pyarrow.binary()
 
     def __init__(self, gatherer: Gatherer, family: Family) -> None:
-        """Takes what predicts.
-
-        Args:
-          gatherer: predicts labelled examples.
-          family: what the model has learned.
-        """
         self._gatherer, self._family = gatherer, family
 
     def values(self, rows: Rows) -> list[bytes | None]:
-        """Returns what `gathering.parts_of` reads, as the value of the first row; the others have none.
-
-        Raises:
-          DataError: a row cannot be used.
-        """
+        """Returns the input of `gathering.parts_of` as the first row's value, None for the others."""
         examples = self._family.from_rows(rows, _SPLIT, labelled=True)
         part = self._gatherer.lines(0, examples, self._gatherer.read(examples), GatheredForm())
         return [part, *[None] * (len(rows) - 1)]
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._gatherer.close()
 
 
 class TextVectors:
-    """An encoder that is loaded; to be closed."""
+    """A loaded encoder; must be closed."""
 
     type = pyarrow.list_(pyarrow.float32())
 
     def __init__(self, encoder: TextEncoder, *, skip_bad_rows: bool) -> None:
-        """Takes an encoder.
-
-        Args:
-          encoder: makes a vector of each text.
-          skip_bad_rows: whether rows that cannot be used have no vector.
-        """
         self._encoder, self._skip = encoder, skip_bad_rows
 
     def values(self, rows: Rows) -> list[Any]:
-        """Returns a vector for each row.
-
-        Raises:
-          DataError: a row cannot be used, where that is not skipped.
-        """
         found = _each(rows, self._vectors, skip=self._skip)
         return [None if isinstance(one, dict) else one for one in found]
 
@@ -163,12 +123,10 @@ class TextVectors:
         return list(self._encoder.vectors(self._encoder.read(read_rows(rows, TEST, kind=None))).values)
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._encoder.close()
 
 
 def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> list[Any]:
-    """Returns a value for each row; of one that cannot be used what is wrong with it, where that is skipped."""
     try:
         return compute(rows) if rows else []
     except DataError as error:
@@ -182,7 +140,7 @@ def _each(rows: Rows, compute: Callable[[Rows], list[Any]], *, skip: bool) -> li
 
 
 def _plain(value: Any) -> Any:
-    """Returns an attribute of a prediction as Arrow takes it: pairs of a mapping, dictionaries of objects."""
+    """Converts a prediction's attribute for Arrow: mappings to pairs, objects to dictionaries."""
     if isinstance(value, Mapping):
         return list(value.items())
     if isinstance(value, tuple):

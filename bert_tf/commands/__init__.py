@@ -1,1 +1,1 @@
-"""One module for each command; the only readers of flags."""
+"""The commands, one module each; nothing else reads flags."""

@@ -1,4 +1,4 @@
-"""Flags that the commands of batch jobs share."""
+"""Flags shared by the batch commands."""
 
 from __future__ import annotations
 
@@ -28,20 +28,13 @@ Config = TypeVar("Config")
 
 @dataclasses.dataclass(frozen=True)
 class Settings(Generic[Config]):
-    """What a command line says.
-
-    Attributes:
-      config: what to do.
-      verbosity: see `setup_logging`.
-      beam: arguments of Apache Beam; None without it.
-    """
+    """A parsed command line."""
 
     config: Config
-    verbosity: int
-    beam: tuple[str, ...] | None = None
+    verbosity: int  # see `setup_logging`
+    beam: tuple[str, ...] | None = None  # arguments of Apache Beam; None without it
 
     def runner(self) -> Beam | None:
-        """Returns how Apache Beam runs the job; None without it."""
         if self.beam is None:
             return None
         from bert_tf.jobs.beam_job import Beam  # it imports TensorFlow
@@ -50,30 +43,13 @@ class Settings(Generic[Config]):
 
 
 def given(parsed: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
-    """Returns the flags that stand on the command line, by name.
-
-    Args:
-      parsed: from `flags.read`.
-      rows: which to look for.
-    """
     return {row.name: parsed[row.name].value for row in rows if parsed[row.name].present}
 
 
 def parse_with_name(
     argv: Sequence[str], rows: Sequence[Flag], configured: Callable[..., Config], *, kinds: str
 ) -> Settings[Config]:
-    """Reads a command line of one name, of a model, and flags in any order.
-
-    Args:
-      argv: name of the command, then its arguments.
-      rows: the table of flags, `VERBOSITY` among them.
-      configured: makes the configuration of the name, and of the other flags by their names.
-      kinds: what can be named, for the message.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value, or nothing is named, or several are.
-      HelpAsked: instead of settings.
-    """
+    """Parses one model name (`kinds` describes it in errors) and flags in any order; raises FlagError or HelpAsked."""
     words, parsed = read_with_words(argv, rows)
     if len(words) != 1:
         raise FlagError(f"{argv[0]} takes {kinds}; {len(words)} are named")
@@ -81,17 +57,7 @@ def parse_with_name(
 
 
 def parse_with_beam(argv: Sequence[str], rows: Sequence[Flag], configured: Callable[..., Config]) -> Settings[Config]:
-    """Reads a command line of flags that may end in `--` and arguments of Apache Beam.
-
-    Args:
-      argv: name of the command, then its arguments.
-      rows: the table of flags, `BEAM` and `VERBOSITY` among them.
-      configured: makes the configuration of the others, by their names.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value.
-      HelpAsked: instead of settings.
-    """
+    """Parses flags, optionally followed by `--` and arguments of Apache Beam; raises FlagError or HelpAsked."""
     end = argv.index(_REST) if _REST in argv else len(argv)
     parsed, rest = read(argv[:end], rows), tuple(argv[end + 1 :])
     if rest and not parsed[BEAM.name].value:
@@ -105,6 +71,5 @@ def _given(parsed: flags.FlagValues, rows: Iterable[Flag]) -> dict[str, Any]:
 
 
 def _begin_worker(verbosity: int) -> Mapping[str, str]:
-    """Begins in a process that Beam has started; returns its environment."""
     setup_logging(verbosity)
     return os.environ

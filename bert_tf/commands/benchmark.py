@@ -1,4 +1,4 @@
-"""The benchmark is no part of the package: it stands beside it in a clone, and this command runs it there."""
+"""Runs the benchmark, which is not part of the package but lies beside it in a clone."""
 
 from __future__ import annotations
 
@@ -15,12 +15,7 @@ FOLDER = "benchmarks"
 
 
 def main(argv: Sequence[str], *, project: Path = home.PACKAGE.parent) -> int:
-    """Runs a command line of `benchmarks.command_line`; returns its exit status, 2 where the package is not in a clone.
-
-    Args:
-      argv: name and arguments.
-      project: folder of the clone.
-    """
+    """Runs `benchmarks.command_line`; returns its exit status, 2 outside a clone."""
     if not (project / FOLDER / "command_line.py").is_file():
         return run_command(_missing, help_text=str, stopped="stopped")
     sys.path.insert(0, str(project))

@@ -1,4 +1,4 @@
-"""The checkpoint command: what is in checkpoints, how far they are apart, their mean; other names and other layouts."""
+"""The checkpoint command: inspects, compares, averages, renames and converts checkpoints."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ Values = Mapping[str, Any]
 
 
 class Done(NamedTuple):
-    """What an action came to: what it prints, and the status of the process."""
+    """Printed text and exit status of an action."""
 
     text: str = ""
     status: int = 0
 
 
 class Action(NamedTuple):
-    """One thing that the command does: `python -m bert_tf checkpoint NAME CHECKPOINTS [FLAGS]`."""
+    """`python -m bert_tf checkpoint NAME CHECKPOINTS [FLAGS]`."""
 
     checkpoints: str
     most: int | None  # checkpoints; None for any number
@@ -37,12 +37,11 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`; 1 where `diff` finds a difference."""
+    """Returns the exit status, see `ending.run_command`; 1 if `diff` finds a difference."""
     return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped; nothing was written")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = [
         "Looks into checkpoints, compares, averages and converts them (docs/checkpoints.md).",
         "A CHECKPOINT is a prefix, a run (for its best or newest) or a Hugging Face folder.",

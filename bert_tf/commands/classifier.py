@@ -9,5 +9,4 @@ from bert_tf.commands.training import run_training
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `training.run_training`."""
     return run_training(lambda: classifier_flags.read_command(argv), help_text=classifier_flags.help_text)

@@ -1,4 +1,4 @@
-"""The flags of the classifier: those that the groups of settings declare, and how its command line is written."""
+"""Flags and command-line syntax of the classifier, from the groups of settings."""
 
 from __future__ import annotations
 
@@ -52,34 +52,19 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
 
 
 def parse(argv: Sequence[str]) -> FineTuneConfig:
-    """Reads a command line.
-
-    Args:
-      argv: program name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     return read_command(argv)[0]
 
 
 def read_command(argv: Sequence[str]) -> tuple[FineTuneConfig, list[str]]:
-    """Reads a command line as `parse`; returns also the flags in it that have no effect, since there is no TPU here."""
+    """As `parse`; also returns the flags without effect, since there is no TPU here."""
     given, idle = given_settings(argv, GROUPS)
     return configured(**given), idle
 
 
 def given_settings(argv: Sequence[str], groups: Mapping[str, Sequence[Flag]]) -> tuple[dict[str, Any], list[str]]:
-    """Returns the settings that a command line gives, by name, and the flags in it that have no effect.
+    """Explicit settings by name, and the flags without effect; raises FlagError or HelpAsked.
 
-    Args:
-      argv: program name and arguments.
-      groups: the flags that there are, by the title of their group.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
+    `groups` maps the title of a group to its flags.
     """
     rows = [row for rows in groups.values() for row in rows]
     values = read(_spelled_out(argv), [*rows, *TPU])
@@ -91,9 +76,9 @@ def given_settings(argv: Sequence[str], groups: Mapping[str, Sequence[Flag]]) ->
 
 
 def _spelled_out(argv: Sequence[str]) -> list[str]:
-    """Returns a command line with --fit_memory in the place of --train_batch_size=auto: the batch keeps its size.
+    """Replaces --train_batch_size=auto with --fit_memory, which keeps the batch size, and expands --do_lower.
 
-    The published README writes --do_lower; other beginnings of names are not read, since they may be mistakes.
+    The published README writes --do_lower; other abbreviations are rejected, since they may be mistakes.
     """
     words = [_ABBREVIATED.sub(r"\1do_lower_case", word) for word in argv]
     for place, word in enumerate(words):
@@ -108,19 +93,11 @@ def _spelled_out(argv: Sequence[str]) -> list[str]:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     note = "--task_name=XNLI measures each language and their mean; the published script's XNLI is XNLI-zh here."
     return listed("Fine-tunes BERT on a labelled text task: python run_classifier.py --task_name=MRPC", GROUPS, note)
 
 
 def listed(title: str, groups: Mapping[str, Sequence[Flag]], note: str) -> str:
-    """Returns what --help prints of a command that trains.
-
-    Args:
-      title: its first line.
-      groups: the flags that there are, by the title of their group.
-      note: below them.
-    """
     lines = [title, ""]
     for group, rows in groups.items():
         lines += [f"{group}:", *map(help_line, rows), ""]

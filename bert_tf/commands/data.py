@@ -1,4 +1,4 @@
-"""The data command: fetches published data sets, and checks what is in a folder."""
+"""The data command: downloads published data sets and checks data folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from bert_tf.jobs import check_data, fetch
 
 
 class Action(NamedTuple):
-    """One thing that the command does: `python -m bert_tf data NAME ARGUMENT [FLAGS]`."""
+    """`python -m bert_tf data NAME ARGUMENT [FLAGS]`."""
 
     argument: str
     help: str
@@ -27,12 +27,10 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped; run the same command again")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Fetches published data sets and checks data:"]
     for name, action in ACTIONS.items():
         lines += ["", f"python -m bert_tf data {name} {action.argument}: {action.help}", *map(help_line, action.flags)]

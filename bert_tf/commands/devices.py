@@ -1,4 +1,4 @@
-"""The devices command: what this machine has to compute on, what TensorFlow cannot use, and what these flags would choose."""
+"""The devices command: the machine's devices, those that TensorFlow cannot use, and what the flags would choose."""
 
 from __future__ import annotations
 
@@ -20,33 +20,20 @@ FLAGS = (Flag("json", bool, False, "print one JSON object instead"),)
 
 
 class Settings(NamedTuple):
-    """The flags."""
-
     devices: DeviceSettings
     json: bool
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     values = read(argv, (*DEVICES, *FLAGS))
     return Settings(DeviceSettings(**by_name(values, DEVICES)), values["json"].value)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     return help_of(
         "Shows what there is to compute on, and what a run with the same flags would use: python -m bert_tf devices",
         rows=(*FLAGS, *DEVICES),

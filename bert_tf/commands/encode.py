@@ -1,4 +1,4 @@
-"""The encode command: texts of any number become vectors."""
+"""The encode command: turns any number of texts into vectors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
@@ -24,20 +23,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Settings[EncodeConfig]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments, those of Beam after `--`.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     example = "python -m bert_tf encode --input=texts.txt --output=vectors.npz"
     return help_of(f"Turns texts into vectors (docs/vectors.md): {example}", rows=FLAGS)
 

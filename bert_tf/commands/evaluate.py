@@ -1,4 +1,4 @@
-"""The evaluate command: many checkpoints by labelled examples, one table."""
+"""The evaluate command: evaluates many checkpoints on labelled examples, in one table."""
 
 from __future__ import annotations
 
@@ -19,31 +19,17 @@ INCOMPLETE = 3
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
-
-    Returns:
-      Exit status: 0 done, 3 a checkpoint could not be evaluated and its row says why; else see `ending.run_command`.
-    """
+    """Returns 3 if a checkpoint could not be evaluated (its row says why); else see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; the same command leaves out the rows that are done"
     )
 
 
 def parse(argv: Sequence[str]) -> Settings[EvaluateConfig]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments, those of Beam after `--`.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
-      HelpAsked: instead of settings.
-    """
     return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     example = "python -m bert_tf evaluate --task_name=MRPC --checkpoints=out/mrpc:all --output_dir=out/eval"
     return help_of(f"Evaluates many checkpoints in one process (docs/batch_jobs.md): {example}", rows=FLAGS)
 

@@ -1,4 +1,4 @@
-"""The export command: a trained model as what other software runs."""
+"""The export command: converts a trained model for other software."""
 
 from __future__ import annotations
 
@@ -20,36 +20,17 @@ _COLUMNS = ("format", "family", "largest difference", "MB", "seconds to open", "
 
 
 class Settings(NamedTuple):
-    """What is asked for.
-
-    Attributes:
-      config: an export; None for a comparison.
-      compared: runs to compare.
-      formats: to compare; none for all that can be opened here.
-      verbosity: of the log.
-    """
-
-    config: ExportConfig | None
-    compared: tuple[str, ...]
-    formats: tuple[str, ...]
+    config: ExportConfig | None  # None for a comparison
+    compared: tuple[str, ...]  # runs to compare
+    formats: tuple[str, ...]  # to compare; empty: all that can be opened here
     verbosity: int
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; nothing was written")
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line: a run and flags in any order.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value, or no run is named.
-      HelpAsked: instead of settings.
-    """
     runs, parsed = read_with_words(argv, FLAGS)
     verbosity = parsed[VERBOSITY.name].value
     if parsed[COMPARE.name].value:
@@ -63,7 +44,6 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     example = "python -m bert_tf export RUN --format=saved_model --output=DIR"
     return help_of(f"Writes a trained model as what other software runs (docs/export.md): {example}", rows=FLAGS)
 

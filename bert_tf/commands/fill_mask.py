@@ -1,4 +1,4 @@
-"""The fill-mask command: words for [MASK], of a text or of the texts of a file."""
+"""The fill-mask command: predicts words for [MASK] in a text or the texts of a file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ FLAGS = (*SETTINGS, VERBOSITY)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
@@ -29,20 +28,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Settings[FillMaskConfig]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments: the checkpoint, and flags.
-
-    Raises:
-      FlagError: a flag is unknown, missing or has an unusable value, or no checkpoint is named, or several are.
-      HelpAsked: instead of settings.
-    """
     return parse_with_name(argv, FLAGS, configured, kinds="a run, a checkpoint or a Hugging Face folder")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     example = 'python -m bert_tf fill-mask out/pretrained --text="Paris is the [MASK] of France."'
     return help_of(f"Fills in masked words (docs/fill_mask.md): {example}", rows=FLAGS)
 
@@ -57,7 +46,6 @@ def _run(settings: Settings[FillMaskConfig]) -> int:
 
 
 def _lines(found: Iterable[Filled]) -> Iterator[str]:
-    """Yields the words of each place of a text, below the characters that it takes."""
     for start, end, words in found:
         yield f"characters {start} to {end}"
         for piece, probability in words:

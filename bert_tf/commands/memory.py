@@ -1,4 +1,4 @@
-"""The memory command: what a traced step put out, what it held at its peak, two traces side by side, and a forecast."""
+"""The memory command: outputs and peak memory of a traced step, a comparison of two traces, and a forecast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ JSON = Flag("json", bool, False, "print one JSON object instead")
 
 
 class Action(NamedTuple):
-    """One thing that the command does: `python -m bert_tf memory NAME FILES [FLAGS]`."""
+    """`python -m bert_tf memory NAME FILES [FLAGS]`."""
 
     files: tuple[str, ...]
     help: str
@@ -29,7 +29,6 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     if list(argv[1:2]) == [PLAN]:
         from bert_tf.commands import memory_plan
 
@@ -38,7 +37,6 @@ def main(argv: Sequence[str]) -> int:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Tells what the memory of a training step goes to:"]
     for name, action in ACTIONS.items():
         usage = " ".join(("python -m bert_tf memory", name, *action.files))

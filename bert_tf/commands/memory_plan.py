@@ -1,4 +1,4 @@
-"""The forecast of the memory command: does a step of training fit, what takes the memory, and what would help."""
+"""The forecast of the memory command: whether a training step fits, what takes the memory, and what would help."""
 
 from __future__ import annotations
 
@@ -16,12 +16,11 @@ FLAGS = (*SETTINGS, Flag("json", bool, False, "print one JSON object instead, si
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns 0 where the step fits, 1 where it does not, else see `ending.run_command`."""
+    """Returns 0 if the step fits, 1 if not, else see `ending.run_command`."""
     return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     usage = "Says before anything is built whether training fits: python -m bert_tf memory plan"
     status = "Exit status: 0 it fits, 1 it does not, 2 a flag or file is unusable."
     return help_of(usage, status, rows=FLAGS)

@@ -1,4 +1,4 @@
-"""The predict command: files of any size, or a pipe, by one checkpoint."""
+"""The predict command: predicts files of any size, or a pipe, with one checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ FLAGS = (*SETTINGS, BEAM, VERBOSITY)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
@@ -24,20 +23,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> Settings[PredictConfig]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments, those of Beam after `--`.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or the job file has a mistake.
-      HelpAsked: instead of settings.
-    """
     return parse_with_beam(argv, FLAGS, configured)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     example = "python -m bert_tf predict --checkpoint=out/mrpc --input=FILE --output=FILE"
     return help_of(f"Predicts files of any size (docs/batch_jobs.md): {example}", rows=FLAGS)
 

@@ -1,4 +1,4 @@
-"""The pretrain command: text without labels in, a checkpoint to fine-tune from out."""
+"""The pretrain command: trains on unlabelled text to a checkpoint for fine-tuning."""
 
 from __future__ import annotations
 
@@ -13,25 +13,15 @@ _NOTE = "Rows, masks and the order of both are functions of the seeds: the same 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `training.run_training`."""
     return run_training(lambda: parse(argv), help_text=help_text)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     title = "Learns from text without labels: python -m bert_tf pretrain --input_file='texts/*.txt' --output_dir=out/mine"
     return classifier_flags.listed(title, pretrain_config.GROUPS, _NOTE)
 
 
 def parse(argv: Sequence[str]) -> tuple[FineTuneConfig, list[str]]:
-    """Returns the configuration of a command line, and the flags in it that have no effect.
-
-    Args:
-      argv: name and arguments.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or contradicts another.
-      HelpAsked: instead of the configuration.
-    """
+    """Also returns the flags without effect; raises FlagError or HelpAsked."""
     given, idle = classifier_flags.given_settings(argv, pretrain_config.GROUPS)
     return pretrain_config.configured(**given), idle

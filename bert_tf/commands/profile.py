@@ -1,4 +1,4 @@
-"""The profile command: where the time of recorded steps went, by operation, by scope, and as a whole."""
+"""The profile command: time of recorded steps by operation, by scope, and in total."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ FLAGS = (
 
 
 class Settings(NamedTuple):
-    """What is asked for."""
-
     folder: Path
     table: str
     depth: int
@@ -35,17 +33,10 @@ class Settings(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped")
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line: a folder and flags in any order.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or there is not one folder.
-      HelpAsked: instead of settings.
-    """
     folders, values = read_with_words(argv, FLAGS)
     settings = by_name(values, FLAGS)
     if len(folders) != 1:
@@ -58,7 +49,6 @@ def parse(argv: Sequence[str]) -> Settings:
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     return help_of(
         "Tells where the time of recorded steps went: python -m bert_tf profile DIR",
         "DIR is the --output_dir of a training that ran with --profile_steps.",

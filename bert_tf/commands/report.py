@@ -1,4 +1,4 @@
-"""The report command: the page of a run, or of several side by side."""
+"""The report command: writes the page of one run, or of several side by side."""
 
 from __future__ import annotations
 
@@ -18,32 +18,22 @@ FLAGS = (
 
 
 class Settings(NamedTuple):
-    """What is asked for."""
-
     folders: tuple[Path, ...]
     output: Path
     redact: bool
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; no page was written")
 
 
 def parse(argv: Sequence[str]) -> Settings:
-    """Reads a command line: folders and flags in any order.
-
-    Raises:
-      FlagError: a flag is unknown, or no folder is named.
-      HelpAsked: instead of settings.
-    """
     folders, values = read_with_words(argv, FLAGS)
     paths = tuple(map(Path, folders))
     return Settings(paths, report.target(paths, values["output"].value), values["redact"].value)
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     return help_of(
         "Makes the page of a run, or of several side by side: python -m bert_tf report DIR [DIR ...]",
         "A DIR is the --output_dir of a training; that of --seeds is one line, the mean in a band; DIR/seed-* are a line each.",

@@ -1,4 +1,4 @@
-"""The reproduce command: a published run again, and beside it what was published."""
+"""The reproduce command: repeats a published run and compares the results."""
 
 from __future__ import annotations
 
@@ -20,11 +20,7 @@ OUTSIDE = 1
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line.
-
-    Returns:
-      Exit status: 0 nothing that is comparable is outside of what was published, 1 something is; else see `ending.run_command`.
-    """
+    """Returns 1 if a comparable result is outside the published range, 0 if none is; else see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)),
         help_text=help_text,
@@ -33,22 +29,12 @@ def main(argv: Sequence[str]) -> int:
 
 
 def parse(argv: Sequence[str]) -> ReproduceConfig:
-    """Reads a command line.
-
-    Args:
-      argv: name of the command, of the run, and flags.
-
-    Raises:
-      FlagError: there is no such run, a flag is unknown or has an unusable value.
-      HelpAsked: instead of settings.
-    """
     named = [argument for argument in argv[1:2] if not argument.startswith("-")]
     values = read([argv[0], *argv[1 + len(named) :]], FLAGS)
     return configured(named[0] if named else None, **by_name(values, FLAGS))
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     return help_of(f"Repeats a published run and compares: python -m bert_tf reproduce {'|'.join(RUNS)}", rows=FLAGS)
 
 

@@ -1,4 +1,4 @@
-"""The serve command: a trained model behind HTTP."""
+"""The serve command: serves a trained model over HTTP."""
 
 from __future__ import annotations
 
@@ -14,27 +14,16 @@ FLAGS = (*SETTINGS, VERBOSITY)
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(
         lambda: _run(parse(argv)), help_text=help_text, stopped="stopped; requests that were not yet answered are lost"
     )
 
 
 def parse(argv: Sequence[str]) -> Settings[ServeConfig]:
-    """Reads a command line.
-
-    Args:
-      argv: name and arguments: the run, and flags.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or no run is named, or several are.
-      HelpAsked: instead of settings.
-    """
     return parse_with_name(argv, FLAGS, configured, kinds="the folder of one run, or a checkpoint: serve out/mrpc")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     return help_of("Serves a trained model by HTTP (docs/serving.md): python -m bert_tf serve out/mrpc --port=8500", rows=FLAGS)
 
 

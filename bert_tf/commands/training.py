@@ -1,4 +1,4 @@
-"""Commands that train: from the settings of a command line to an exit status."""
+"""Runs training commands: from a command line's settings to an exit status."""
 
 from __future__ import annotations
 
@@ -13,11 +13,9 @@ from bert_tf.log_form import log
 
 
 def run_training(read: Callable[[], tuple[FineTuneConfig, list[str]]], *, help_text: Callable[[], str]) -> int:
-    """Does what a command line asks for; returns the exit status, see `run_command`; 130 too where a signal ended training.
+    """Returns the exit status, see `run_command`; 130 also if a signal ended training.
 
-    Args:
-      read: returns the configuration, and the flags on the command line that have no effect.
-      help_text: see `run_command`.
+    `read` returns the configuration and the flags without effect.
     """
     stopped = "stopped at once; the same command continues from the last checkpoint"
     return run_command(lambda: _train(*read()), help_text=help_text, stopped=stopped)

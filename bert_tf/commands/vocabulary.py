@@ -1,4 +1,4 @@
-"""The vocabulary command: makes one of a corpus, gives words to a model, and says what is in one."""
+"""The vocabulary command: builds one from a corpus, adds words to a model, and inspects one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Values = Mapping[str, Any]
 
 
 class Action(NamedTuple):
-    """One thing that the command does: `python -m bert_tf vocabulary NAME WORDS [FLAGS]`."""
+    """`python -m bert_tf vocabulary NAME WORDS [FLAGS]`."""
 
     words: str
     fewest: int
@@ -29,12 +29,10 @@ class Action(NamedTuple):
 
 
 def main(argv: Sequence[str]) -> int:
-    """Runs a command line; returns the exit status, see `ending.run_command`."""
     return run_command(lambda: _run(argv), help_text=help_text, stopped="stopped; nothing was written")
 
 
 def help_text() -> str:
-    """Returns what --help prints."""
     lines = ["Makes, extends and shows vocabularies of word pieces (docs/vocabulary.md)."]
     for name, action in ACTIONS.items():
         usage = " ".join(("python -m bert_tf vocabulary", name, action.words))
@@ -43,18 +41,6 @@ def help_text() -> str:
 
 
 def parse(argv: Sequence[str]) -> tuple[Action, list[str], Values]:
-    """Reads a command line.
-
-    Args:
-      argv: name, action, then names and flags.
-
-    Returns:
-      What to do, with which names, and the value of each flag.
-
-    Raises:
-      FlagError: a flag is unknown or has an unusable value, or names are missing or too many.
-      HelpAsked: instead of these.
-    """
     name = action_of(argv, ACTIONS)
     action = ACTIONS[name]
     words, parsed = read_with_words(argv[1:], action.flags)

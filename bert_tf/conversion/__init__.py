@@ -1,1 +1,1 @@
-"""Trained models as graphs of ONNX and OpenVINO, in full and in reduced precision."""
+"""Trained models as ONNX and OpenVINO graphs, in full and reduced precision."""

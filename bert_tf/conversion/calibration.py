@@ -1,4 +1,4 @@
-"""Texts by which ranges of int8 are found: those that the run was trained on, as its folder keeps them.
+"""Calibration of int8 ranges on training texts, as kept in the run folder.
 
 Shapes: N rows.
 """
@@ -23,17 +23,10 @@ _COLUMNS = ("token_ids", "lengths", "first_lengths")
 
 
 class Calibration:
-    """Rows of a run's training."""
+    """Training rows of a run."""
 
     def __init__(self, trained: Trained) -> None:
-        """Reads the rows.
-
-        Args:
-          trained: whose texts.
-
-        Raises:
-          CheckpointError: the folder of its run has none.
-        """
+        """Reads the rows; CheckpointError if the run folder has none."""
         self.path = _newest(trained)
         try:
             columns = safetensors.numpy.load_file(self.path)
@@ -43,7 +36,7 @@ class Calibration:
         self._features = Features(token_ids, lengths, first_lengths, {}, ())
 
     def batches(self) -> Iterator[dict[str, Array]]:
-        """Yields the inputs of one row at a time, the same rows each time."""
+        """Yields the inputs of one row at a time, always the same rows."""
         features = self._features
         for row in np.random.default_rng(0).permutation(len(features))[:_ROWS]:
             batch = features.batch(np.array([row]), int(features.lengths[row]))

@@ -1,9 +1,9 @@
-"""The BERT encoder as nodes of ONNX; the numbers are those of `modeling.encoder`.
+"""The BERT encoder as ONNX nodes, numerically equal to `modeling.encoder`.
 
-Padding is computed: batches are of like lengths, as `inputs.pipeline.eval_batches` makes them, and packing rows costs more
-than the padding that is left.
+Padding is computed: batches have similar lengths, as `inputs.pipeline.eval_batches` makes them, and packing rows costs more
+than the remaining padding.
 
-Shapes: B batch, T tokens, D hidden size, H heads, K = D // H; Q tokens that ask: T, or 1 where [CLS] alone does.
+Shapes: B batch, T tokens, D hidden size, H heads, K = D // H; Q queries: T, or 1 for [CLS] alone.
 """
 
 from __future__ import annotations
@@ -24,20 +24,14 @@ _MASKED = -10000.0  # as in `modeling.attention`
 
 
 class EncodedNodes(NamedTuple):
-    """Names of what the encoder says of a batch, as `modeling.encoder.Encoded`."""
+    """Names of the encoder's outputs, as `modeling.encoder.Encoded`."""
 
     pooled: str  # [B, D]
     layers: tuple[str, ...]  # [B, T, D] after each; of the last [B, 1, D] where it computes [CLS] alone
 
 
 def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool) -> EncodedNodes:
-    """Adds the encoder.
-
-    Args:
-      graph: to add it to; it has the inputs of `fields.INPUTS`.
-      config: sizes.
-      first_only: whether the last layer computes the first token of each row alone.
-    """
+    """Adds the encoder to a graph with inputs `fields.INPUTS`; `first_only` limits the last layer to [CLS]."""
     bias = _bias(graph)  # [B, 1, 1, T]
     rows = _embeddings(graph, config)  # [B, T, D]
     layers = []
@@ -50,17 +44,11 @@ def encode(graph: OnnxGraph, config: BertConfig, *, first_only: bool) -> Encoded
 
 
 def first_token(graph: OnnxGraph, rows: str) -> str:
-    """[B, T, D] to [B, D].
-
-    Args:
-      graph: to add to.
-      rows: of tokens.
-    """
     return graph.add("Gather", rows, graph.constant(0), axis=1)
 
 
 def _bias(graph: OnnxGraph) -> str:
-    """Where all of a row is masked, nothing is, as in `modeling.encoder`."""
+    """A fully masked row is not masked at all, as in `modeling.encoder`."""
     mask = graph.add("Cast", _MASK, to=1)  # to float32
     any_real = graph.add("ReduceMax", mask, axes=[1], keepdims=1)
     real = graph.add("Max", mask, graph.add("Sub", graph.number(1.0), any_real))
@@ -90,7 +78,6 @@ def _layer(graph: OnnxGraph, rows: str, bias: str, config: BertConfig, scope: st
 
 
 def _attention(graph: OnnxGraph, asking: str, rows: str, bias: str, config: BertConfig, scope: str) -> str:
-    """[B, Q, D] and [B, T, D] to [B, Q, D]."""
     of = f"{scope}/attention/self"
     query = graph.dense(asking, f"{of}/query", scale=config.head_size**-0.5)
     key, value = (graph.dense(rows, f"{of}/{name}") for name in ("key", "value"))

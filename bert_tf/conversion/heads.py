@@ -1,4 +1,4 @@
-"""Heads as nodes of ONNX, by kind; the numbers are those of `modeling.heads`.
+"""Heads as ONNX nodes by kind, numerically equal to `modeling.heads`.
 
 Shapes: B batch, T tokens, D hidden size, L labels, W width of vectors.
 """
@@ -40,31 +40,14 @@ _PADDING = -1e30  # logit of what is no token, as in `modeling.heads.span`
 
 
 def add(graph: OnnxGraph, encoded: EncodedNodes, spec: HeadSpec) -> str:
-    """Adds a head; returns its output.
-
-    Args:
-      graph: to add it to.
-      encoded: what it computes with.
-      spec: of the head.
-
-    Raises:
-      FlagError: ONNX is not known of its kind.
-    """
+    """Adds a head and returns its output; FlagError if its kind has no ONNX nodes."""
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head of ONNX', spec.kind, _HEADS)}; register it (conversion.heads.register)")
     return _HEADS[spec.kind](graph, encoded, registry.of(spec))
 
 
 def register(kind: str, make: HeadNodes) -> None:
-    """Adds a head, beside that of `modeling.heads.registry`.
-
-    Args:
-      kind: of the head.
-      make: adds its nodes.
-
-    Raises:
-      ValueError: the name is taken.
-    """
+    """Registers a head's nodes, in addition to `modeling.heads.registry`; ValueError if the name is taken."""
     if _HEADS.setdefault(kind, make) is not make:
         raise ValueError(f"there is a head {kind!r} already")
 

@@ -1,4 +1,4 @@
-"""Models of ONNX with products of weights in int8; ranges of the other side are found in each batch."""
+"""ONNX models with int8 weight products; activation ranges are determined per batch."""
 
 from __future__ import annotations
 
@@ -12,12 +12,6 @@ from bert_tf import atomic
 
 
 def quantize(source: Path, target: Path) -> None:
-    """Writes a model with weights in int8.
-
-    Args:
-      source: file of ONNX in float32.
-      target: file to write.
-    """
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells the log of each product
     try:

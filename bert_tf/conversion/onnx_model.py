@@ -1,4 +1,4 @@
-"""A trained model as one of ONNX, in float32: any number of rows, of any length."""
+"""A trained model as float32 ONNX, for any number and length of rows."""
 
 from __future__ import annotations
 
@@ -21,15 +21,9 @@ ROWS, TOKENS = "rows", "tokens"  # names of the open sizes
 
 
 def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
-    """Returns the model; its inputs are `fields.INPUTS`, its output is that of the head, with padding.
+    """The model from `fields.INPUTS` to the head's output, padding included; FlagError for an unsupported head.
 
-    Args:
-      trained: the model.
-      **metadata: texts that the file holds besides.
-
-    Raises:
-      CheckpointError: the weights are damaged, not finite, or of another model.
-      FlagError: its head is not known of ONNX.
+    Raises CheckpointError if the weights are damaged, not finite, or of another model.
     """
     head = registry.of(trained.head)
     if len(head.outputs) > 1:
@@ -45,7 +39,6 @@ def build(trained: Trained, **metadata: str) -> onnx.ModelProto:
 
 
 def _described(field: Field) -> Any:
-    """Returns name, type and open shape of an input or output."""
     places: list[str | int] = [ROWS] if field.axis == ROW else [ROWS, TOKENS]
     shape = places if field.width is None else [*places, field.width]
     return helper.make_tensor_value_info(field.name, helper.np_dtype_to_tensor_dtype(np.dtype(field.dtype)), shape)

@@ -1,4 +1,4 @@
-"""Models of OpenVINO: of an ONNX file as it is, or with products of weights in int8 by NNCF."""
+"""OpenVINO models from an ONNX file, unchanged or with int8 weight products by NNCF."""
 
 from __future__ import annotations
 
@@ -19,24 +19,14 @@ from bert_tf.conversion.encoder import ATTENTION
 
 
 def save(source: Path, target: Path) -> None:
-    """Writes a model of ONNX as `target` (.xml) and weights beside it (.bin), in float32.
-
-    Args:
-      source: file of ONNX.
-      target: name of the .xml file.
-    """
+    """Converts an ONNX file to float32 OpenVINO: `target` (.xml) with weights beside it (.bin)."""
     _save(openvino.Core().read_model(source), target)
 
 
 def quantize(source: Path, target: Path, calibration: Calibration) -> None:
-    """As `save`, with weights in int8, and what they are multiplied with in the ranges that real texts have.
+    """As `save`, with int8 weights, and activations in the ranges of real texts.
 
-    Products of attention stay as they are: in int8 they are not faster, and less exact.
-
-    Args:
-      source: file of ONNX.
-      target: name of the .xml file.
-      calibration: real texts.
+    Attention products are left out: in int8 they are not faster, and less exact.
     """
     logging.getLogger("nncf").setLevel(logging.ERROR)
     rows = list(calibration.batches())

@@ -16,10 +16,9 @@ from bert_tf.modeling.heads import registry
 
 
 def weights(trained: Trained) -> Mapping[str, npt.NDArray[np.float32]]:
-    """Returns the weights of encoder and head by published name, without moments.
+    """Encoder and head weights by published name, without moments.
 
-    Raises:
-      CheckpointError: they are damaged, not finite, or of another model.
+    Raises CheckpointError if they are damaged, not finite, or of another model.
     """
     reader = CheckpointReader(trained.prefix)
     shapes = {**encoder_shapes(trained.config), **registry.of(trained.head).variables(trained.config)}

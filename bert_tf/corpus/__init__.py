@@ -1,1 +1,1 @@
-"""Text to pre-train on becomes tokens on disk, rows, masks and shards."""
+"""Turns pre-training text into tokens on disk, rows, masks and shards."""

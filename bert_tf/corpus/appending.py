@@ -1,7 +1,7 @@
-"""Columns on disk that grow: appended to, noted from time to time, and read by memory mapping when they are whole.
+"""Append-only columns on disk with checkpoints, memory-mapped once complete.
 
-A folder holds a file for each column and a record. What a killed process has written beyond its last note is cut off, so that
-the next one goes on there.
+A folder holds a file per column and a record. What a killed process wrote after its last checkpoint is cut off, and
+the next process continues there.
 """
 
 from __future__ import annotations
@@ -28,25 +28,15 @@ _NOTED_EVERY = 16  # times that something is appended
 
 
 class Appending:
-    """The columns of a folder, while they are written.
+    """Writes the columns of a folder.
 
-    Attributes:
-      sizes: values of each column so far.
-      state: what the writer has to know to go on, as of the last note where a process was killed.
+    `sizes` counts the values of each column; `state` is what the writer needs to resume, as of the last checkpoint.
     """
 
     def __init__(self, folder: Path, key: str, types: Types, state: Mapping[str, Any], *, goes_on: bool = True) -> None:
-        """Begins, or goes on where a process of the same key was stopped; anything else in the folder is deleted.
+        """Resumes where a process with the same key stopped, else starts afresh; anything else in the folder is deleted.
 
-        Args:
-          folder: of the columns, and of nothing else.
-          key: of all that decides on what is written.
-          types: of the columns.
-          state: at the beginning.
-          goes_on: whether that is possible.
-
-        Raises:
-          OutputError: the folder cannot be written to.
+        `key` covers everything that determines the contents; `state` is the initial state; `goes_on` permits resuming.
         """
         self._folder, self._key, self._types = folder, key, types
         noted = _read(folder / _NOTE) if goes_on else None
@@ -60,7 +50,6 @@ class Appending:
         self._times = 0
 
     def __enter__(self) -> Appending:
-        """Opens the files."""
         self._files: dict[str, Any] = {}
         with contextlib.ExitStack() as opened, atomic.readable_errors(self._folder):
             for name, size in self.sizes.items():
@@ -70,20 +59,11 @@ class Appending:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Closes them."""
         with atomic.readable_errors(self._folder):
             self._opened.close()
 
     def append(self, columns: Mapping[str, Array], **state: Any) -> None:
-        """Appends to columns.
-
-        Args:
-          columns: what to append, by name.
-          **state: where to go on behind it.
-
-        Raises:
-          OutputError: they cannot be written.
-        """
+        """Appends columns by name; `state` is where to resume after them. Raises OutputError."""
         for name, values in columns.items():
             with atomic.readable_errors(self._folder):
                 self._files[name].write(values.astype(self._types[name]).tobytes())
@@ -94,11 +74,7 @@ class Appending:
             self._write(_NOTE, state=self.state)
 
     def finish(self, **record: Any) -> None:
-        """Notes that the columns are whole.
-
-        Args:
-          **record: what to keep beside them.
-        """
+        """Marks the columns as complete and stores `record` with them."""
         self._write(_RECORD, **record)
         (self._folder / _NOTE).unlink(missing_ok=True)
 
@@ -111,26 +87,18 @@ class Appending:
 
 
 def record(folder: Path) -> dict[str, Any] | None:
-    """Returns what is kept beside columns, their `key` among it; None where they are missing, damaged or not whole."""
+    """The stored record, including `key`; None if the columns are missing, damaged or incomplete."""
     return _read(folder / _RECORD)
 
 
 def mapped(folder: Path, types: Types) -> tuple[Array, ...]:
-    """Returns the columns of a folder that has a record.
-
-    Args:
-      folder: of the columns.
-      types: of them.
-
-    Raises:
-      DataError: a file is missing or cut off.
-    """
+    """Memory-maps the columns of a folder that has a record; raises DataError if a file is missing or truncated."""
     sizes = (record(folder) or {"sizes": {}})["sizes"]
     return tuple(_mapped(folder / name, dtype, sizes.get(name, 0)) for name, dtype in types.items())
 
 
 def release(*columns: Array) -> None:
-    """Gives back the memory of pages of mapped columns that were read; the system keeps them as long as it has room."""
+    """Releases the resident pages of mapped columns, which the system would keep as long as it has room."""
     for column in columns:
         base = column.base
         while base is not None and not isinstance(base, mmap.mmap):

@@ -1,7 +1,7 @@
-"""Documents of files and pipes as streams: each a tuple of sentences.
+"""Streams documents from files and pipes; a document is a tuple of sentences.
 
-A reader cuts the bytes into pieces at line ends; a piece is parsed on its own, so that many processes may share the work. A
-document may go on over any number of pieces: memory does not depend on its length, nor on the size of a file.
+A reader splits the bytes into pieces at line ends; each piece is parsed on its own, so that processes can share the
+work. A document may span any number of pieces: memory depends neither on its length nor on the file size.
 """
 
 from __future__ import annotations
@@ -39,74 +39,51 @@ _JSON_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 @dataclasses.dataclass(frozen=True)
 class Corpus:
-    """Files of text, and how documents are written in them.
+    """Text files and the format of their documents."""
 
-    Attributes:
-      files: their paths; `-` is the standard input.
-      form: key of `FORMS`; None for what the name of each file says.
-      text_key: of an object of JSON lines, what holds the text.
-      language: of raw text, by which it is cut into sentences.
-    """
-
-    files: tuple[str, ...]
-    form: str | None = None
-    text_key: str = "text"
-    language: str = "en"
+    files: tuple[str, ...]  # paths; `-` is the standard input
+    form: str | None = None  # key of `FORMS`; None: by file name
+    text_key: str = "text"  # key of the text in JSON lines
+    language: str = "en"  # of raw text, for sentence splitting
 
     def form_of(self, path: str) -> str:
-        """Returns how documents are written in a file: JSON lines where its name says so, else as published."""
+        """Format of a file: JSON lines if its name says so, else the published format."""
         suffix = Path(path.removesuffix(".gz")).suffix.lower()
         return self.form or (JSONL if suffix in _JSON_SUFFIXES else SENTENCES)
 
     @property
     def is_cut(self) -> bool:
-        """Whether a file may hold raw text."""
+        """Whether a file may hold raw text, which must be split into sentences."""
         return any(self.form_of(path) != SENTENCES for path in self.files)
 
     @property
     def can_be_read_again(self) -> bool:
-        """Whether no file is a pipe."""
         return all(path != STANDARD_INPUT and files.is_plain(path) for path in self.files)
 
 
 class Place(NamedTuple):
-    """How far a corpus has been read.
+    """A reading position in a corpus."""
 
-    Attributes:
-      file: number of the file.
-      offset: bytes of it that were read, unpacked.
-      line: number of the next line, counted from 1.
-    """
-
-    file: int = 0
-    offset: int = 0
-    line: int = 1
+    file: int = 0  # index of the file
+    offset: int = 0  # uncompressed bytes read
+    line: int = 1  # number of the next line, from 1
 
 
 class Piece(NamedTuple):
-    """Some lines of a file.
-
-    Attributes:
-      path: of the file.
-      place: where they begin.
-      data: the lines.
-      after: where the next piece begins.
-    """
+    """Some lines of a file."""
 
     path: str
-    place: Place
+    place: Place  # where they begin
     data: bytes
-    after: Place
+    after: Place  # where the next piece begins
 
 
 class Parsed(NamedTuple):
-    """The sentences of a piece.
+    """The sentences of a piece, of all its documents.
 
-    Attributes:
-      sentences: those of all documents, one after the other.
-      starts: numbers of the sentences with which documents begin, rising; repeated where a document has none. The number behind
-        the last sentence says that the next piece begins a document. Sentences before the first start belong to the document of
-        the piece before.
+    `starts` are the ascending indices of sentences that begin a document, repeated for an empty document. The index
+    after the last sentence means that the next piece begins a document. Sentences before the first start belong to the
+    document of the previous piece.
     """
 
     sentences: list[str]
@@ -114,11 +91,7 @@ class Parsed(NamedTuple):
 
 
 def find(patterns: str) -> tuple[str, ...]:
-    """Returns the files of a list with commas, in which each name may be a pattern, or `-` for the standard input.
-
-    Raises:
-      FlagError: a name is empty, or a pattern matches nothing.
-    """
+    """Expands a comma-separated list of names, patterns or `-`; raises FlagError for an empty name or no match."""
     found: list[str] = []
     for name in patterns.split(","):
         if not name:
@@ -131,14 +104,7 @@ def find(patterns: str) -> tuple[str, ...]:
 
 
 def documents(corpus: Corpus) -> Iterator[tuple[str, ...]]:
-    """Yields the documents of a corpus, without empty ones.
-
-    Args:
-      corpus: to read; each file once, so that pipes may be among them.
-
-    Raises:
-      DataError: a file cannot be read, or does not hold what its form says; names the line.
-    """
+    """Yields the non-empty documents; reads each file once, so pipes work. Raises DataError with the line number."""
     document: list[str] = []
     for piece in pieces(corpus):
         found, begin = parse(piece, corpus), 0
@@ -153,15 +119,7 @@ def documents(corpus: Corpus) -> Iterator[tuple[str, ...]]:
 
 
 def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: B008  (immutable)
-    """Yields the lines of all files, piece by piece.
-
-    Args:
-      corpus: to read.
-      start: where to begin; what lies before it is not read again, but of gz and pipes.
-
-    Raises:
-      DataError: a file cannot be read, or a line has no end.
-    """
+    """Yields the lines of all files, piece by piece, from `start`; only gz files and pipes are read up to there."""
     for number in range(start.file, len(corpus.files)):
         path = corpus.files[number]
         place = start if number == start.file else Place(number)
@@ -175,15 +133,7 @@ def pieces(corpus: Corpus, start: Place = Place()) -> Iterator[Piece]:  # noqa: 
 
 
 def parse(piece: Piece, corpus: Corpus) -> Parsed:
-    """Returns the sentences of a piece.
-
-    Args:
-      piece: of the corpus.
-      corpus: says how documents are written.
-
-    Raises:
-      DataError: it is not UTF-8, or not what its form says; names the line.
-    """
+    """Raises DataError with the line number if the piece is not UTF-8 or not in its format."""
     found = FORMS[corpus.form_of(piece.path)](piece, _text(piece), corpus)
     if piece.place.offset == 0 and found.starts[:1] != [0]:
         found.starts.insert(0, 0)
@@ -191,14 +141,7 @@ def parse(piece: Piece, corpus: Corpus) -> Parsed:
 
 
 def warn_of_lines(corpus: Corpus) -> None:
-    """Warns of the first file whose lines are read as sentences by default and do not look so.
-
-    Args:
-      corpus: the first lines of some of its files are read.
-
-    Raises:
-      DataError: as `pieces`.
-    """
+    """Warns of the first file that is read as one sentence per line by default but does not look like it."""
     for path in corpus.files[:_LOOKED_AT] if corpus.form is None else ():
         alone = dataclasses.replace(corpus, files=(path,))
         if alone.is_cut or not alone.can_be_read_again or (first := next(pieces(alone), None)) is None:
@@ -213,7 +156,7 @@ def warn_of_lines(corpus: Corpus) -> None:
 
 @dataclasses.dataclass
 class _At:
-    """Which line is being read."""
+    """The current line."""
 
     line: int = 1
 
@@ -233,7 +176,7 @@ def _readable(path: str) -> Iterator[_At]:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Iterator[BinaryIO]:
-    """Yields the bytes of a file, a pipe or the standard input, unpacked."""
+    """Opens a file, a pipe or the standard input, uncompressed."""
     with contextlib.ExitStack() as opened:
         if path == STANDARD_INPUT:
             raw: Any = sys.stdin.buffer
@@ -257,7 +200,7 @@ def _skip(stream: BinaryIO, size: int) -> None:
 def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[bytes]:
     """Yields whole lines, up to `PIECE` bytes at a time; the last line of a file may lack its end.
 
-    Where a piece ends depends on where it begins alone, so that reading may begin there.
+    The end of a piece depends only on its start, so that reading can resume there.
     """
     kept, size = b"", PIECE
     while data := stream.read(size - len(kept)):
@@ -278,7 +221,7 @@ def _lines(stream: BinaryIO, path: str, at: _At, *, is_book: bool) -> Iterator[b
 
 
 def _pause(data: bytes) -> int:
-    """Returns where a book may be cut: behind the last line that ends a sentence; 0 where none does."""
+    """Offset after the last line that ends a sentence, where a book may be split; 0 if there is none."""
     end = data.rfind(b"\n")
     while end > 0:
         if data[end - 1 - data.startswith(b"\r", end - 1)] in _PAUSE:
@@ -299,7 +242,7 @@ def _text(piece: Piece) -> str:
 
 
 def _parse_lines(text: str, cut: Callable[[str], Iterable[str]]) -> Parsed:
-    """Parses lines that hold text, with blank lines between documents."""
+    """Parses text lines, with blank lines between documents."""
     found: list[str] = []
     starts: list[int] = []
     for line in text.split("\n"):
@@ -325,7 +268,7 @@ def _parse_book(_: Piece, text: str, corpus: Corpus) -> Parsed:
 
 
 def _of_raw(text: str, language: str) -> list[str]:
-    """Returns the sentences of raw text: blank lines end paragraphs, and so do lines too long to be wrapped."""
+    """Sentences of raw text; paragraphs end at blank lines, and at lines too long to be wrapped."""
     found: list[str] = []
     paragraph: list[str] = []
     for line in (*text.split("\n"), ""):
@@ -339,7 +282,7 @@ def _of_raw(text: str, language: str) -> list[str]:
 
 
 def _parse_json(piece: Piece, text: str, corpus: Corpus) -> Parsed:
-    """Parses an object a line; a text that is a list holds sentences."""
+    """Parses one JSON object per line; a text that is a list holds sentences."""
     found: list[str] = []
     starts: list[int] = []
     for number, line in enumerate(text.split("\n"), piece.place.line):
@@ -363,7 +306,7 @@ def _of_object(line: str, corpus: Corpus, path: str, number: int) -> list[str]:
 
 
 def _whole(text: str) -> str:
-    """Returns a text with U+FFFD, which no tokenizer sees, for halves of characters, which JSON can escape."""
+    """Replaces lone surrogates, which JSON can escape, with U+FFFD, which the tokenizer drops."""
     return text if text.isascii() else text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

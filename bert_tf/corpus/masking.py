@@ -1,13 +1,14 @@
-"""Masks of rows: which pieces are to be predicted, and what takes their place (Devlin et al., 2018, section 3.1).
+"""Masks rows: chooses the pieces to predict and their replacements (Devlin et al., 2018, section 3.1).
 
-The mask of a row is a function of seed, epoch and number of the row alone: a hash of these and of the place says what is drawn
-there. So a batch may hold any rows in any order, and an epoch needs no files.
+The mask of a row is a function of seed, epoch and row number alone: a hash of these and the position gives each
+random number. So a batch may hold any rows in any order, and an epoch needs no files.
 
-The number of masks is the share of a row's tokens, [CLS] and [SEP] counted as published, rounded up or down at random so that
-the share is right on average; to the nearest, 15 % of 128 tokens would always be 19, which is 14.8 %. A piece in the place of
-another is drawn among those of text: the published script may draw [PAD] or [unused7] too, which no text has.
+The number of masks is the share of a row's tokens, including [CLS] and [SEP] as published, rounded up or down at
+random so that the share is right on average; rounded to nearest, 15 % of 128 tokens would always be 19, which is
+14.8 %. Replacement pieces are drawn from those that text can contain: the published script may also draw [PAD] or
+[unused7].
 
-Shapes: B rows, T tokens, S masks of the row that has most, V pieces of the vocabulary.
+Shapes: B rows, T tokens, S masks of the row with most, V pieces of the vocabulary.
 """
 
 from __future__ import annotations
@@ -31,51 +32,32 @@ BoolArray = npt.NDArray[np.bool_]
 
 
 class Masked(NamedTuple):
-    """Rows with masks.
+    """Masked rows."""
 
-    Attributes:
-      input_ids: [B, T] what the model sees.
-      slots: [B] number of masks.
-      positions: [B, S] their places, rising; 0 beyond the slots of a row.
-      ids: [B, S] the pieces that were there; 0 beyond the slots of a row.
-    """
-
-    input_ids: IntArray
-    slots: IntArray
-    positions: IntArray
-    ids: IntArray
+    input_ids: IntArray  # [B, T] with masks applied
+    slots: IntArray  # [B] number of masks
+    positions: IntArray  # [B, S] ascending; 0 beyond the row's slots
+    ids: IntArray  # [B, S] original pieces; 0 beyond the row's slots
 
 
 @dataclasses.dataclass(frozen=True)
 class Masking:
     """How rows are masked.
 
-    Attributes:
-      vocabulary: of the rows.
-      probability: share of the tokens of a row that are masked; at least one is, of whole words where one is short enough.
-      max_predictions_per_seq: most masks of a row.
-      whole_words: whether all pieces of a word are masked, or none. A word ends with its segment, and pieces without their
-        beginning, where one was cut off, are a word of their own.
-      seed: of what is drawn.
+    With `whole_words` all pieces of a word are masked or none. A word ends with its segment, and continuation pieces
+    whose start was cut off form a word of their own.
     """
 
     vocabulary: Vocabulary
-    probability: float = 0.15
-    max_predictions_per_seq: int = 20
+    probability: float = 0.15  # share of a row's tokens; at least 1 if any word fits
+    max_predictions_per_seq: int = 20  # most masks of a row
     whole_words: bool = False
     seed: int = 12345
 
     def __call__(
         self, input_ids: IntArray, input_mask: IntArray, *, rows: npt.NDArray[np.integer[Any]], epoch: int = 0
     ) -> Masked:
-        """Masks rows.
-
-        Args:
-          input_ids: [B, T] with [CLS] and [SEP].
-          input_mask: [B, T] 1 for tokens, 0 for padding.
-          rows: [B] numbers of the rows.
-          epoch: counted from 0.
-        """
+        """Masks rows: `input_ids` with [CLS] and [SEP], `input_mask` [B, T], row numbers `rows` [B], `epoch` from 0."""
         keys = splitmix64(splitmix64(_key(self.seed, epoch)) ^ rows.astype(np.uint64))  # [B]
         maskable = (input_mask > 0) & (input_ids != self.vocabulary.cls_id) & (input_ids != self.vocabulary.sep_id)
         counts = self._counts(input_mask.sum(axis=1), maskable.sum(axis=1), _uniform(keys, _COUNT))
@@ -86,13 +68,13 @@ class Masking:
         return self._replaced(input_ids, chosen, keys)
 
     def _counts(self, tokens: IntArray, maskable: IntArray, drawn: Floats) -> IntArray:
-        """Returns [B] how many masks each row is to have."""
+        """Target number of masks of each row [B]."""
         wanted = np.floor(tokens * self.probability + drawn).astype(np.int32)
         counts: IntArray = np.minimum(np.clip(wanted, 1, self.max_predictions_per_seq), maskable).astype(np.int32)
         return counts
 
     def _words(self, input_ids: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
-        """Returns [B, T] which pieces are masked, by words: in random order, each that does not make too many."""
+        """[B, T] mask by whole words: in random order, skipping words that would exceed the count."""
         rows, tokens = input_ids.shape
         goes_on = _continues(self.vocabulary)[input_ids]
         goes_on[:, 1:] &= maskable[:, :-1]
@@ -132,7 +114,7 @@ class Masking:
 
 
 def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -> BoolArray:
-    """Returns [B, T] which pieces are masked: those that come first in random order."""
+    """[B, T] mask of the first pieces in random order."""
     order = np.where(maskable, order, 2.0)
     last = np.take_along_axis(np.sort(order, axis=1), np.maximum(counts, 1)[:, None] - 1, axis=1)
     found: BoolArray = (order <= last) & maskable
@@ -141,13 +123,13 @@ def _pieces(_: IntArray, maskable: BoolArray, counts: IntArray, order: Floats) -
 
 @functools.lru_cache(maxsize=2)
 def _continues(vocabulary: Vocabulary) -> BoolArray:
-    """[V] whether a piece goes on a word."""
+    """[V] whether a piece continues a word."""
     return np.array([token.startswith("##") and len(token) > 2 for token in vocabulary.tokens])
 
 
 @functools.lru_cache(maxsize=2)
 def _texts(vocabulary: Vocabulary) -> IntArray:
-    """[n] ids of the pieces that text may have."""
+    """[n] ids of pieces that text can contain."""
     left_out = {*SPECIAL_TOKENS, *filter(UNUSED.fullmatch, vocabulary.tokens)}
     return np.array([number for number, token in enumerate(vocabulary.tokens) if token not in left_out], np.int32)
 
@@ -157,13 +139,13 @@ def _key(seed: int, epoch: int) -> Bits:
 
 
 def _uniform(keys: Bits, purpose: int) -> Floats:
-    """Returns a number of [0, 1) for each key, another one for each purpose."""
+    """A number in [0, 1) per key, different for each purpose."""
     found = (splitmix64(keys + np.uint64(purpose + 1)) >> np.uint64(11)) * 2.0**-53
     return found.astype(np.float64, copy=False)
 
 
 def splitmix64(values: Bits) -> Bits:
-    """Returns hashes: one step of SplitMix64 (Steele et al., 2014) from each value on."""
+    """One step of SplitMix64 (Steele et al., 2014) from each value."""
     found = values + np.uint64(0x9E3779B97F4A7C15)
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

@@ -1,4 +1,4 @@
-"""A random order of any number of rows, computed place by place: a permutation that needs no memory."""
+"""A random permutation of any number of rows, computed per index without memory."""
 
 from __future__ import annotations
 
@@ -17,23 +17,15 @@ _ROUNDS = 4  # of a Feistel network: as many make it hard to tell from a random 
 class RandomOrder:
     """A permutation of 0, 1, ..., size - 1.
 
-    Numbers of twice as many bits as needed for a half go through a Feistel network, which is a permutation of these; one that
-    leaves the range goes through again, until it is back.
-
-    Attributes:
-      size: how many there are.
-      seed: of the order.
+    A Feistel network permutes numbers of twice as many bits as needed for a half; a result outside the range goes
+    through again until it is inside (cycle walking).
     """
 
     size: int
     seed: int
 
     def __call__(self, places: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """Returns what is at some places of the order.
-
-        Args:
-          places: [n] of them.
-        """
+        """Row numbers at indices `places` [n] of the permutation."""
         found = self._once(places.astype(np.uint64))
         while (outside := found >= self.size).any():
             found[outside] = self._once(found[outside])
@@ -41,7 +33,6 @@ class RandomOrder:
 
     @functools.cached_property
     def _half(self) -> int:
-        """Bits of a half."""
         return max(1, ((self.size - 1).bit_length() + 1) // 2)
 
     def _once(self, numbers: Bits) -> Bits:

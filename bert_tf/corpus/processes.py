@@ -1,4 +1,4 @@
-"""Work on all cores: the results of a function in the order of what it is given, while few of them wait in memory."""
+"""Ordered parallel map over all cores with few results waiting in memory."""
 
 from __future__ import annotations
 
@@ -25,21 +25,15 @@ _AHEAD = 2  # tasks for each worker that wait or are done before their turn
 
 
 def cores() -> int:
-    """Returns how many cores this process may use."""
     return len(os.sched_getaffinity(0))
 
 
 def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: str = "piece") -> Iterator[B]:
-    """Yields the results of tasks, in their order.
+    """Yields the results of tasks in order, with at most `workers` processes.
 
-    Args:
-      work: what is done with each; is pickled once for each worker.
-      tasks: read as far as workers need them.
-      workers: most processes; with 1, or where there is one task, this process does the work.
-      unit: what a task is, for the bar that shows how many are done.
-
-    Raises:
-      BertError: as `work`, or a worker is gone.
+    `work` is pickled once per worker; tasks are read only as workers need them; with one worker or one task this
+    process does the work. `unit` names a task in the progress bar. Raises what `work` raises, or BertError if a worker
+    dies.
     """
     total, left = len(tasks) if isinstance(tasks, Sized) else None, iter(tasks)
     first = list(itertools.islice(left, 2)) if workers > 1 else []
@@ -52,10 +46,10 @@ def mapped(work: Callable[[A], B], tasks: Iterable[A], *, workers: int, unit: st
 
 
 def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Iterator[B]:
-    """Hands a task to each worker that has none, and yields results in the order of the tasks.
+    """Gives a task to each idle worker and yields results in task order.
 
-    There are no threads and no queues between the processes: they can be ended at any moment, and nothing waits for them. A
-    worker is started when a task waits and all others are busy, so that there are never more of them than tasks.
+    There are no threads and no queues between the processes: they can be killed at any moment, and nothing waits for
+    them. A worker is started if a task waits and all others are busy, so that there are never more of them than tasks.
     """
     every: list[_Worker] = []
     idle: list[_Worker] = []
@@ -94,7 +88,7 @@ def _by_workers(work: Callable[[A], B], tasks: Iterator[A], workers: int) -> Ite
 
 
 class _Worker:
-    """A process that does a task at a time."""
+    """A process that does one task at a time."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
         self.connection, other = multiprocessing.Pipe()
@@ -103,18 +97,16 @@ class _Worker:
         other.close()
 
     def begin(self, task: Any) -> None:
-        """Hands over a task."""
         with _readable():
             self.connection.send(task)
 
     def result(self) -> tuple[Exception | None, Any]:
-        """Returns the error of the task, and what it came to without one."""
+        """The task's error or None, and its result."""
         with _readable():
             error, found = self.connection.recv()
         return error, found
 
     def end(self) -> None:
-        """Ends the process, whatever it does."""
         self._process.kill()
         self._process.join()
         self.connection.close()
@@ -131,9 +123,9 @@ def _readable() -> Iterator[None]:
 
 
 class _Process(SpawnProcess):
-    """A new process: the fork of one with threads, as TensorFlow has, may hang.
+    """A spawned process: forking a process with threads, such as TensorFlow's, may hang.
 
-    It does not import the program that starts it, since a script may do all its work where it is imported.
+    It does not import the main script, which may do all its work on import.
     """
 
     def start(self) -> None:
@@ -147,7 +139,7 @@ class _Process(SpawnProcess):
 
 
 def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
-    """Does tasks until the parent has gone or has no more."""
+    """Does tasks until the parent exits or has no more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the workers
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
@@ -164,7 +156,7 @@ def _serve(connection: Connection, work: Callable[[Any], Any]) -> None:
 
 
 def _end_with_parent() -> None:
-    """Ends a worker in the middle of a task where its parent was killed."""
+    """Ends a worker in the middle of a task if its parent was killed."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

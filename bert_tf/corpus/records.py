@@ -1,7 +1,7 @@
-"""Shards of masked rows: TFRecord files of `tf.train.Example` with the published fields, written and read without TensorFlow.
+"""Shards of masked rows: TFRecord files of `tf.train.Example` with the published fields, without TensorFlow.
 
-A file is a sequence of: length (8 bytes), its checksum, the example, its checksum (masked CRC-32C, little endian). Rows are
-read in any order by an index of offsets, so that files may be larger than memory.
+A file is a sequence of: length (8 bytes), its checksum, the example, its checksum (masked CRC-32C, little endian).
+An index of offsets gives random access to rows, so that files may be larger than memory.
 
 Shapes: N rows, B rows of a batch, T tokens of a row, S places for masks.
 """
@@ -55,36 +55,19 @@ _SHOWN = 200  # characters of names in a message
 
 
 class Read(NamedTuple):
-    """Rows of shards.
+    """Rows of shards."""
 
-    Attributes:
-      input_ids: [B, T] with masks.
-      input_mask: [B, T].
-      segment_ids: [B, T].
-      slots: [B] number of masks of each.
-      positions: [B, S] their places; 0 beyond the slots of a row.
-      ids: [B, S] the pieces that were there; 0 beyond the slots of a row.
-      next_sentence_labels: [B] 0 where B follows A, 1 where it is random.
-    """
-
-    input_ids: IntArray
-    input_mask: IntArray
-    segment_ids: IntArray
-    slots: IntArray
-    positions: IntArray
-    ids: IntArray
-    next_sentence_labels: IntArray
+    input_ids: IntArray  # [B, T] with masks applied
+    input_mask: IntArray  # [B, T]
+    segment_ids: IntArray  # [B, T]
+    slots: IntArray  # [B] number of masks
+    positions: IntArray  # [B, S] 0 beyond the row's slots
+    ids: IntArray  # [B, S] original pieces; 0 beyond the row's slots
+    next_sentence_labels: IntArray  # [B] 0 if B follows A, 1 if it is random
 
 
 def serialized(batch: Batch, masked: Masked, next_sentence_labels: IntArray, *, max_predictions: int) -> Iterator[bytes]:
-    """Yields rows as serialized examples with the published fields.
-
-    Args:
-      batch: [B, T], padded to the length of all rows of a file.
-      masked: the same rows with masks.
-      next_sentence_labels: [B].
-      max_predictions: S, places for masks of each row.
-    """
+    """Yields rows [B, T], padded to one length per file, as serialized examples with S = `max_predictions`."""
     room = [(0, 0), (0, max_predictions - masked.positions.shape[1])]
     positions, ids = np.pad(masked.positions, room), np.pad(masked.ids, room)
     weights = (np.arange(max_predictions) < masked.slots[:, None]).astype(np.float32)
@@ -98,7 +81,6 @@ def serialized(batch: Batch, masked: Masked, next_sentence_labels: IntArray, *, 
 
 
 def framed(example: bytes) -> bytes:
-    """Returns an example as a record of a file."""
     length = _LENGTH.pack(len(example))
     return b"".join((length, _sum(length), example, _sum(example)))
 
@@ -110,31 +92,18 @@ def _sum(data: bytes) -> bytes:
 
 @dataclasses.dataclass(frozen=True)
 class Records:
-    """The rows of shards, at hand in any order.
-
-    Attributes:
-      paths: of the files.
-      index: [N] where each row is, `INDEX`; rows of one file are one after the other.
-      vocabulary: of the rows.
-    """
+    """Random access to the rows of shards."""
 
     paths: tuple[str, ...]
-    index: npt.NDArray[Any]
+    index: npt.NDArray[Any]  # [N] of type `INDEX`; rows of one file are contiguous
     vocabulary: Vocabulary
 
     @classmethod
     def open(cls, paths: Sequence[str], vocabulary: Vocabulary, *, folder: str | os.PathLike[str]) -> Records:
-        """Opens shards; the first time their rows are looked for, which reads each file once.
+        """Opens shards; the first time reads each file once to write the row index to `folder`, its only content.
 
-        Args:
-          paths: of the files.
-          vocabulary: that rows must be of.
-          folder: gets the index of the rows, and holds nothing else.
-
-        Raises:
-          DataError: a file cannot be read, is cut off, or holds other records.
-          VocabularyError: the rows are of another vocabulary.
-          OutputError: the index cannot be written.
+        Raises DataError for unreadable, truncated or foreign files, VocabularyError for another vocabulary, OutputError for
+        the index.
         """
         for path in paths:
             _check_fingerprint(path, vocabulary)
@@ -143,7 +112,6 @@ class Records:
         return made
 
     def __len__(self) -> int:
-        """Number of rows, N."""
         return len(self.index)
 
     @functools.cached_property
@@ -153,18 +121,13 @@ class Records:
 
     @functools.cached_property
     def max_predictions(self) -> int:
-        """S, places for masks of all rows."""
+        """S, mask places of all rows."""
         return len(self._features(0)["masked_lm_ids"].int64_list.value)
 
     def read(self, numbers: npt.NDArray[np.integer[Any]]) -> Read:
-        """Returns rows.
+        """Reads rows `numbers` [B] in any order.
 
-        Args:
-          numbers: [B] of the rows, in any order.
-
-        Raises:
-          DataError: one of them is damaged or is not a row of this kind; names the file and the row.
-          VocabularyError: one of them is of another vocabulary.
+        Raises DataError with file and row for a damaged or foreign row, VocabularyError for one of another vocabulary.
         """
         rows = [self._row(int(number)) for number in numbers]
         ids, mask, segments, positions, true_ids, weights, labels = (np.array(column, np.int32) for column in zip(*rows))
@@ -183,7 +146,7 @@ class Records:
         return tuple(row)
 
     def _check(self, number: int, row: Mapping[str, Array]) -> None:
-        """Refuses what would be read beyond a table, or computed as something else."""
+        """Rejects values that would index beyond a table or be misread."""
         ids, vocabulary = row["input_ids"], self.vocabulary
         largest = max(int(ids.max()), int(row["masked_lm_ids"].max(initial=0)))
         smallest = min(int(ids.min()), int(row["masked_lm_ids"].min(initial=0)))
@@ -227,7 +190,7 @@ class Records:
         return [_mapped(path) for path in self.paths]
 
     def _place(self, number: int) -> tuple[str, int]:
-        """Returns file and number there of a row."""
+        """File of a row, and its number in it."""
         file = int(self.index["file"][number])
         return self.paths[file], number - int(np.searchsorted(self.index["file"], file))
 
@@ -241,7 +204,7 @@ def _is_ones_then_zeros(values: Array) -> bool:
 
 
 def is_shard(path: str) -> bool:
-    """Whether a file begins as TFRecord files do, with a length and its checksum."""
+    """Whether a file begins as a TFRecord file, with a length and its checksum."""
     if not files.is_plain(path):
         return False
     try:
@@ -253,11 +216,7 @@ def is_shard(path: str) -> bool:
 
 
 def shards_of(paths: Sequence[str]) -> tuple[str, ...]:
-    """Returns the shards among files, which a pattern finds with what `pretraining-data` writes beside them; () of text.
-
-    Raises:
-      DataError: text is among them.
-    """
+    """The shards among files, skipping what `pretraining-data` writes beside them; () if all text, DataError if mixed."""
     shards = tuple(filter(is_shard, paths))
     beside = set(map(manifest_of, shards))
     others = [path for path in paths if path not in shards and Path(path) not in beside]
@@ -267,12 +226,12 @@ def shards_of(paths: Sequence[str]) -> tuple[str, ...]:
 
 
 def manifest_of(path: str) -> Path:
-    """Returns the file beside shards that says what they hold: out/x.tfrecord.json of out/x-00000-of-00004.tfrecord too."""
+    """Path of the shards' description: out/x.tfrecord.json, also for out/x-00000-of-00004.tfrecord."""
     return Path(f"{_NUMBERED.sub('', path)}.json")
 
 
 def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
-    """Refuses shards of another vocabulary, where it is written beside them; the published script writes nothing there."""
+    """Rejects shards of another vocabulary if it is recorded; the published script does not record it."""
     manifest = manifest_of(path)
     try:
         said = json_documents.read_json(manifest)
@@ -286,7 +245,7 @@ def _check_fingerprint(path: str, vocabulary: Vocabulary) -> None:
 
 
 def _index(paths: Sequence[str], folder: Path) -> npt.NDArray[Any]:
-    """Returns where each row of the files is; looked for once."""
+    """Location of each row of the files; cached in `folder`."""
     state = [[os.path.abspath(path), os.stat(path).st_size, os.stat(path).st_mtime_ns] for path in paths if _is_file(path)]
     key = hashlib.sha256(json_documents.to_json(state).encode()).hexdigest()
     record = appending.record(folder)
@@ -320,11 +279,7 @@ def _mapped(path: str) -> mmap.mmap:
 
 
 def _places(path: str) -> Iterator[tuple[int, int]]:
-    """Yields offset and length of the example of each record.
-
-    Raises:
-      DataError: the file is cut off, or is no TFRecord file.
-    """
+    """Yields offset and length of each example; raises DataError if the file is truncated or no TFRecord file."""
     if not os.path.getsize(path):
         return
     with _mapped(path) as data:
@@ -346,7 +301,7 @@ def _places(path: str) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def _example() -> Any:
-    """Returns the class of messages that `tf.train.Example` is: feature names to lists of bytes, floats or whole numbers."""
+    """Message class compatible with `tf.train.Example`: feature names to lists of bytes, floats or integers."""
     file = descriptor_pb2.FileDescriptorProto(name="bert_tf/example.proto", package="bert_tf", syntax="proto3")
     kinds = descriptor_pb2.FieldDescriptorProto
     lists = (("BytesList", kinds.TYPE_BYTES), ("FloatList", kinds.TYPE_FLOAT), ("Int64List", kinds.TYPE_INT64))

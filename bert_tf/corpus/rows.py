@@ -1,13 +1,13 @@
-"""Rows to pre-train on: which tokens of a store are A and B of each, without any copy of them.
+"""Pre-training rows: which tokens of a store form A and B of each, without copying them.
 
-As published (Devlin et al., 2018; create_pretraining_data.py): sentences are taken until a row is full, a random number of
-them is A, and B is what follows, or, half of the time, begins at a random sentence of another document; what was not used then
-begins the next row. One thing differs: whether a row is short is drawn for each row, not once for each document, since all rows
-of a book would then be short. Without next sentences a row is full sentences of one document, as many as fit (DOC-SENTENCES of
-Liu et al., 2019).
+As published (Devlin et al., 2018; create_pretraining_data.py): sentences are taken until a row is full, a random
+number of them is A, and B is what follows or, half of the time, begins at a random sentence of another document;
+unused sentences begin the next row. One difference: whether a row is short is drawn per row, not per document,
+since otherwise all rows of a book could be short. Without next sentences a row is as many full sentences of one
+document as fit (DOC-SENTENCES of Liu et al., 2019).
 
-Random numbers depend on seed, duplicate and document, so neither on workers nor on other documents. Shapes: N rows, B rows of a
-batch, T tokens.
+Random numbers depend on seed, duplicate and document, so neither on workers nor on other documents. Shapes: N rows,
+B rows of a batch, T tokens.
 """
 
 from __future__ import annotations
@@ -48,21 +48,11 @@ _TRIES = 10  # to draw another document
 
 @dataclasses.dataclass(frozen=True)
 class RowSettings:
-    """What rows are made.
-
-    Attributes:
-      max_seq_length: most tokens of a row, with [CLS] and [SEP]; at least 5.
-      short_seq_prob: share of the rows that are made shorter, of random length.
-      next_sentence: whether rows have a B, see the module.
-      seed: of all that is drawn.
-      duplicates: how often each document becomes rows, other ones each time.
-    """
-
-    max_seq_length: int = 128
-    short_seq_prob: float = 0.1
-    next_sentence: bool = True
+    max_seq_length: int = 128  # with [CLS] and [SEP]; at least 5
+    short_seq_prob: float = 0.1  # share of rows with a shorter, random length
+    next_sentence: bool = True  # whether rows have a B, see the module
     seed: int = 12345
-    duplicates: int = 1
+    duplicates: int = 1  # passes over each document, each with other rows
 
 
 Used = Union[Int64Array, range]  # numbers of documents, rising
@@ -78,16 +68,10 @@ class Batch(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Rows:
-    """Rows of a store.
-
-    Attributes:
-      store: whose tokens they are.
-      table: [N] `ROW`, a memory map; those of the first duplicate first, then by document.
-      folder: where they are.
-    """
+    """Rows of a store."""
 
     store: TokenStore
-    table: npt.NDArray[Any]
+    table: npt.NDArray[Any]  # [N] `ROW`, memory map; by duplicate, then by document
     folder: Path
 
     @classmethod
@@ -96,37 +80,28 @@ class Rows:
         return cls(store, table, folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Goes to another process as the name of its folder."""
+        """Pickles as the folder's name."""
         return Rows._opened, (self.store, self.folder)
 
     def __len__(self) -> int:
-        """Number of rows, N."""
         return len(self.table)
 
     def release(self) -> None:
-        """Gives back the memory of what was read, see `TokenStore.release`."""
         appending.release(self.table)
         self.store.release()
 
     def lengths(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008  (immutable)
-        """Returns the tokens of some rows, [CLS] and [SEP] included."""
+        """Tokens of rows, including [CLS] and [SEP]."""
         rows = self.table[numbers]
         lengths: IntArray = rows["a_length"] + rows["b_length"] + np.int32(2) + (rows["b_length"] > 0)
         return lengths
 
     def next_sentence_labels(self, numbers: npt.NDArray[np.integer[Any]] | slice = slice(None)) -> IntArray:  # noqa: B008
-        """Returns, of some rows, 0 where B follows A, 1 where it is random; 0 without B."""
+        """0 if B follows A or there is no B, 1 if B is random."""
         return self.table["random_next"][numbers].astype(np.int32)
 
     def batch(self, numbers: npt.NDArray[np.integer[Any]], tokens: int, *, cls_id: int, sep_id: int) -> Batch:
-        """Returns some rows, padded with 0 as published.
-
-        Args:
-          numbers: [B] of the rows.
-          tokens: T, the length to pad to; at least that of the longest.
-          cls_id: of [CLS].
-          sep_id: of [SEP].
-        """
+        """Rows `numbers` [B], padded with 0 as published to `tokens` (T, at least the longest)."""
         rows = self.table[numbers]
         a, b = rows["a_length"][:, None], rows["b_length"][:, None]
         place = np.arange(tokens, dtype=np.int32)  # [T]
@@ -142,19 +117,12 @@ class Rows:
 
 
 class Task(NamedTuple):
-    """Documents whose rows are made together: one stretch of one, or several that are shorter.
+    """Documents whose rows are made together: one stretch of a long one, or several short ones."""
 
-    Attributes:
-      duplicate: counted from 0.
-      first: place of the first document among those that are used.
-      end: that behind the last.
-      stretch: of a document, counted from 0.
-    """
-
-    duplicate: int
-    first: int
-    end: int
-    stretch: int
+    duplicate: int  # from 0
+    first: int  # index of the first document among those in use
+    end: int  # exclusive
+    stretch: int  # of a long document, from 0
 
 
 def build(
@@ -165,17 +133,10 @@ def build(
     documents: Int64Array | None = None,
     workers: int | None = None,
 ) -> Rows:
-    """Returns the rows of a store: as they are where the same were made before, else made, or those that are missing.
+    """Makes the rows of a store, reusing or completing those that exist for the same settings.
 
-    Args:
-      folder: of the rows, and of nothing else; others that are there are replaced.
-      store: whose tokens they are.
-      settings: what rows.
-      documents: numbers of the documents to use, rising, from which a random B is drawn too; None for all.
-      workers: processes; None for one on each core. They do not change the rows.
-
-    Raises:
-      OutputError: they cannot be written.
+    `folder` holds nothing else, and other rows in it are replaced. `documents` are ascending document numbers, which
+    random Bs come from too; None uses all. `workers` (None: one per core) does not affect the rows. Raises OutputError.
     """
     path = Path(folder)
     used: Used = range(store.documents) if documents is None else np.asarray(documents, np.int64)
@@ -194,13 +155,7 @@ def build(
 
 
 def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task]:
-    """Yields what is to be made, in the order of the rows.
-
-    Args:
-      store: whose tokens they are.
-      settings: what rows.
-      used: [D] numbers of documents.
-    """
+    """Yields tasks in row order; `used` [D] are document numbers."""
     for duplicate, begin in itertools.product(range(settings.duplicates), range(0, len(used), _DOCUMENTS)):
         documents = np.asarray(used[begin : begin + _DOCUMENTS])
         starts, stops = store.document_starts[documents], store.document_starts[documents + 1]
@@ -213,14 +168,7 @@ def tasks(store: TokenStore, settings: RowSettings, used: Used) -> Iterator[Task
 
 
 def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) -> npt.NDArray[Any]:
-    """Returns the rows of a task, [n] `ROW`.
-
-    Args:
-      task: of `tasks`.
-      store: whose tokens they are.
-      settings: what rows.
-      used: [D] numbers of documents.
-    """
+    """Rows of a task, [n] `ROW`; `used` [D] are document numbers."""
     make = _pairs if settings.next_sentence else _full
     found: list[tuple[int, int, int, int, bool]] = []
     for place in range(task.first, task.end):
@@ -238,7 +186,7 @@ def rows_of(task: Task, store: TokenStore, settings: RowSettings, used: Used) ->
 
 
 class _Source(NamedTuple):
-    """What the rows of a document are made of, beside its own sentences."""
+    """What a document's rows are made of besides its own sentences."""
 
     store: TokenStore
     used: Used
@@ -246,11 +194,7 @@ class _Source(NamedTuple):
     draws: random.Random
 
     def other(self, tokens: int) -> tuple[int, int]:
-        """Returns the first token of a random sentence, of another document if possible, and the one behind enough tokens.
-
-        Args:
-          tokens: how many are enough; fewer where the document ends.
-        """
+        """A range of `tokens` from a random sentence, of another document if possible; shorter if that document ends."""
         for _ in range(_TRIES):
             place = _below(self.draws, len(self.used))
             if place != self.place:
@@ -272,12 +216,12 @@ def _below(draws: random.Random, count: int) -> int:
 
 
 def _target(draws: random.Random, most: int, settings: RowSettings) -> int:
-    """Returns the tokens that a row is to have, without [CLS] and [SEP]."""
+    """Length of the next row without [CLS] and [SEP]."""
     return 2 + _below(draws, most - 1) if draws.random() < settings.short_seq_prob else most
 
 
 def _pairs(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Yields the rows of a document with next sentences; `starts` are the first tokens of its sentences, and its end."""
+    """Yields rows with next sentences; `starts` are the first tokens of the document's sentences, and its end."""
     most, draws, first, last = settings.max_seq_length - 3, source.draws, 0, len(starts) - 1
     while first < last:
         target = _target(draws, most, settings)
@@ -291,7 +235,7 @@ def _pairs(starts: list[int], settings: RowSettings, source: _Source) -> Iterato
 
 
 def _truncated(a: tuple[int, int], b: tuple[int, int], most: int, draws: random.Random) -> tuple[int, int, int, int]:
-    """Returns start and length of A and B without what is too much: tokens of the longer, each from its front or its back."""
+    """Start and length of A and B after dropping tokens of the longer one, each from a random end."""
     lengths = a[1] - a[0], b[1] - b[0]
     surplus = max(sum(lengths) - most, 0)
     of_longer = min(surplus, abs(lengths[0] - lengths[1]))
@@ -307,7 +251,7 @@ def _heads(draws: random.Random, tosses: int) -> int:
 
 
 def _full(starts: list[int], settings: RowSettings, source: _Source) -> Iterator[tuple[int, int, int, int, bool]]:
-    """Yields the rows of a document without next sentences; a sentence that is longer than a row goes on in the next."""
+    """Yields rows without next sentences; a sentence longer than a row continues in the next."""
     token, end = starts[0], starts[-1]
     while token < end:
         target = _target(source.draws, settings.max_seq_length - 2, settings)

@@ -1,4 +1,4 @@
-"""Raw text cut into sentences by `sentencex`: it knows the abbreviations of some 300 languages and keeps quotations whole."""
+"""Splits raw text into sentences with `sentencex`: abbreviations of some 300 languages, quotations kept whole."""
 
 from __future__ import annotations
 
@@ -23,25 +23,13 @@ _PART = re.compile(rf".{{1,{_LONGEST}}}(?!\S)|.{{1,{_LONGEST}}}", re.DOTALL)
 
 
 def cut(text: str, language: str = "en") -> list[str]:
-    """Returns the sentences of a paragraph, without blanks around them.
-
-    Args:
-      text: without line ends.
-      language: code of ISO 639.
-
-    Raises:
-      FlagError: the package that cuts is not installed.
-    """
+    """Stripped sentences of a paragraph without line ends; raises FlagError if the package is not installed."""
     parts = _PART.findall(text)
     return [sentence for part in parts for found in _segment()(language, part) if (sentence := found.strip())]
 
 
 def are_wrapped(lines: Sequence[str]) -> bool:
-    """Returns whether lines look hard-wrapped: most end inside a sentence, and most are nearly as long as any.
-
-    Args:
-      lines: stripped, none empty.
-    """
+    """Whether stripped, non-empty lines look hard-wrapped: most end inside a sentence and are nearly as long as any."""
     if len(lines) < _FEW or 2 * sum(line.endswith(_ENDS) for line in lines) >= len(lines):
         return False
     tenths = quantiles(map(len, lines), n=10)
@@ -49,20 +37,12 @@ def are_wrapped(lines: Sequence[str]) -> bool:
 
 
 def are_paragraphs(lines: Sequence[str]) -> bool:
-    """Returns whether most lines hold several sentences.
-
-    Args:
-      lines: stripped, none empty.
-    """
+    """Whether most stripped, non-empty lines hold several sentences."""
     return len(lines) >= _FEW and 2 * sum(bool(_INNER_END.search(line)) for line in lines) > len(lines)
 
 
 def version() -> str:
-    """Returns what decides where text is cut: the package and its version.
-
-    Raises:
-      FlagError: it is not installed.
-    """
+    """Package and version, which determine the split; raises FlagError if it is not installed."""
     _segment()
     return f"{_PACKAGE} {metadata.version(_PACKAGE)}"
 

@@ -1,4 +1,4 @@
-"""Settings of text and of rows that commands share; names and defaults are the published ones."""
+"""Settings of text and rows that commands share; names and defaults are the published ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FORM = ("input_format", "text_key", "language")
 
 @dataclasses.dataclass(frozen=True)
 class CorpusSettings:
-    """Which text, and how documents are written in it."""
+    """Text files and the format of their documents."""
 
     input_file: str | None = setting(None, "text, .gz too; names with commas, patterns, or - for a pipe")
     input_format: str | None = setting(
@@ -30,11 +30,7 @@ class CorpusSettings:
     language: str = setting("en", "of raw text, by which it is cut into sentences: a code of ISO 639")
 
     def corpus(self, files: tuple[str, ...]) -> Corpus:
-        """Returns files of text that is written so.
-
-        Raises:
-          FlagError: the language is no code: others would be cut as English is, without a word.
-        """
+        """Raises FlagError if the language is not a code: an unknown one would silently be split as English."""
         if not _LANGUAGE.fullmatch(self.language):
             raise FlagError(f"--language={self.language}: expected a code of ISO 639, as en, de or zh")
         return Corpus(files, self.input_format, self.text_key, self.language)
@@ -42,8 +38,6 @@ class CorpusSettings:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedRowSettings:
-    """What rows and masks are made."""
-
     short_seq_prob: float = setting(0.1, "share of the rows that are made shorter, of random length", lowest=0, highest=1)
     nsp: bool = setting(True, "pairs, of which half follow each other; without it rows are full sentences of one document")
     masked_lm_prob: float = setting(0.15, "share of the tokens of a row that are masked", lowest=0, highest=1)

@@ -1,4 +1,4 @@
-"""Shards of masked rows, each written on its own: what is in one depends on nothing but its number and the settings."""
+"""Writes shards of masked rows independently: a shard depends only on its number and the settings."""
 
 from __future__ import annotations
 
@@ -24,31 +24,16 @@ _BLOCK = 256  # rows
 
 @dataclasses.dataclass(frozen=True)
 class ShardPlan:
-    """Which rows go where: those at places s, s + S, s + 2 S, ... of a random order into shard s of S.
-
-    Attributes:
-      rows: all rows.
-      masking: of each.
-      seq_length: to which rows are padded.
-      paths: of the shards.
-      done: folder of notes on shards that are whole.
-    """
+    """Assigns rows to shards: those at indices s, s + S, s + 2 S, ... of a random order to shard s of S."""
 
     rows: Rows
     masking: Masking
-    seq_length: int
+    seq_length: int  # padded length of rows
     paths: tuple[str, ...]
-    done: Path
+    done: Path  # folder of records of complete shards
 
     def write(self, shard: int) -> Tally:
-        """Writes a shard, unless it is whole; returns what it holds.
-
-        Args:
-          shard: counted from 0.
-
-        Raises:
-          OutputError: it cannot be written.
-        """
+        """Writes a shard unless it is complete; raises OutputError."""
         found = self._noted(shard)
         if found is not None:
             return found
@@ -63,7 +48,6 @@ class ShardPlan:
         return tally
 
     def _blocks(self, shard: int) -> Iterator[Int64Array]:
-        """Yields the numbers of the rows of a shard, `_BLOCK` at a time."""
         order, step = RandomOrder(len(self.rows), self.masking.seed), len(self.paths)
         for first in range(shard, len(self.rows), step * _BLOCK):
             yield order(np.arange(first, min(first + step * _BLOCK, len(self.rows)), step))
@@ -82,7 +66,7 @@ class ShardPlan:
         return self.done / f"{shard}.json"
 
     def _noted(self, shard: int) -> Tally | None:
-        """Returns what a shard holds that is whole."""
+        """The tally of a complete shard, else None."""
         try:
             note = documents.read_json(self._note(shard))
             return Tally.read(note["tally"]) if os.path.getsize(self.paths[shard]) == note["bytes"] else None
@@ -91,14 +75,10 @@ class ShardPlan:
 
 
 def names(output: str, shards: int) -> tuple[str, ...]:
-    """Returns the shards of an output: out/x.tfrecord itself where there is one, else out/x-00000-of-00004.tfrecord, ...
+    """Shards of `--output_file`: out/x.tfrecord if there is one, else out/x-00000-of-00004.tfrecord, ...
 
-    Args:
-      output: as `--output_file`; or names with commas, which are then the shards.
-      shards: how many.
-
-    Raises:
-      FlagError: a name is empty, occurs twice or is of no file, or a list has another length.
+    A comma-separated list names the shards itself. Raises FlagError for an empty or duplicate name, or a list of
+    another length.
     """
     given = output.split(",")
     if "" in given or len(set(given)) < len(given):

@@ -1,7 +1,7 @@
-"""The tokens of a corpus on disk, read by memory mapping.
+"""The tokens of a corpus on disk, memory-mapped.
 
-A store is built piece by piece by any number of processes, with the same bytes whatever their number, and a build that was
-killed goes on where it was. Shapes: K tokens, S sentences, D documents.
+A store is built piece by piece by any number of processes with the same bytes, and a killed build resumes.
+Shapes: K tokens, S sentences, D documents.
 """
 
 from __future__ import annotations
@@ -42,48 +42,27 @@ _MANY_UNKNOWN = 0.05  # share of [UNK] that a vocabulary of the same language do
 
 @dataclasses.dataclass(frozen=True)
 class TokenStore:
-    """A tokenized corpus.
+    """A tokenized corpus. Sentences and documents are never empty."""
 
-    Attributes:
-      ids: [K] the pieces of all sentences, one after the other: uint16, or uint32 where the vocabulary has more than 65,536.
-      sentence_starts: [S + 1] the token with which each begins, and K; rising, no sentence is empty.
-      document_starts: [D + 1] the sentence with which each begins, and S; rising, no document is empty.
-      vocabulary: fingerprint of it.
-      lower_case: whether letters were lowered.
-      key: of everything that decides on the bytes.
-      folder: where it is.
-    """
-
-    ids: Array
-    sentence_starts: Int64Array
-    document_starts: Int64Array
-    vocabulary: str
+    ids: Array  # [K] uint16; uint32 above 65,536 vocabulary entries
+    sentence_starts: Int64Array  # [S + 1] first token of each, and K; ascending
+    document_starts: Int64Array  # [D + 1] first sentence of each, and S; ascending
+    vocabulary: str  # its fingerprint
     lower_case: bool
-    key: str
+    key: str  # digest of everything that determines the bytes
     folder: Path
 
     @property
     def documents(self) -> int:
-        """Number of documents, D."""
         return len(self.document_starts) - 1
 
     @property
     def tokens(self) -> int:
-        """Number of tokens, K."""
         return len(self.ids)
 
     @classmethod
     def open(cls, folder: str | os.PathLike[str], vocabulary: Vocabulary) -> TokenStore:
-        """Opens a store.
-
-        Args:
-          folder: where it is.
-          vocabulary: that its tokens must be of.
-
-        Raises:
-          DataError: there is none, or a file of it is cut off.
-          VocabularyError: it is of another vocabulary.
-        """
+        """Raises DataError if there is no store or a file is truncated, VocabularyError if it has another vocabulary."""
         found = cls._opened(Path(folder))
         if found.vocabulary != vocabulary.fingerprint:
             raise VocabularyError("its tokens were made with another vocabulary; name that one, or tokenize again", folder)
@@ -98,28 +77,21 @@ class TokenStore:
         return cls(ids, sentences, documents, record["vocabulary"], record["lower_case"], record["key"], folder)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Goes to another process as the name of its folder."""
+        """Pickles as the folder's name."""
         return TokenStore._opened, (self.folder,)
 
     def release(self) -> None:
-        """Gives back the memory of what was read, which would grow up to the size of the store."""
+        """Releases resident pages, which would grow to the size of the store."""
         appending.release(self.ids, self.sentence_starts, self.document_starts)
 
 
 def build(
     folder: str | os.PathLike[str], corpus: Corpus, tokenizer: WordPieceTokenizer, *, workers: int | None = None
 ) -> TokenStore:
-    """Returns the store of a corpus: as it is where it was built of the same before, else built, or built on.
+    """Builds the store of a corpus, reusing or resuming one with the same key.
 
-    Args:
-      folder: of the store, and of nothing else; another store that is there is replaced.
-      corpus: to tokenize.
-      tokenizer: cuts sentences into pieces.
-      workers: processes; None for one on each core. They do not change the bytes.
-
-    Raises:
-      DataError: a file cannot be used, or there is no text in any.
-      OutputError: the store cannot be written.
+    `folder` holds nothing else, and another store in it is replaced. `workers` (None: one per core) does not affect the
+    bytes. Raises DataError if a file is unusable or there is no text, OutputError if the store cannot be written.
     """
     path, key = Path(folder), key_of(corpus, tokenizer)
     record, again = appending.record(path), corpus.can_be_read_again
@@ -134,12 +106,7 @@ def build(
 
 
 def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
-    """Returns a digest of everything that decides on the bytes of a store.
-
-    Args:
-      corpus: its files count by path, size and time of change.
-      tokenizer: that cuts its sentences.
-    """
+    """Digest of everything that determines a store's bytes; files count by path, size and modification time."""
     said = [
         FORMAT,
         [(path, corpus.form_of(path), _state(path)) for path in corpus.files],
@@ -151,18 +118,7 @@ def key_of(corpus: Corpus, tokenizer: WordPieceTokenizer) -> str:
 
 
 def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> None:
-    """Tokenizes one file of a corpus, for `join`; it may have no text.
-
-    Args:
-      number: of the file.
-      folder: of the store to be; gets a folder for each file.
-      corpus: whose file it is.
-      tokenizer: cuts sentences into pieces.
-
-    Raises:
-      DataError: the file cannot be used.
-      OutputError: nothing can be written.
-    """
+    """Tokenizes one file into its own subfolder, for `join`; it may have no text. Raises DataError or OutputError."""
     of_file = dataclasses.replace(corpus, files=corpus.files[number : number + 1])
     place, key = _folder_of_file(folder, number), key_of(of_file, tokenizer)
     atomic.make_folder(folder.parent)
@@ -176,16 +132,9 @@ def build_of_file(number: int, folder: Path, corpus: Corpus, tokenizer: WordPiec
 
 
 def join(folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
-    """Returns the store of a corpus of which each file was tokenized on its own; the same as `build` makes.
+    """Joins separately tokenized files into the store that `build` makes, and deletes their folders.
 
-    Args:
-      folder: of the store; the folders of its files are deleted.
-      corpus: tokenized.
-      tokenizer: that cut its sentences.
-
-    Raises:
-      DataError: there is no text in any file.
-      OutputError: the store cannot be written.
+    Raises DataError if there is no text in any file, OutputError if the store cannot be written.
     """
     key, record = key_of(corpus, tokenizer), appending.record(folder)
     if record is None or record["key"] != key:
@@ -205,7 +154,6 @@ def _folder_of_file(folder: Path, number: int) -> Path:
 
 
 def _parts(store: TokenStore) -> Iterator[Part]:
-    """Yields the contents of a store, some sentences at a time."""
     for first in range(0, len(store.sentence_starts) - 1, _SENTENCES_OF_PART):
         at = store.sentence_starts[first : first + _SENTENCES_OF_PART + 1]
         among = slice(*np.searchsorted(store.document_starts[:-1], [first, first + len(at) - 1]))
@@ -213,32 +161,16 @@ def _parts(store: TokenStore) -> Iterator[Part]:
 
 
 class Part(NamedTuple):
-    """A tokenized piece.
-
-    Attributes:
-      ids: of its sentences, one after the other.
-      lengths: tokens of each sentence.
-      starts: see `Parsed`; of the sentences that have tokens.
-      after: where the next piece begins.
-    """
+    """A tokenized piece."""
 
     ids: Array
-    lengths: Int64Array
-    starts: Int64Array
-    after: Place
+    lengths: Int64Array  # tokens per sentence
+    starts: Int64Array  # see `Parsed`; counts sentences that have tokens
+    after: Place  # where the next piece begins
 
 
 def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Part:
-    """Returns the tokens of a piece.
-
-    Args:
-      piece: of the corpus.
-      corpus: says how documents are written.
-      tokenizer: cuts sentences into pieces.
-
-    Raises:
-      DataError: as `parse`.
-    """
+    """Raises DataError as `parse`."""
     parsed: Parsed = parse(piece, corpus)
     ids = list(map(tokenizer.ids, parsed.sentences))
     lengths = np.fromiter(map(len, ids), np.int64, len(ids))
@@ -248,7 +180,7 @@ def tokenize(piece: Piece, corpus: Corpus, tokenizer: WordPieceTokenizer) -> Par
 
 
 def _write(writer: Appending, parts: Iterable[Part]) -> None:
-    """Appends parts; sentences and tokens are then counted from the beginning of the corpus."""
+    """Appends parts, with sentences and tokens renumbered from the start of the corpus."""
     for part in parts:
         tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
         starts = np.unique(part.starts) + found
@@ -264,7 +196,7 @@ def _refuse_empty(writer: Appending, corpus: Corpus) -> None:
 
 
 def _finish(writer: Appending, tokenizer: WordPieceTokenizer) -> None:
-    """Ends the columns: a last start of sentences and of documents is the number of tokens and of sentences."""
+    """Closes the columns: the last starts are the total numbers of tokens and of sentences."""
     tokens, found = writer.sizes[_IDS], writer.sizes[_SENTENCES]
     ends = {_SENTENCES: np.array([tokens])}
     if writer.state["last_start"] < found:
@@ -275,7 +207,7 @@ def _finish(writer: Appending, tokenizer: WordPieceTokenizer) -> None:
 
 
 def _types(pieces_of_vocabulary: int) -> dict[str, np.dtype[Any]]:
-    """Returns the types of the columns, in the order of `TokenStore`."""
+    """Column types in the order of `TokenStore`."""
     int64 = np.dtype(np.int64)
     return {_IDS: _id_type(pieces_of_vocabulary), _SENTENCES: int64, _DOCUMENTS: int64}
 
@@ -285,7 +217,6 @@ def _id_type(pieces_of_vocabulary: int) -> np.dtype[Any]:
 
 
 def _state(path: str) -> tuple[int, int] | None:
-    """Returns what changes with a file: its size and time."""
     try:
         found = os.stat(path)
     except OSError:  # who reads it says why
@@ -294,12 +225,7 @@ def _state(path: str) -> tuple[int, int] | None:
 
 
 def warn_of_unknown(tokens: TokenStore, vocabulary: Vocabulary) -> None:
-    """Warns where the vocabulary is hardly that of the text.
-
-    Args:
-      tokens: of the text.
-      vocabulary: of them.
-    """
+    """Warns if many tokens are unknown: the vocabulary hardly fits the text."""
     share = np.mean(tokens.ids[:_SAMPLE] == vocabulary.unk_id)
     if share > _MANY_UNKNOWN:
         log.warning(

@@ -1,4 +1,4 @@
-"""What shards hold, counted while they are written."""
+"""Statistics of shards, counted while they are written."""
 
 from __future__ import annotations
 
@@ -18,38 +18,20 @@ _QUANTILES = 0.1, 0.5, 0.9
 
 @dataclasses.dataclass(frozen=True)
 class Tally:
-    """Counts of rows.
-
-    Attributes:
-      rows: how many.
-      tokens: [CLS] and [SEP] included, without padding.
-      unknown: how many of these are [UNK], before masks.
-      masks: places to predict.
-      as_mask: how many of these show [MASK].
-      as_they_were: how many show the true piece.
-      random_next: rows whose B does not follow A.
-      lengths: [T + 1] rows by number of tokens.
-    """
+    """Counts of rows."""
 
     rows: int
-    tokens: int
-    unknown: int
-    masks: int
-    as_mask: int
-    as_they_were: int
-    random_next: int
-    lengths: tuple[int, ...]
+    tokens: int  # with [CLS] and [SEP], without padding
+    unknown: int  # [UNK] among these, before masking
+    masks: int  # places to predict
+    as_mask: int  # of these, shown as [MASK]
+    as_they_were: int  # of these, left unchanged
+    random_next: int  # rows whose B does not follow A
+    lengths: tuple[int, ...]  # [T + 1] rows by number of tokens
 
     @classmethod
     def of(cls, batch: Batch, masked: Masked, random_next: IntArray, vocabulary: Vocabulary) -> Tally:
-        """Counts some rows.
-
-        Args:
-          batch: [B, T].
-          masked: the same with masks.
-          random_next: [B].
-          vocabulary: of the rows.
-        """
+        """Counts a batch [B, T]; `random_next` is [B]."""
         lengths = batch.input_mask.sum(axis=1)
         real = np.arange(masked.positions.shape[1]) < masked.slots[:, None]
         seen = np.take_along_axis(masked.input_ids, masked.positions, axis=1)[real]
@@ -66,7 +48,6 @@ class Tally:
 
     @classmethod
     def sum(cls, tallies: Iterable[Tally]) -> Tally:
-        """Returns the counts of all together; there is at least one."""
         found = list(tallies)
         columns = {name: [getattr(one, name) for one in found] for name in _NAMES}
         lengths = tuple(map(sum, zip(*columns.pop("lengths"))))
@@ -78,11 +59,6 @@ class Tally:
         return cls(**{**values, "lengths": tuple(values["lengths"])})
 
     def lines(self, *, next_sentence: bool) -> Iterator[str]:
-        """Yields what a person wants to know.
-
-        Args:
-          next_sentence: whether rows have a B.
-        """
         places = np.searchsorted(np.cumsum(self.lengths), [share * self.rows for share in _QUANTILES])
         quantiles = ", ".join(f"{share:.0%} have up to {place}" for share, place in zip(_QUANTILES, places))
         drawn = self.masks - self.as_mask - self.as_they_were

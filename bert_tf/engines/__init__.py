@@ -1,1 +1,1 @@
-"""What computes the outputs of trained models: TensorFlow, ONNX Runtime, OpenVINO."""
+"""Inference engines: TensorFlow, ONNX Runtime, OpenVINO."""

@@ -1,4 +1,4 @@
-"""Engines that compute with a converted model: the same batches, features and outputs as TensorFlow's.
+"""Engines with a converted model: same batches, features and outputs as TensorFlow's.
 
 Shapes: B rows of a batch, T tokens of the longest.
 """
@@ -34,27 +34,16 @@ _FEW, _MULTIPLE = 8, 8
 
 
 class ConvertedEngine:
-    """Holds one converted model; see `batch.computer.Engine`."""
+    """Runs one converted model; see `batch.computer.Engine`."""
 
     def __init__(self, inference: InferenceOptions, precision: str, convert: Convert, open_file: Open) -> None:
-        """Converts nothing yet.
-
-        Args:
-          inference: how to compute.
-          precision: of products.
-          convert: makes the file of a model.
-          open_file: makes of it what computes.
-        """
+        """Converts nothing yet; `convert` makes a model's file, `open_file` makes its computation."""
         self._inference, self._precision = inference, precision
         self._convert, self._open = convert, open_file
         self._loaded: _Loaded | None = None
 
     def load(self, trained: Trained) -> int:
-        """Computes with the weights of a checkpoint from now on; returns its step.
-
-        Raises:
-          CheckpointError: it is damaged, not finite, or of another model.
-        """
+        """Raises CheckpointError if damaged, not finite, or of another model."""
         if self._loaded is None or self._loaded.trained is not trained:
             self._loaded = None
             threads = self._inference.machine.session_config.intra_op_parallelism_threads
@@ -63,12 +52,7 @@ class ConvertedEngine:
         return self._loaded.step
 
     def outputs(self, features: Features) -> Outputs:
-        """Returns the outputs of the head in the order of the rows, see `Forward.outputs`.
-
-        Raises:
-          CheckpointError: they are not numbers.
-          ValueError: no weights are loaded.
-        """
+        """See `Forward.outputs`; ValueError if nothing is loaded."""
         if self._loaded is None:
             raise ValueError("no weights are loaded")
         trained, inference = self._loaded.trained, self._inference
@@ -84,7 +68,6 @@ class ConvertedEngine:
         return results
 
     def close(self) -> None:
-        """Frees memory."""
         self._loaded = None
 
     def _batching(self, trained: Trained, *, few: bool) -> Batching:
@@ -101,12 +84,12 @@ class _Loaded:
 
 
 def step_of(prefix: str) -> int:
-    """Returns the step of a checkpoint, 0 where it has none."""
+    """0 if the checkpoint has none."""
     reader = CheckpointReader(prefix)
     return int(reader["global_step"]) if "global_step" in reader.shapes else 0
 
 
 def _without_padding(field: Field, output: npt.NDArray[np.float32], batch: Mapping[str, Array]) -> npt.NDArray[Any]:
-    """Returns [B, ...] of rows, or [real tokens, ...]."""
+    """Returns [B, ...] for rows, [real tokens, ...] for tokens."""
     real: npt.NDArray[Any] = output[batch["input_mask"].astype(bool)] if field.axis == TOKEN else output
     return real

@@ -1,6 +1,6 @@
-"""Converted models, kept in the package's home, so that each is converted once.
+"""Caches converted models in the package's home, so that each is converted once.
 
-The name of a folder holds a digest of all that decides on its contents; what is damaged is made again.
+A folder's name has a digest of everything that affects its contents; damaged files are made again.
 """
 
 from __future__ import annotations
@@ -28,27 +28,11 @@ _ONNX, _INT8_ONNX, _INT8_OPENVINO = "model.onnx", "model.int8.onnx", "model.int8
 
 
 class ConvertedModels:
-    """Folders of converted models."""
-
     def __init__(self, home: Path) -> None:
-        """Makes nothing yet.
-
-        Args:
-          home: see `bert_tf.home`.
-        """
         self._folder = home / FOLDER
 
     def onnx(self, trained: Trained, precision: str) -> Path:
-        """Returns the file of a model of ONNX.
-
-        Args:
-          trained: the model.
-          precision: int8, or another for float32.
-
-        Raises:
-          CheckpointError: its weights are damaged.
-          OutputError: the home cannot be written.
-        """
+        """Returns the ONNX file; any precision but int8 means float32."""
         if precision != INT8:
             return self._float32(trained)
         from bert_tf.conversion import onnx_int8
@@ -60,15 +44,9 @@ class ConvertedModels:
         return self._made(trained, _INT8_ONNX, _versions("onnx", "onnxruntime"), make)
 
     def openvino(self, trained: Trained, precision: str) -> Path:
-        """Returns the file of a model that OpenVINO reads.
+        """Returns OpenVINO's file; any precision but int8 means float32, which OpenVINO converts.
 
-        Args:
-          trained: the model.
-          precision: int8, or another for float32, of which OpenVINO makes what it wants.
-
-        Raises:
-          CheckpointError: its weights are damaged, or of int8 the texts of its training are missing.
-          OutputError: the home cannot be written.
+        CheckpointError if int8 lacks the texts of its training.
         """
         if precision != INT8:
             return self._float32(trained)
@@ -89,7 +67,7 @@ class ConvertedModels:
         return self._made(trained, _ONNX, _versions("onnx"), lambda path: _write(trained, path))
 
     def _made(self, trained: Trained, name: str, deciding: dict[str, str], make: Callable[[Path], None]) -> Path:
-        """Returns a file in a folder of its own, made where it is not there or damaged."""
+        """Returns a file in its own folder, made if missing or damaged."""
         key = [_LAYOUT, trained.digest, trained.config.to_json(), repr(trained.head), name, deciding]
         folder = self._folder / hashlib.sha256(documents.to_json(key).encode()).hexdigest()[:20]
 
@@ -104,7 +82,7 @@ class ConvertedModels:
         return made
 
     def _tidy(self, used: Path) -> None:
-        """Marks a folder as used, and deletes those that were used longest ago."""
+        """Marks a folder as used, deletes the least recently used."""
         with contextlib.suppress(OSError):  # another process has deleted one, or the home is read-only
             os.utime(used)
             folders = [path for path in self._folder.iterdir() if path.is_dir() and not path.name.startswith(".")]
@@ -114,7 +92,6 @@ class ConvertedModels:
 
 @contextlib.contextmanager
 def _written(trained: Trained, beside: Path) -> Iterator[Path]:
-    """Yields a file of ONNX in float32, for the block."""
     path = beside.with_name(_ONNX)
     _write(trained, path)
     yield path

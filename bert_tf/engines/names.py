@@ -1,4 +1,4 @@
-"""Names of engines, for settings; no TensorFlow: --help is quick."""
+"""Names of engines, for settings; imports no TensorFlow, so that --help is quick."""
 
 TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO = "tensorflow", "onnxruntime", "openvino", "auto"
 NAMES = (TENSORFLOW, ONNXRUNTIME, OPENVINO, AUTO)

@@ -1,4 +1,4 @@
-"""Models of ONNX in ONNX Runtime, on the CPU."""
+"""ONNX models in ONNX Runtime, on the CPU."""
 
 from __future__ import annotations
 
@@ -13,13 +13,7 @@ _ERRORS = 3  # severity from which it writes to the standard error
 
 
 def open_file(path: Path, precision: str, threads: int) -> Compute:
-    """Returns what computes batches with a model.
-
-    Args:
-      path: file of the model.
-      precision: that it is in.
-      threads: of one operation.
-    """
+    """Opens a model; `threads` of one operation."""
     del precision
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1

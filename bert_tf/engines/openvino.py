@@ -11,13 +11,7 @@ from bert_tf.runtime import precision as formats
 
 
 def open_file(path: Path, precision: str, threads: int) -> Compute:
-    """Returns what computes batches with a model.
-
-    Args:
-      path: file of the model, of ONNX or OpenVINO.
-      precision: of products; what int8 leaves is in bfloat16 where the CPU computes in it.
-      threads: in all.
-    """
+    """Opens an ONNX or OpenVINO model; the rest of int8 is bfloat16 if the CPU supports it. `threads` in total."""
     half = precision == "bfloat16" or (precision == "int8" and formats.cpu_computes("bfloat16"))
     properties = {
         "INFERENCE_NUM_THREADS": threads,

@@ -1,4 +1,4 @@
-"""Engines by name, and which is chosen where the user leaves that open. The table itself imports none of their packages."""
+"""Engines by name, and automatic choice; the table imports none of their packages."""
 
 from __future__ import annotations
 
@@ -20,36 +20,19 @@ _FULL = (formats.DEFAULT, "float32")
 
 @dataclasses.dataclass(frozen=True)
 class EngineRow:
-    """One engine.
-
-    Attributes:
-      name: value of `--engine`.
-      make: makes it.
-      precisions: values of `--precision` that it computes in.
-      extra: group of optional dependencies in pyproject.toml; None where it needs none.
-      imports: modules that these bring, for all precisions and for some.
-    """
-
-    name: str
+    name: str  # value of `--engine`
     make: Make
-    precisions: tuple[str, ...]
-    extra: str | None = None
+    precisions: tuple[str, ...]  # supported values of `--precision`
+    extra: str | None = None  # optional dependency group of pyproject.toml; None if none
+    # modules of the extra by precision, or for all
     imports: Mapping[str, tuple[str, ...]] = dataclasses.field(default_factory=dict)
 
     def missing(self, precision: str) -> list[str]:
-        """Returns the modules that a precision needs and that are not there."""
         wanted = (*self.imports.get("", ()), *self.imports.get(precision, ()))
         return [name for name in wanted if importlib.util.find_spec(name) is None]
 
     def require(self, precision: str) -> None:
-        """Refuses what the engine cannot compute here.
-
-        Args:
-          precision: value of `--precision`.
-
-        Raises:
-          FlagError: it does not compute in it, or a package is missing; says how to install it.
-        """
+        """Raises FlagError if the engine lacks the precision or a package, with install instructions."""
         if precision not in self.precisions:
             raise FlagError(f"--precision={precision}: --engine={self.name} computes in {', '.join(self.precisions)}")
         missing = self.missing(precision)
@@ -58,29 +41,13 @@ class EngineRow:
 
 
 def choose(name: str, precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
-    """Returns an engine, and why it was chosen; nothing where the user has.
-
-    Args:
-      name: of the engine, or `auto`.
-      precision: value of `--precision`.
-      on_gpu: whether a GPU computes.
-
-    Raises:
-      FlagError: it cannot compute here.
-    """
+    """Returns an engine and the reason, empty if the user chose it; FlagError if it cannot run here."""
     row, why = (ENGINES[name], "") if name != AUTO else _automatic(precision, on_gpu=on_gpu)
     row.require(precision)
     return row, why
 
 
 def make(row: EngineRow, precision: str, home: Path) -> Callable[[InferenceOptions], Engine]:
-    """Returns what makes an engine of how to compute.
-
-    Args:
-      row: the engine.
-      precision: value of `--precision`.
-      home: see `bert_tf.home`.
-    """
     return lambda inference: row.make(inference, precision, home)
 
 
@@ -94,7 +61,6 @@ def _automatic(precision: str, *, on_gpu: bool) -> tuple[EngineRow, str]:
 
 
 def _hint(row: EngineRow, precision: str) -> str:
-    """Says which precisions would be faster."""
     faster = [name for name in row.precisions if name not in _FULL and formats.cpu_computes(name)]
     return f": --precision={' or '.join(faster)} would be faster" if precision in _FULL and faster else ""
 

@@ -1,1 +1,1 @@
-"""Trained models as what other software runs; a row of `formats.FORMATS` each."""
+"""Exports trained models to formats of other software; `formats.FORMATS` has a row for each."""

@@ -1,4 +1,4 @@
-"""Whether a converted model computes what TensorFlow does."""
+"""Checks that a converted model computes the same as TensorFlow."""
 
 from __future__ import annotations
 
@@ -16,15 +16,7 @@ _ROWS, _TOKENS = 8, 32
 
 
 def require(trained: Trained, compute: Compute) -> None:
-    """Compares the outputs of random rows, and logs the largest difference.
-
-    Args:
-      trained: the model.
-      compute: the converted one, in float32.
-
-    Raises:
-      CheckpointError: they differ.
-    """
+    """Compares outputs on random rows in float32 and logs the largest difference; raises CheckpointError."""
     batch = _rows(trained)
 
     def build() -> tuple[graph.Tensors, graph.Tensors]:
@@ -43,7 +35,6 @@ def require(trained: Trained, compute: Compute) -> None:
 
 
 def _rows(trained: Trained) -> Batch:
-    """Returns rows of different lengths, the first full."""
     rng = np.random.default_rng(0)
     tokens = min(_TOKENS, trained.max_seq_length)
     lengths = np.concatenate([[tokens], rng.integers(1, tokens + 1, _ROWS - 1)])[:, None]

@@ -1,4 +1,4 @@
-"""All that a format may see of a trained model."""
+"""Everything that a format may read from a trained model."""
 
 from __future__ import annotations
 
@@ -17,51 +17,29 @@ Labelled = Mapping[str, Sequence[Any]]  # examples by the name of their split or
 
 @dataclasses.dataclass(frozen=True)
 class ExportOptions:
-    """How to export.
-
-    Attributes:
-      precision: of what is written; one of the format's.
-      gate_data: folder or file of labelled examples to measure by; None for the task's own dev split.
-      max_loss_of_metric: points of a metric that reduced precision may cost.
-      pairs: whether sentences come in pairs; None for as the task says.
-    """
-
-    precision: str = FLOAT32
-    gate_data: str | None = None
-    max_loss_of_metric: float = 0.5
-    pairs: bool | None = None
+    precision: str = FLOAT32  # one of the format's precisions
+    gate_data: str | None = None  # folder or file of labelled examples; None: dev split
+    max_loss_of_metric: float = 0.5  # points that reduced precision may cost
+    pairs: bool | None = None  # whether sentences come in pairs; None: as in the task
 
 
 @dataclasses.dataclass(frozen=True)
 class Exported:
-    """A trained model, and how to export it.
-
-    Attributes:
-      trained: weights, and what belongs to them.
-      task: what was learned.
-      step: of the checkpoint; 0 where it has none.
-      options: how.
-      labelled: reads the examples that reduced precision and long texts are measured by.
-    """
+    """A trained model and how to export it."""
 
     trained: Trained
     task: Task
-    step: int
+    step: int  # of the checkpoint; 0 if it has none
     options: ExportOptions
-    labelled: Callable[[], Labelled] = dict
+    labelled: Callable[[], Labelled] = dict  # reads examples for the precision gate and long texts
 
     @property
     def family(self) -> Family:
-        """What was learned."""
         return self.task.family
 
     @property
     def reads_pairs(self) -> bool:
-        """Whether sentences are pairs: as is said, else as in the training.
-
-        Raises:
-          FlagError: nothing says it.
-        """
+        """The option if set, else as in training; raises FlagError if neither is known."""
         if self.options.pairs is not None:
             return self.options.pairs
         texts: int | None = getattr(self.family.as_trained(self.trained.record), "texts", None)

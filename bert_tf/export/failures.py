@@ -1,4 +1,4 @@
-"""TensorFlow's failures to write as one line, for the user."""
+"""Turns TensorFlow's write errors into one line for the user."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bert_tf.errors import OutputError
 
 @contextlib.contextmanager
 def readable_errors(folder: Path) -> Iterator[None]:
-    """Turns what TensorFlow cannot do within the block, as writing to a full disk, into an `OutputError` about a folder."""
+    """Converts TensorFlow errors within the block, such as a full disk, to an `OutputError` about the folder."""
     try:
         yield
     except tf.errors.OpError as error:

@@ -1,4 +1,4 @@
-"""Formats by name. The table itself imports nothing of a format: `--help` is quick, and optional packages may be missing."""
+"""Formats by name; the table imports none of them, so --help is fast and optional packages may be missing."""
 
 from __future__ import annotations
 
@@ -17,43 +17,26 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class Extra:
-    """Optional packages.
+    """A group of optional packages."""
 
-    Attributes:
-      name: of their group in pyproject.toml.
-      imports: modules that have to be there.
-    """
-
-    name: str
-    imports: tuple[str, ...]
+    name: str  # group in pyproject.toml
+    imports: tuple[str, ...]  # modules that must be importable
 
 
 @dataclasses.dataclass(frozen=True)
 class Format:
-    """One format.
+    """An export format. `write` fills an empty folder deterministically.
 
-    Attributes:
-      name: value of `--format`.
-      write: writes a model into a folder that is empty; the same bytes each time. The folder is temporary: its name may not
-        get into what is written.
-      extra: what it needs beside requirements.txt.
-      precisions: that it can write.
+    The folder is temporary: its name must not appear in the output.
     """
 
-    name: str
+    name: str  # value of `--format`
     write: Callable[[Exported, Path], None]
-    extra: Extra | None = None
+    extra: Extra | None = None  # optional packages, besides requirements.txt
     precisions: tuple[str, ...] = ("float32",)
 
     def require(self, precision: str) -> None:
-        """Refuses what the format cannot write here.
-
-        Args:
-          precision: of the model.
-
-        Raises:
-          FlagError: it has no such precision, or an optional package is missing; says how to install it.
-        """
+        """Raises FlagError if the format lacks the precision or an optional package is missing; says how to install it."""
         if precision not in self.precisions:
             raise FlagError(f"--precision={precision}: --format={self.name} has {', '.join(self.precisions)}")
         missing = [name for name in self.extra.imports if importlib.util.find_spec(name) is None] if self.extra else []

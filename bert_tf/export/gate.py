@@ -1,4 +1,4 @@
-"""What reduced precision costs, measured by labelled examples, and whether that is too much.
+"""Measures what reduced precision costs on labelled examples, and fails if it is too much.
 
 Shapes: E examples, G groups of them.
 """
@@ -35,40 +35,26 @@ _POINTS = 100.0
 
 
 class GateError(BertError):
-    """Reduced precision costs more than is allowed."""
+    """Reduced precision costs more than allowed."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """Of one metric, in points.
+    """Change of one metric, in points."""
 
-    Attributes:
-      full: in float32.
-      reduced: in reduced precision.
-      interval: of reduced minus full, 95 %; None where too few examples tell how it varies.
-    """
-
-    full: float
+    full: float  # in float32
     reduced: float
-    interval: tuple[float, float] | None
+    interval: tuple[float, float] | None  # 95 %, of reduced minus full; None: too few examples
 
     @property
     def points(self) -> float:
-        """Reduced minus full."""
         return self.reduced - self.full
 
 
 def measure(exported: Exported, compute: Compute, folder: Path) -> None:
-    """Evaluates a reduced model beside TensorFlow in float32, and writes `FILE`.
+    """Compares the reduced model with TensorFlow in float32 and writes `FILE`.
 
-    Args:
-      exported: the model, and the precision to measure.
-      compute: the reduced model.
-      folder: to write to.
-
-    Raises:
-      GateError: a metric loses more than is allowed.
-      DataError: there are no labelled examples.
+    Raises GateError if a metric loses too much, DataError if there are no labelled examples.
     """
     options, found = exported.options, {}
     for name, examples in exported.labelled().items():
@@ -89,9 +75,9 @@ def measure(exported: Exported, compute: Compute, folder: Path) -> None:
 
 
 def _changes(exported: Exported, compute: Compute, examples: Sequence[Any]) -> Mapping[str, Change]:
-    """Returns how each metric changes, with its interval by a jackknife that leaves out a group of examples at a time.
+    """Change of each metric with its interval, by a jackknife that leaves out one group of examples at a time.
 
-    The same examples are left out of both, whatever the family and its metrics.
+    The same examples are left out of both models, whatever the family and its metrics.
     """
     family = exported.family
     inference = InferenceOptions(Machine(session_config()), Execution(), lambda *_: TO_LONGEST, "float32", None)
@@ -129,7 +115,7 @@ def _metrics(
     *,
     without: int | None = None,
 ) -> Mapping[str, float]:
-    """Returns the metrics in points, of all groups but one."""
+    """Metrics in points over all groups except `without`."""
     family: Family = exported.family
     kept = [number for number in range(len(groups)) if number != without or len(groups) == 1]
     of_kept = [examples[place] for number in kept for place in groups[number]]
@@ -140,7 +126,7 @@ def _metrics(
 
 
 def _interval(change: float, without: Sequence[float]) -> tuple[float, float] | None:
-    """Returns the ends of the interval of a change, of what it is without each of G groups (Tukey, 1958)."""
+    """Jackknife interval of a change from its values without each of G groups (Tukey, 1958)."""
     number = len(without)
     if number < 2:
         return None

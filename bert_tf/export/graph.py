@@ -1,4 +1,4 @@
-"""The inference graph of a trained model: any number of rows, of any length, with weights."""
+"""The inference graph of a trained model with its weights: any number of rows, any length."""
 
 from __future__ import annotations
 
@@ -31,30 +31,22 @@ PLAIN = Execution(custom_gradients=False, pack_tokens=False)
 
 
 class Computed(NamedTuple):
-    """What a model says of a batch.
+    """Outputs of a batch."""
 
-    Attributes:
-      logits: outputs of the head by name, with padding: [B, ...] or [B, T, ...].
-      served: the same as a client wants it, see `Head.serving`.
-    """
-
-    logits: Tensors
-    served: Tensors
+    logits: Tensors  # head outputs with padding: [B, ...] or [B, T, ...]
+    served: Tensors  # the same in the client's form, see `Head.serving`
 
 
 def inputs(trained: Trained) -> dict[str, tf.Tensor]:
-    """Returns placeholders for what the model reads, [B, T] for tokens, of open sizes."""
+    """Placeholders of the model's inputs: [B, T] for tokens, both dimensions dynamic."""
     fields = (*INPUTS, *heads.of(trained.head).inputs)
     return {field.name: tf1.placeholder(field.dtype, field.shape(None, None), field.name) for field in fields}
 
 
 def compute(trained: Trained, features: Tensors, execution: Execution = PACKED) -> Computed:
-    """Builds the model in the default graph; its variables have the names of the checkpoint, and are shared by all calls.
+    """Builds the model in the default graph; variables have the checkpoint's names and are shared between calls.
 
-    Args:
-      trained: the model.
-      features: of `INPUTS` and what the head reads besides.
-      execution: how to compute: `PACKED`, or `PLAIN` with operations that all software knows.
+    `execution` is `PACKED`, or `PLAIN` for operations that all software supports.
     """
     head = heads.of(trained.head)
     shaped = {name: tf.ensure_shape(tensor, tensor.shape) for name, tensor in features.items()}
@@ -65,14 +57,9 @@ def compute(trained: Trained, features: Tensors, execution: Execution = PACKED) 
 
 @contextlib.contextmanager
 def loaded(trained: Trained, build: Callable[[], T]) -> Iterator[tuple[tf1.Session, T]]:
-    """Yields a session with the weights of a model, and what was built in its graph.
+    """Yields a session with the weights and the result of `build`, which builds its graph with `compute`.
 
-    Args:
-      trained: the model.
-      build: builds in the default graph, by `compute`.
-
-    Raises:
-      CheckpointError: the weights are damaged, not finite, or of another model.
+    Raises CheckpointError if the weights are damaged, not finite, or belong to another model.
     """
     forks.begin()
     with tf.Graph().as_default() as graph:

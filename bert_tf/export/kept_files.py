@@ -1,4 +1,4 @@
-"""What a client needs beside a graph: the vocabulary, how texts become ids, and what the outputs mean."""
+"""Files that a client needs besides a graph: vocabulary, tokenization and the meaning of the outputs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ VOCABULARY = "vocab.txt"
 
 
 def metadata(exported: Exported) -> dict[str, str]:
-    """Returns what a model's own file says of it."""
     trained = exported.trained
     facts: dict[str, Any] = {
         "task": exported.task.name,
@@ -25,12 +24,6 @@ def metadata(exported: Exported) -> dict[str, str]:
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes the vocabulary, by itself and in the rules of the tokenizer.
-
-    Args:
-      exported: the model.
-      folder: to write to.
-    """
     tokens = exported.trained.vocabulary.tokens
     (folder / VOCABULARY).write_text("".join(f"{token}\n" for token in tokens), encoding="utf-8")
     rules = documents.to_json(tokenizer_json.content(exported.trained), indent=2)

@@ -1,4 +1,4 @@
-"""A folder with a model of ONNX: dynamic shapes, in float32 or with weights in int8."""
+"""Exports an ONNX model with dynamic shapes, in float32 or with int8 weights."""
 
 from __future__ import annotations
 
@@ -16,14 +16,9 @@ _THREADS = 0  # as many as there are
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes a model; the same bytes each time.
+    """Writes a model deterministically into an empty folder.
 
-    Args:
-      exported: the model.
-      folder: that is empty.
-
-    Raises:
-      BertError: the weights are damaged, or reduced precision costs more than is allowed.
+    Raises BertError if the weights are damaged or reduced precision costs more than allowed.
     """
     precision, path = exported.options.precision, folder / MODEL
     onnx.save(onnx_model.build(exported.trained, **kept_files.metadata(exported)), str(path))

@@ -1,4 +1,4 @@
-"""Exports by format, opened to be compared with the package: a row for each format that can be computed with here."""
+"""Opens exports for comparison with the package: a row for each format that can be executed here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A folder with a model of OpenVINO: dynamic shapes, in float32, or in int8 by the ranges that texts of the training have.
+"""Exports an OpenVINO model with dynamic shapes, in float32, or in int8 calibrated on training texts.
 
-Bfloat16 is a way of computing, not of writing: the file is that of float32, which OpenVINO computes in bfloat16 by itself where
-the CPU can; INFERENCE_PRECISION_HINT=f32 keeps it from that.
+Bfloat16 affects execution, not the file: the file is float32, which OpenVINO computes in bfloat16 by default if the
+CPU supports it; INFERENCE_PRECISION_HINT=f32 prevents that.
 """
 
 from __future__ import annotations
@@ -22,14 +22,10 @@ _THREADS = 0  # as many as there are
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes a model; the same bytes each time.
+    """Writes a model deterministically into an empty folder.
 
-    Args:
-      exported: the model.
-      folder: that is empty.
-
-    Raises:
-      BertError: the weights are damaged, texts to find ranges by are missing, or reduced precision costs more than is allowed.
+    Raises BertError if the weights are damaged, calibration texts are missing, or reduced precision costs more than
+    allowed.
     """
     precision, path, source = exported.options.precision, folder / MODEL, folder / "model.onnx"
     calibration = Calibration(exported.trained) if precision == INT8 else None

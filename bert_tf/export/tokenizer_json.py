@@ -1,7 +1,8 @@
-"""`tokenizer.json`: the pipeline from texts to ids that the library tokenizers reads.
+"""`tokenizer.json`: the text-to-ids pipeline for the tokenizers library.
 
-Its own BertNormalizer and BertPreTokenizer use older tables of Unicode, delete private characters, and lower a capital sigma at
-the end of a word like any other. So each rule is written as the list of characters to which `wordpiece` applies it.
+Its own BertNormalizer and BertPreTokenizer use older Unicode tables, delete private-use characters, and lowercase a
+final capital sigma like any other. So each rule is written as the list of characters to which `wordpiece` applies
+it.
 """
 
 from __future__ import annotations
@@ -25,16 +26,11 @@ _BLANKS = CHUNK.pattern.replace("^", "", 1)
 
 
 def splits_special(trained: Trained) -> bool:
-    """Returns whether "[SEP]" in a text is three words, as in training; in texts with gaps to fill, "[MASK]" is one."""
+    """Whether "[SEP]" in a text becomes three words, as in training; "[MASK]" is one token in fill-mask texts."""
     return trained.head.kind != PRETRAINING
 
 
 def content(trained: Trained) -> dict[str, Any]:
-    """Returns the contents of the file.
-
-    Args:
-      trained: whose training it shall cut texts like.
-    """
     tokens = trained.vocabulary.tokens
     ids = {token: number for number, token in enumerate(tokens)}
     around = {token: {"id": token, "ids": [ids[token]], "tokens": [token]} for token in (CLS, SEP)}
@@ -79,14 +75,14 @@ def _normalizers(lower_case: bool) -> list[dict[str, Any]]:
 
 
 def _final_sigma() -> str:
-    """Returns the pattern of a capital sigma behind a letter with cases, and not before one; see `sigma_sees`."""
+    """Pattern of a capital sigma after a cased letter and not before one; see `sigma_sees`."""
     cased = _class(lambda c: sigma_sees(c) == CASED)
     ignored = _class(lambda c: sigma_sees(c) == IGNORED)
     return f"(?<={cased}{ignored}*)Σ(?!{ignored}*{cased})"
 
 
 def _class(belongs: Callable[[str], bool]) -> str:
-    """Returns the characters of a kind as a regular expression: literal ones, which all engines read alike."""
+    """A regular expression class of literal characters, which all engines read alike."""
     places = (ord(c) for c in _characters() if belongs(c))
     runs = (list(run) for _, run in itertools.groupby(enumerate(places), lambda pair: pair[1] - pair[0]))
     ends = ((run[0][1], run[-1][1]) for run in runs)
@@ -95,7 +91,7 @@ def _class(belongs: Callable[[str], bool]) -> str:
 
 @functools.cache
 def _characters() -> str:
-    """Returns the characters with a place in Unicode, without blanks and ideographs, of which `wordpiece` has the patterns."""
+    """Assigned Unicode characters without whitespace and ideographs, for which `wordpiece` has patterns."""
     every = (chr(point) for point in range(sys.maxunicode + 1))
     known = "".join(c for c in every if unicodedata.category(c) not in ("Cn", "Co", "Cs"))
     return IDEOGRAPHS.sub("", "".join(CHUNK.findall(known)))

@@ -1,1 +1,1 @@
-"""Examples and a tokenizer become fixed-size features."""
+"""From examples and a tokenizer to fixed-size features."""

@@ -1,7 +1,7 @@
-"""Features of questions with options: a row for each option, [CLS] context [SEP] question option [SEP].
+"""Features of multiple-choice questions: one row per option, [CLS] context [SEP] question option [SEP].
 
-What follows the blank of a question stands behind the option. A whole split is laid out at once. Shapes: E examples, R options
-of all of them, N rows; these are R unless long texts become windows.
+Text after the question's blank follows the option. A whole split is laid out at once. Shapes: E examples, R options
+of all of them, N rows; N = R unless long texts become windows.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _OF_OTHERS = 4  # an option takes what it needs, up to all but a quarter of a ro
 
 
 class Choice(NamedTuple):
-    """What is read of a question: what stands before its options, theirs, and what stands behind."""
+    """A question's context, the text before its options, the options, and the text after."""
 
     context: str
     before: str
@@ -37,14 +37,13 @@ class Choice(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """Word pieces of some texts, one after the other."""
+    """Word pieces of some texts, concatenated."""
 
     ids: IntArray
     lengths: IntArray
     starts: npt.NDArray[np.int64]
 
     def of(self, texts: IntArray) -> _Pieces:
-        """Returns the pieces of other texts among these, by number."""
         return _Pieces(self.ids, self.lengths[texts], self.starts[texts])
 
 
@@ -56,19 +55,10 @@ def build(
     max_seq_length: int,
     long_text: str = TRUNCATE,
 ) -> Features:
-    """Turns a split into features.
+    """Converts a split of E questions to features, in their order; a question's rows stay together.
 
-    Tokens that are too many are taken from the context and the question, from the longer one first, and not from options.
-
-    Args:
-      choices: E questions.
-      answers: E numbers of right options, `NO_ANSWER` where they are unknown.
-      tokenizer: cuts the texts.
-      max_seq_length: most tokens of a row, the special ones included; at least 5.
-      long_text: key of `long_text.CUTS`, what is kept of a long context or question.
-
-    Returns:
-      Features in the order of the questions; rows of one stay together.
+    Excess tokens are cut from the longer of context and question first, never from options. `answers` are E option numbers,
+    `NO_ANSWER` if unknown; `max_seq_length` includes special tokens, at least 5; `long_text` is a key of `long_text.CUTS`.
     """
     counts = np.array([len(choice.options) for choice in choices], np.int32)
     question_of = np.repeat(np.arange(len(choices), dtype=np.int32), counts)  # [R]
@@ -112,12 +102,7 @@ def _pieces(texts: Sequence[str], tokenizer: WordPieceTokenizer) -> _Pieces:
 
 
 def _around(spans: Sequence[Span], before: IntArray) -> tuple[list[Span], list[Span]]:
-    """Returns which pieces of a question stand before its option, and which behind, counted from the blank.
-
-    Args:
-      spans: of the whole question, those of each row.
-      before: [N] pieces before the blank.
-    """
+    """Pieces of each row's question before and after the blank, the latter counted from it; `before` [N]."""
     heads, tails = [], []
     for start, length in spans:
         end = start + length
@@ -131,7 +116,7 @@ def _total(spans: Sequence[Span]) -> IntArray:
 
 
 def _marked(lengths: IntArray, tokenizer: WordPieceTokenizer) -> IntArray:
-    """Returns the tokens of rows, with [CLS] in front and [SEP] everywhere else."""
+    """Row tokens with [CLS] first and [SEP] everywhere else."""
     ends = np.cumsum(lengths, dtype=np.int64)
     token_ids = np.full(ends[-1] if len(ends) else 0, tokenizer.vocabulary.sep_id, np.int32)
     token_ids[ends - lengths] = tokenizer.vocabulary.cls_id
@@ -139,13 +124,7 @@ def _marked(lengths: IntArray, tokenizer: WordPieceTokenizer) -> IntArray:
 
 
 def _copy(parts: Sequence[tuple[_Pieces, Sequence[Span]]], token_ids: IntArray, to: npt.NDArray[np.int64]) -> None:
-    """Writes spans of pieces into rows, one behind the other.
-
-    Args:
-      parts: pieces of each row, and spans of them.
-      token_ids: of all rows.
-      to: [N] where the first span of each row goes.
-    """
+    """Writes each row's spans of pieces one after the other, starting at `to` [N] in `token_ids`."""
     for pieces, spans in parts:
         for span in spans:
             token_ids[ranges(to, span.lengths)] = pieces.ids[ranges(pieces.starts + span.starts, span.lengths)]
@@ -153,25 +132,15 @@ def _copy(parts: Sequence[tuple[_Pieces, Sequence[Span]]], token_ids: IntArray, 
 
 
 def _longest(lengths: IntArray, counts: IntArray) -> IntArray:
-    """Returns [E] the pieces of the longest option of each question."""
     return np.maximum.reduceat(lengths, np.cumsum(counts) - counts) if len(counts) else counts
 
 
 def _truncated(context: IntArray, asked: IntArray, longest: IntArray, room: int, long_text: str) -> int:
-    """Returns how many questions have tokens that are not in the rows of their longest option.
-
-    Args:
-      context: [E] pieces of each.
-      asked: [E] the same of the question.
-      longest: [E] the same of the longest option.
-      room: of a row.
-      long_text: key of `long_text.CUTS`.
-    """
+    """Number of questions with tokens missing from the row of their longest option; all lengths are [E]."""
     most = most_of_option(room)
     cut = CUTS[long_text](context, asked, np.int32(room) - np.minimum(longest, most))
     return max(cut.truncated, int(np.sum(longest > most)))
 
 
 def most_of_option(room: int) -> np.int32:
-    """Returns how many pieces of an option are read, of a row that has room for so many."""
     return np.int32(room - room // _OF_OTHERS)

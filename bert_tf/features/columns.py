@@ -23,85 +23,58 @@ _OF_ROWS = ("lengths", "first_lengths", "example_ids", "slots", "weights")  # co
 
 
 class Drawn(NamedTuple):
-    """What a step of training computes.
+    """Data of a training step."""
 
-    Attributes:
-      features: of its units at least.
-      units: their numbers in `features`.
-    """
-
-    features: Features
-    units: Numbers
+    features: Features  # of at least these units
+    units: Numbers  # numbers in `features`
 
 
 class TrainingRows(Protocol):
-    """What training draws from: `Features`, the same in each epoch, or rows that are made as they are drawn."""
+    """Source of training rows: `Features`, constant over epochs, or rows made as they are drawn."""
 
     @property
     def units(self) -> int:
-        """How many there are, U."""
+        """Number of units, U."""
 
     @property
     def examples(self) -> int:
-        """How many examples they are of."""
+        """Number of examples."""
 
     @property
     def unit_lengths(self) -> IntArray:
-        """[U] tokens of the longest row of each."""
+        """[U] tokens of each unit's longest row."""
 
     @property
     def batch_fields(self) -> tuple[Field, ...]:
-        """What a batch holds."""
+        """Contents of a batch."""
 
     def rows_of(self, units: Numbers) -> Numbers:
-        """Returns the numbers of the rows of some units, those of each one after the other."""
+        """Row numbers of units, one unit after the other."""
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """Returns what a step computes, which depends on its arguments alone.
-
-        Args:
-          units: [n] numbers of units.
-          epochs: [n] in which each is drawn, from 0 on.
-        """
+        """Data of a step, a pure function of [n] unit numbers and [n] epochs (from 0)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Features:
-    """The features of a split, so that a batch can be padded to any length.
+    """The features of a split, which can be padded to any length.
 
-    There are N rows: one for each example, or several, where long texts are cut into windows.
-
-    Attributes:
-      token_ids: [total] ids of all rows, one after the other, [CLS] and [SEP] included.
-      lengths: [N] tokens of each row.
-      first_lengths: [N] tokens of segment 0: [CLS], the first text and its [SEP].
-      targets: what a task adds, by name: [N, ...], [total, ...] or [all slots, ...], by the axis of its field.
-      fields: of `targets`, in their order.
-      example_ids: [N] which example a row is of, rising; None where row and example are the same.
-      slots: [N] how many slots a row has; None where it has none.
-      weights: [N] terms that a row adds to the mean of the loss, as labelled tokens; None for one each.
-      truncated: how many examples lost tokens to the length limit.
-      together: whether the rows of an example stay in one batch, as the choices of a question do. Units are then examples, else
-        rows: what an epoch draws, and what batch sizes count.
+    N rows: one for each example, or several if long texts are cut into windows.
     """
 
-    token_ids: IntArray
-    lengths: IntArray
-    first_lengths: IntArray
-    targets: Mapping[str, Array]
-    fields: tuple[Field, ...]
-    example_ids: IntArray | None = None
-    slots: IntArray | None = None
-    weights: IntArray | None = None
-    truncated: int = 0
-    together: bool = False
+    token_ids: IntArray  # [total] all rows, with [CLS] and [SEP]
+    lengths: IntArray  # [N] tokens of each row
+    first_lengths: IntArray  # [N] tokens of segment 0: [CLS], first text, [SEP]
+    targets: Mapping[str, Array]  # [N, ...], [total, ...] or [all slots, ...], by axis
+    fields: tuple[Field, ...]  # of `targets`, in order
+    example_ids: IntArray | None = None  # [N] ascending; None if rows are examples
+    slots: IntArray | None = None  # [N] slots per row; None if no slots
+    weights: IntArray | None = None  # [N] terms in the loss mean; None for 1 each
+    truncated: int = 0  # examples that lost tokens
+    together: bool = False  # examples stay in one batch: units are examples, not rows
 
     def __post_init__(self) -> None:
-        """Checks that the columns belong together.
-
-        Raises:
-          ValueError: they do not.
-        """
+        """Raises ValueError if the columns do not match."""
         if tuple(self.targets) != tuple(field.name for field in self.fields):
             raise ValueError("targets and their fields differ")
         given = [getattr(self, name) for name in _OF_ROWS]
@@ -114,97 +87,67 @@ class Features:
             raise ValueError("a first segment is longer than its row, or empty")
 
     def __len__(self) -> int:
-        """Number of rows."""
         return len(self.lengths)
 
     @property
     def examples(self) -> int:
-        """Number of examples."""
         return len(self.first_rows)
 
     @property
     def units(self) -> int:
-        """Number of units, U."""
+        """Number of units, U: examples if `together`, else rows."""
         return self.examples if self.together else len(self)
 
     @functools.cached_property
     def unit_lengths(self) -> IntArray:
-        """[U] tokens of the longest row of each."""
         return np.maximum.reduceat(self.lengths, self.first_rows) if self.together else self.lengths
 
     @functools.cached_property
     def unit_rows(self) -> IntArray:
-        """[U] how many rows each has."""
+        """[U] rows of each unit."""
         if not self.together:
             return np.ones(len(self), np.int32)
         return np.diff(self.first_rows, append=len(self)).astype(np.int32)
 
     def rows_of(self, units: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """Returns the numbers of the rows of some units, those of each one after the other."""
         return ranges(self.first_rows[units], self.unit_rows[units]) if self.together else units.astype(np.int64)
 
     def drawn(self, units: Numbers, epochs: Numbers) -> Drawn:
-        """Returns these features themselves: they are the same in each epoch.
-
-        Args:
-          units: [n] numbers of units.
-          epochs: in which each is drawn.
-        """
         del epochs
         return Drawn(self, units)
 
     @functools.cached_property
     def first_rows(self) -> npt.NDArray[np.int64]:
-        """[E] the number of the first row of each example."""
+        """[E] first row of each example."""
         return np.arange(len(self)) if self.example_ids is None else np.flatnonzero(np.diff(self.example_ids, prepend=-1))
 
     @classmethod
     def from_columns(
         cls, columns: Mapping[str, Array], fields: Sequence[Field], *, truncated: int, together: bool = False
     ) -> Features:
-        """Inverse of `columns`.
-
-        Args:
-          columns: by name.
-          fields: of the targets among them.
-          truncated: how many examples lost tokens.
-          together: whether the rows of an example stay in one batch.
-
-        Raises:
-          KeyError: a target is missing.
-          ValueError: columns do not belong together.
-        """
+        """Inverse of `columns`; KeyError for a missing target, ValueError if columns do not match."""
         arrays = {name: np.ascontiguousarray(column) for name, column in columns.items()}
         targets = {field.name: arrays.pop(field.name) for field in fields}
         return cls(**arrays, targets=targets, fields=tuple(fields), truncated=truncated, together=together)
 
     def columns(self) -> dict[str, Array]:
-        """Returns the arrays by name, for storage."""
         arrays = {"token_ids": self.token_ids, **{name: getattr(self, name) for name in _OF_ROWS}, **self.targets}
         return {name: value for name, value in arrays.items() if value is not None}
 
     def size(self, axis: str) -> int:
-        """Returns how many places of an axis all rows have together."""
         return len(self) if axis == ROW else int(self._lengths(axis).sum(dtype=np.int64))
 
     def places(self, axis: str, rows: npt.NDArray[np.integer[Any]]) -> npt.NDArray[np.int64]:
-        """Returns where the values of some rows lie in a column of an axis, row after row.
-
-        Args:
-          axis: of the column, ROW, TOKEN or SLOT.
-          rows: [n] numbers of rows.
-        """
+        """Indices of the rows' values in a column of an axis (ROW, TOKEN or SLOT), row after row."""
         if axis == ROW:
             return rows.astype(np.int64)
         return ranges(self._starts(axis)[rows], self._lengths(axis)[rows])
 
     def empty(self, field: Field) -> Array:
-        """Returns a column for the values of a field, without values yet."""
         places = self.size(field.axis)
         return np.empty(places if field.width is None else [places, field.width], field.dtype)
 
     def weight(self, rows: npt.NDArray[np.integer[Any]]) -> int:
-        """Returns how many terms the loss of some rows has."""
         if self.weights is not None:
             return int(self.weights[rows].sum(dtype=np.int64))
         return int(self._begins[rows].sum()) if self.together else len(rows)
@@ -218,23 +161,11 @@ class Features:
 
     @property
     def batch_fields(self) -> tuple[Field, ...]:
-        """What a batch holds."""
         added = [*([] if self.slots is None else [SLOTS]), *([GROUPS] if self.together else [])]
         return (*INPUTS, *added, *(field for field in self.fields if field.in_batches))
 
     def batch(self, rows: npt.NDArray[np.integer[Any]], tokens: int) -> dict[str, Array]:
-        """Returns the padded features of some rows.
-
-        Args:
-          rows: [B] their numbers; those of a unit one after the other.
-          tokens: T, the length to pad to.
-
-        Returns:
-          The arrays of `batch_fields`.
-
-        Raises:
-          ValueError: a row is longer than `tokens`.
-        """
+        """Pads rows [B] (each unit's rows adjacent) to `tokens`, T; ValueError if a row is longer."""
         lengths = self.lengths[rows]
         if lengths.max(initial=0) > tokens:
             raise ValueError(f"a row has {lengths.max()} tokens, the batch is padded to {tokens}")
@@ -254,7 +185,6 @@ class Features:
         return {**inputs, **{field.name: self._padded(field, rows, tokens) for field in self.fields if field.in_batches}}
 
     def _padded(self, field: Field, rows: npt.NDArray[np.integer[Any]], tokens: int) -> Array:
-        """Returns [B, ...], [B, T, ...] or [B, S, ...] of a target."""
         column = self.targets[field.name]
         if field.axis == ROW:
             of_rows: Array = column[rows]
@@ -289,12 +219,7 @@ class Features:
 
 
 def ranges(starts: npt.NDArray[np.int64], lengths: IntArray) -> npt.NDArray[np.int64]:
-    """Returns start, start + 1, ... for each start, as many as its length says, one after the other.
-
-    Args:
-      starts: [n] first numbers.
-      lengths: [n] how many numbers from each on.
-    """
+    """Concatenates start, start + 1, ... for each start [n] and length [n]."""
     before = np.cumsum(lengths, dtype=np.int64) - lengths
     found: npt.NDArray[np.int64] = np.repeat(starts - before, lengths) + np.arange(int(lengths.sum(dtype=np.int64)))
     return found

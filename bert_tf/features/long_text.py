@@ -1,4 +1,4 @@
-"""Cuts of texts that are longer than a sequence.
+"""Cuts texts that are longer than a sequence.
 
 Shapes: E examples, N rows of features; lengths and places are counted in tokens, without [CLS] and [SEP].
 """
@@ -30,37 +30,22 @@ class Span(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """What each row has of the texts of its example.
+    """Parts of an example's texts in each row."""
 
-    Attributes:
-      first: pieces of the first text, one after the other.
-      second: pieces of the second.
-      truncated: how many examples have tokens that are in no row.
-      example_ids: [N] which example a row is of; None where row and example are the same.
-    """
-
-    first: tuple[Span, ...]
-    second: tuple[Span, ...]
-    truncated: int
-    example_ids: IntArray | None = None
+    first: tuple[Span, ...]  # pieces of the first text, one after the other
+    second: tuple[Span, ...]  # pieces of the second
+    truncated: int  # examples with tokens that are in no row
+    example_ids: IntArray | None = None  # [N] example of a row; None if rows are examples
 
 
 def truncated_lengths(first: IntArray, second: IntArray, limit: IntArray) -> tuple[IntArray, IntArray]:
-    """Returns how much of each pair is kept: tokens are taken from the longer one until both fit.
+    """Kept tokens [E] of each text, cutting the longer until both fit `limit` [E]; `second` is 0 if absent.
 
-    That is the published rule. Removing one token at a time from the longer, the second on a tie, ends where the longer
+    That is the published rule. Removing one token at a time from the longer, the second on a tie, ends when the longer
     is cut to the other's length, and then both to half the limit, the odd token going to the first.
 
     >>> truncated_lengths(np.array([4, 1]), np.array([3, 9]), np.array([5, 5]))
     (array([3, 1]), array([2, 4]))
-
-    Args:
-      first: [E] tokens of the first text.
-      second: [E] tokens of the second, 0 where there is none.
-      limit: [E] how many fit.
-
-    Returns:
-      [E] and [E], with a sum of at most the limit.
     """
     half = limit // 2
     kept_second = np.minimum(second, np.maximum(half, limit - first))
@@ -74,13 +59,7 @@ def truncate(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 
 
 def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
-    """Keeps what `tokenizers` of Hugging Face does; as `truncate`, but on a tie the first text is shortened.
-
-    Args:
-      first: [E] word pieces of the first texts.
-      second: [E] the same of the second texts, 0 where there is none.
-      limit: [E] how many both may have together.
-    """
+    """As Hugging Face `tokenizers`: like `truncate`, but shortens the first text on a tie."""
     is_longer = first > second
     kept, swapped = truncated_lengths(first, second, limit), truncated_lengths(second, first, limit)[::-1]
     first_kept, second_kept = (np.where(is_longer, one, other) for one, other in zip(kept, swapped))
@@ -88,13 +67,7 @@ def longest_first(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 
 
 def head_tail(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
-    """Keeps as much of each text; of one that is cut a quarter of it is the beginning and the rest the end.
-
-    Args:
-      first: [E] word pieces of the first texts.
-      second: [E] the same of the second texts, 0 where there is none.
-      limit: [E] how many both may have together.
-    """
+    """Keeps as much of each text as `truncate`: the first quarter from its beginning, the rest from its end."""
     kept_first, kept_second = truncated_lengths(first, second, limit)
     return Cut(_ends(first, kept_first), _ends(second, kept_second), int(np.sum(first + second > limit)))
 
@@ -102,13 +75,8 @@ def head_tail(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
 def windows(first: IntArray, second: IntArray, limit: IntArray) -> Cut:
     """Moves a window over the longer text of each example, the second on a tie; every window is a row.
 
-    The other text is in every row, cut to half the limit where it is longer. Windows are as long as fits beside it; the last
-    one ends with the text, and so may overlap by more than a half.
-
-    Args:
-      first: [E] word pieces of the first texts.
-      second: [E] the same of the second texts, 0 where there is none.
-      limit: [E] how many both may have together.
+    The other text is in every row, cut to half the limit if longer. Windows fill the remaining room; the last one ends with
+    the text, and so may overlap by more than a half.
     """
     longer, other = np.maximum(first, second), np.minimum(first, second)
     kept = np.where(longer + other > limit, np.minimum(other, limit // 2), other)

@@ -1,4 +1,4 @@
-"""Features of pairs whose texts are read one by one: [CLS] A [SEP] and [CLS] B [SEP], rows that stay together."""
+"""Features of text pairs encoded separately: adjacent rows [CLS] A [SEP] and [CLS] B [SEP]."""
 
 from __future__ import annotations
 
@@ -27,17 +27,9 @@ def build(
     max_seq_length: int,
     long_text: str = TRUNCATE,
 ) -> Features:
-    """Turns a split into features.
+    """Converts E pairs to features, in order, first texts before second ones; `scores` are target cosines.
 
-    Args:
-      pairs: E of them.
-      scores: E, what the cosine of each should be.
-      tokenizer: cuts the texts.
-      max_seq_length: most tokens of a row, the special ones included.
-      long_text: key of `long_text.CUTS`, what is kept of longer texts.
-
-    Returns:
-      Features in the order of the pairs, the rows of first texts before those of second ones.
+    `max_seq_length` includes special tokens; `long_text` is a key of `long_text.CUTS`.
     """
     texts = [(text, None) for pair in pairs for text in pair]
     numbers = np.arange(len(texts), dtype=np.int32)

@@ -1,6 +1,6 @@
 """Features of one sentence or a pair: [CLS] A [SEP] or [CLS] A [SEP] B [SEP].
 
-A whole split is laid out at once. Shapes: E examples, N rows; they are the same but where long texts become windows.
+A whole split is laid out at once. Shapes: E examples, N rows; equal unless long texts become windows.
 """
 
 from __future__ import annotations
@@ -27,17 +27,9 @@ def build(
     max_seq_length: int,
     long_text: str = TRUNCATE,
 ) -> Features:
-    """Turns a split into features.
+    """Converts a split to features, in order; every row has the label [E, ...] of its example.
 
-    Args:
-      texts: the sentences, the second None where there is one only.
-      labels: what the labels are, and [E, ...] of them; None where there are none.
-      tokenizer: cuts the sentences.
-      max_seq_length: most tokens of a row, the special ones included; at least 5.
-      long_text: key of `long_text.CUTS_OF_LIBRARIES`, what is kept of longer ones.
-
-    Returns:
-      Features in the order of the texts; every row has the label of its example.
+    `max_seq_length` includes special tokens, at least 5; `long_text` is a key of `long_text.CUTS_OF_LIBRARIES`.
     """
     pairs = list(texts)
     first_ids, first = _ids([text for text, _ in pairs], tokenizer)
@@ -78,7 +70,6 @@ def _total(spans: Sequence[Span]) -> IntArray:
 
 
 def _ids(texts: Sequence[str], tokenizer: WordPieceTokenizer) -> tuple[IntArray, IntArray]:
-    """Returns the ids of all texts one after the other, and the [N] number of each."""
     ids = [tokenizer.ids(text) for text in texts]
     lengths = np.fromiter(map(len, ids), np.int32, len(ids))
     return np.fromiter(itertools.chain.from_iterable(ids), np.int32, int(lengths.sum(dtype=np.int64))), lengths

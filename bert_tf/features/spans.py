@@ -1,6 +1,6 @@
-"""Features of questions about a text: [CLS] question [SEP] window of the text [SEP], a row for each window.
+"""Features of questions about a text: one row per window, [CLS] question [SEP] window [SEP].
 
-A whole split is laid out at once; a text that several questions are about is cut into pieces once. Shapes: E questions, C
+A whole split is laid out at once; a text shared by several questions is tokenized once. Shapes: E questions, C
 different texts, P pieces of all of these, N rows (windows).
 """
 
@@ -41,35 +41,23 @@ Longs = npt.NDArray[np.int64]
 
 
 class Windows(NamedTuple):
-    """How a text becomes rows.
+    """How a text becomes rows."""
 
-    Attributes:
-      max_seq_length: most tokens of a row, at least 4.
-      doc_stride: pieces from one window to the next.
-      max_query_length: most pieces of a question.
-    """
-
-    max_seq_length: int
-    doc_stride: int
-    max_query_length: int
+    max_seq_length: int  # tokens of a row, at least 4
+    doc_stride: int  # pieces between window starts
+    max_query_length: int  # in pieces
 
 
 class Question(NamedTuple):
-    """A question about a text.
-
-    Attributes:
-      question: itself.
-      text: that it is about.
-      answer: first character in the text and the one after the last; or `NO_ANSWER`, or `UNUSABLE`.
-    """
+    """A question about a text."""
 
     question: str
     text: str
-    answer: tuple[int, int] = NO_ANSWER
+    answer: tuple[int, int] = NO_ANSWER  # start, end (exclusive); or NO_ANSWER, UNUSABLE
 
 
 class _Asked(NamedTuple):
-    """The pieces of all questions, one after the other."""
+    """The pieces of all questions, concatenated."""
 
     ids: IntArray
     starts: Longs  # [E] first piece of each
@@ -78,7 +66,7 @@ class _Asked(NamedTuple):
 
 
 class _Texts(NamedTuple):
-    """The pieces of all different texts, one after the other."""
+    """The pieces of all distinct texts, concatenated."""
 
     pieces: Pieces  # [P]
     starts: Longs  # [C] first piece of each
@@ -95,17 +83,9 @@ class _Rows(NamedTuple):
 
 
 def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows: Windows) -> Features:
-    """Turns a split into features.
+    """Converts E questions to features with the targets of `FIELDS`, in order.
 
-    A question whose answer is in no window, or of which the data say something wrong, has rows of weight 0.
-
-    Args:
-      questions: E of them.
-      tokenizer: cuts the texts.
-      windows: how.
-
-    Returns:
-      Features with the targets of `FIELDS`, in the order of the questions.
+    Rows of a question whose answer is in no window, or whose data are faulty, have weight 0.
     """
     asked = _asked(questions, tokenizer, min(windows.max_query_length, longest_question(windows.max_seq_length)))
     texts = _cut(questions, tokenizer)
@@ -136,15 +116,7 @@ def build(questions: Sequence[Question], tokenizer: WordPieceTokenizer, windows:
 
 
 def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _Rows) -> dict[str, Array]:
-    """Returns the columns of [total] tokens that are kept beside batches.
-
-    Args:
-      total: tokens of all rows.
-      places: of those of texts.
-      texts: of all questions.
-      source: which piece each of these is.
-      rows: the windows.
-    """
+    """Columns of [total] tokens kept apart from batches; `places` and `source` locate text tokens and their pieces."""
     columns: dict[str, Array] = {name: np.full(total, -1, np.int32) for name in (FIRST, AFTER)}
     columns[WIDEST] = np.zeros(total, np.bool_)
     for name, values in ((FIRST, texts.pieces.starts[source]), (AFTER, texts.pieces.ends[source]), (WIDEST, _widest(rows))):
@@ -153,7 +125,6 @@ def _of_tokens(total: int, places: Longs, texts: _Texts, source: Longs, rows: _R
 
 
 def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest: int) -> _Asked:
-    """Cuts questions into pieces, of which no more than `longest` are kept."""
     ids = [tokenizer.ids(question.question) for question in questions]
     lengths = np.fromiter((min(len(one), longest) for one in ids), np.int32, len(ids))
     flat = np.fromiter(itertools.chain.from_iterable(one[:longest] for one in ids), np.int32, int(lengths.sum()))
@@ -161,13 +132,11 @@ def _asked(questions: Sequence[Question], tokenizer: WordPieceTokenizer, longest
 
 
 def longest_question(max_seq_length: int) -> int:
-    """Returns how many pieces of a question are read at most, of rows of so many tokens."""
     room = max_seq_length - _SPECIAL
     return room - max(1, room // _WINDOW_PARTS)
 
 
 def _cut(questions: Sequence[Question], tokenizer: WordPieceTokenizer) -> _Texts:
-    """Cuts each different text into pieces."""
     numbers: dict[str, int] = {}
     of_question = [numbers.setdefault(question.text, len(numbers)) for question in questions]
     cut = [tokenizer.pieces(text) for text in numbers]
@@ -178,13 +147,7 @@ def _cut(questions: Sequence[Question], tokenizer: WordPieceTokenizer) -> _Texts
 
 
 def _windows(lengths: IntArray, room: IntArray, stride: int) -> _Rows:
-    """Returns the windows of texts: one starts every `stride` pieces, until one ends with the text, as published.
-
-    Args:
-      lengths: [E] pieces of the text.
-      room: [E] most pieces of a window.
-      stride: pieces from one window to the next.
-    """
+    """A window every `stride` pieces until one ends with the text, as published; `lengths` and `room` are [E]."""
     step = np.minimum(room, np.int32(stride))
     counts = 1 - np.minimum(room - lengths, 0) // step  # rounded up
     example = np.repeat(np.arange(len(counts), dtype=np.int32), counts)
@@ -194,9 +157,9 @@ def _windows(lengths: IntArray, room: IntArray, stride: int) -> _Rows:
 
 
 def _widest(rows: _Rows) -> npt.NDArray[np.bool_]:
-    """Returns for each token of a window whether no other window shows more around it.
+    """Whether no other window shows more context around a token, for each token of a window.
 
-    A window shows as much around a token as there is on its poorer side; of equals the longer window counts, then the first.
+    Context is the smaller of both sides; ties go to the longer window, then to the first.
     """
     number = np.repeat(np.arange(len(rows.length)), rows.length)
     several = np.bincount(rows.example)[rows.example] > 1 if len(rows.example) else np.zeros(0, np.bool_)
@@ -215,7 +178,7 @@ def _widest(rows: _Rows) -> npt.NDArray[np.bool_]:
 def _targets(
     questions: Sequence[Question], texts: _Texts, rows: _Rows, first_lengths: IntArray
 ) -> tuple[dict[str, Array], IntArray]:
-    """Returns what the loss reads of each row, and [N] 1 for rows that count, else 0."""
+    """Targets of each row for the loss, and [N] 1 for rows that count, else 0."""
     answers = np.array([question.answer for question in questions], np.int64).reshape(-1, 2)  # [E, 2]
     first, last = _pieces_of(answers, texts)
     answered = answers[:, 0] >= 0
@@ -231,12 +194,7 @@ def _targets(
 
 
 def _pieces_of(answers: Longs, texts: _Texts) -> tuple[Longs, Longs]:
-    """Returns [E] first and last piece, in its text, that share a character with the answer; where none does, in wrong order.
-
-    Args:
-      answers: [E, 2] characters.
-      texts: of all questions.
-    """
+    """[E] first and last piece that overlap the answer's characters [E, 2]; in reverse order if none does."""
     apart = np.int64(1) << 32  # characters of one text from those of the next
     of_text = np.repeat(np.arange(len(texts.lengths)), texts.lengths) * apart
     base = texts.number * apart

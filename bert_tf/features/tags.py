@@ -1,4 +1,4 @@
-"""Features of words that have a tag each: the first piece of a word stands for it; long sentences become windows.
+"""Features of tagged words: the first piece of a word represents it; long sentences become windows.
 
 Shapes: E sentences, W words of all of them, P word pieces, N rows, K places of words in rows: a word is in several windows.
 """
@@ -29,35 +29,20 @@ Longs = npt.NDArray[np.int64]
 
 
 class _Windows(NamedTuple):
-    """The words of each row.
+    """The words of each row."""
 
-    Attributes:
-      example_ids: [N] which sentence it is of.
-      first: [N] number of its first word, among all W.
-      end: [N] number of the one after its last.
-    """
-
-    example_ids: Longs
-    first: Longs
-    end: Longs
+    example_ids: Longs  # [N] sentence
+    first: Longs  # [N] number of its first word, among all W
+    end: Longs  # [N] one past its last word
 
 
 def build(
     sentences: Sequence[Sequence[str]], tag_ids: IntArray, tokenizer: WordPieceTokenizer, *, max_seq_length: int
 ) -> Features:
-    """Turns a split into features.
+    """Converts E sentences with tags [W] to features with `FIELDS`; the weight of a row is its number of tags.
 
-    A word is read in every window that it is in, and has its tag in one: that with most pieces on the side where it has fewer.
-    A word of more pieces than fit into a row is cut. One without any, as of control characters, is in no row.
-
-    Args:
-      sentences: words of each of the E sentences.
-      tag_ids: [W] tags of all words, one sentence after the other.
-      tokenizer: cuts the words.
-      max_seq_length: most tokens of a row, the special ones included.
-
-    Returns:
-      Features with `FIELDS`; what a row weighs is how many tags it has.
+    A word is read in each of its windows but tagged only in the one with most context on the poorer side. A word longer
+    than a row is cut. A word without pieces, as of control characters, is in no row.
     """
     room = max_seq_length - _SPECIAL
     uncut = [tokenizer.ids(word) for words in sentences for word in words]
@@ -93,13 +78,11 @@ def build(
 
 
 def _with_long_words(ids: Sequence[Sequence[int]], counts: Longs, room: int) -> int:
-    """Returns how many sentences have a word of more pieces than fit into a row."""
     long = [number for number, of_word in enumerate(ids) if len(of_word) > room]
     return len(np.unique(np.searchsorted(np.cumsum(counts), long, side="right")))
 
 
 def _windows(begins: Longs, pieces: Longs, room: int) -> _Windows:
-    """Returns the rows of all sentences: one each, but for those of more pieces than fit."""
     totals = pieces[begins[1:]] - pieces[begins[:-1]]  # [E]
     long = np.flatnonzero(totals > room)
     cut = {
@@ -120,14 +103,12 @@ def _windows(begins: Longs, pieces: Longs, room: int) -> _Windows:
 
 
 def overlapping(bounds: Longs, room: int) -> Iterator[tuple[int, int]]:
-    """Yields the first word of each window of a sentence, and the one after its last; the last window ends with the sentence.
+    """Yields first and end (exclusive) word of each window of a sentence; the last window ends with it.
+
+    `bounds` [words + 1] are the piece offsets of words; no word may have more than `room` pieces.
 
     >>> list(overlapping(np.array([0, 2, 3, 4, 6, 7, 9]), 5))
     [(0, 3), (1, 5), (3, 6)]
-
-    Args:
-      bounds: [words + 1] where the pieces of each word begin, and where the last one ends; no word has more than `room`.
-      room: pieces of a window.
     """
     words, first = len(bounds) - 1, 0
     while bounds[-1] - bounds[first] > room:
@@ -139,7 +120,7 @@ def overlapping(bounds: Longs, room: int) -> Iterator[tuple[int, int]]:
 
 
 def _chosen(windows: _Windows, begins: Longs, pieces: Longs) -> tuple[Longs, Longs]:
-    """Returns row and number of each word that has pieces, in the window of most context; of equal ones in the first."""
+    """Row and number of each word with pieces, in its window of most context, the first on a tie."""
     counts = (windows.end - windows.first).astype(np.int32)
     row = np.repeat(np.arange(len(counts)), counts)  # [K]
     word = ranges(windows.first, counts)  # [K]

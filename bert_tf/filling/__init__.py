@@ -1,1 +1,1 @@
-"""Words for [MASK]: texts with places to fill, and the words that a model of masked words puts there."""
+"""Fills in [MASK]: masked texts and the words that a model predicts."""

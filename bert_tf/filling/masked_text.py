@@ -1,7 +1,8 @@
-"""Texts with [MASK] become features.
+"""Converts texts with [MASK] to features.
 
-A text that fits is one row with all of its places. Of a longer one each place has a row of its own: as many word pieces as fit,
-with the place in the middle, or nearer to an end of the text where that has no more. Other places in such a row stay [MASK].
+A text that fits is one row with all of its places. In a longer one each place has a row of its own: as many word
+pieces as fit, with the place in the middle, or nearer to an end of the text if there is no more. Other places in
+such a row stay [MASK].
 
 Shapes: E texts, n word pieces of a text.
 """
@@ -25,38 +26,28 @@ _MASK = re.compile(re.escape(MASK))
 
 
 class Place(NamedTuple):
-    """Characters of a text that [MASK] takes: text[start:end]."""
+    """Characters of [MASK] in a text: text[start:end]."""
 
     start: int
     end: int
 
 
 class Row(NamedTuple):
-    """What the model reads of a text.
+    """Input of the model for a text."""
 
-    Attributes:
-      ids: of the word pieces, [CLS] and [SEP] included.
-      positions: of the places that are asked for, among these.
-      is_cut: whether the text has more.
-    """
-
-    ids: Sequence[int]
-    positions: Sequence[int]
-    is_cut: bool
+    ids: Sequence[int]  # with [CLS] and [SEP]
+    positions: Sequence[int]  # of the masks, in `ids`
+    is_cut: bool  # the text has more pieces
 
 
 def places(text: str) -> list[Place]:
-    """Returns where a text has [MASK], in its order."""
     return [Place(*found.span()) for found in _MASK.finditer(text)]
 
 
 def rows(text: str, tokenizer: WordPieceTokenizer, longest: int) -> list[Row]:
-    """Returns what is read of a text: one row with all its places in their order, or a row for each of them.
+    """One row with all places, or a row for each, of at most `longest` pieces (at least `SHORTEST`).
 
-    Args:
-      text: may have [MASK] anywhere; the tokenizer itself would cut it into punctuation and a word.
-      tokenizer: cuts what is between.
-      longest: word pieces of a row, at least `SHORTEST`.
+    [MASK] may be anywhere; the tokenizer itself would split it into punctuation and a word.
     """
     vocabulary = tokenizer.vocabulary
     pieces, masked = _pieces(text, tokenizer)
@@ -70,7 +61,7 @@ def rows(text: str, tokenizer: WordPieceTokenizer, longest: int) -> list[Row]:
 
 
 def _pieces(text: str, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[int]]:
-    """Returns the ids of a text, and which of them are [MASK]."""
+    """Returns ids and the positions of [MASK]."""
     pieces: list[int] = []
     masked: list[int] = []
     for number, part in enumerate(text.split(MASK)):
@@ -82,19 +73,11 @@ def _pieces(text: str, tokenizer: WordPieceTokenizer) -> tuple[list[int], list[i
 
 
 def _start(place: int, pieces: int, inside: int) -> int:
-    """Returns the first of the pieces around a place."""
     return min(max(place - inside // 2, 0), pieces - inside)
 
 
 def features(texts: Sequence[str], tokenizer: WordPieceTokenizer, longest: int, slots: Sequence[Field]) -> Features:
-    """Returns texts as the model reads them.
-
-    Args:
-      texts: E, each with a place at least.
-      tokenizer: cuts them.
-      longest: word pieces of a row.
-      slots: fields of the positions, and of the words that are there, of which nothing is known.
-    """
+    """Converts texts with at least one place each; `slots` are fields of the positions and of the unknown words."""
     found = [rows(text, tokenizer, longest) for text in texts]
     each = [row for of_text in found for row in of_text]
     positions = _column(position for row in each for position in row.positions)

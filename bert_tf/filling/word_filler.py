@@ -1,4 +1,4 @@
-"""The words that a model puts in the places of [MASK], the most probable first."""
+"""Predicts words for [MASK], most probable first."""
 
 from __future__ import annotations
 
@@ -29,46 +29,26 @@ _CONTINUES = "##"
 
 
 class Word(NamedTuple):
-    """A word piece, and how probable it is in a place."""
-
     piece: str
     probability: float
 
     @property
     def continues_word(self) -> bool:
-        """Whether it goes on with the word before it; its piece then begins with ##."""
+        """Whether the piece starts with ##."""
         return self.piece.startswith(_CONTINUES)
 
 
 class Filled(NamedTuple):
-    """A place of [MASK].
-
-    Attributes:
-      start: of its first character in the text.
-      end: after its last.
-      words: the most probable first.
-    """
-
-    start: int
-    end: int
-    words: tuple[Word, ...]
+    start: int  # first character in the text
+    end: int  # exclusive
+    words: tuple[Word, ...]  # most probable first
 
 
 class WordFiller:
-    """A model of masked words that is loaded; to be closed."""
+    """A loaded masked language model; must be closed."""
 
     def __init__(self, trained: Trained, inference: InferenceOptions, top: int) -> None:
-        """Loads the model.
-
-        Args:
-          trained: the model; of its head what masked words need is read.
-          inference: how to compute.
-          top: how many words `lines` writes of each place.
-
-        Raises:
-          CheckpointError: it has no head for masked words, or is damaged.
-          FlagError: texts would be cut until no word is left beside a place.
-        """
+        """`top` is the number of words per place in `lines`; FlagError if texts would be cut to a bare mask."""
         if trained.max_seq_length < masked_text.SHORTEST:
             raise FlagError(f"--max_seq_length={trained.max_seq_length}: expected at least {masked_text.SHORTEST}")
         refuse_without_head(trained)
@@ -78,21 +58,12 @@ class WordFiller:
         self._computer.load(self._trained)
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:
-        """Returns texts as the model reads them; may run beside `filled` in another thread."""
+        """Makes features; can run in another thread beside `filled`."""
         trained = self._trained
         return masked_text.features([text.text_a for text in texts], trained.tokenizer, trained.max_seq_length, _SLOTS)
 
     def filled(self, features: Features, texts: Sequence[SentenceExample], top: int) -> list[tuple[Filled, ...]]:
-        """Returns the places of each text with their words.
-
-        Args:
-          features: of the texts, from `read`.
-          texts: themselves.
-          top: words of a place.
-
-        Raises:
-          BertError: memory is out, or the model computes what is no number.
-        """
+        """Returns the places of each text with `top` words; BertError if memory runs out or outputs are not finite."""
         self.truncated += features.truncated
         outputs = self._computer.outputs(features)
         ids, probabilities = outputs[_IDS][:, :top], np.exp(outputs[_LOG_PROBS][:, :top].astype(np.float64))
@@ -100,23 +71,11 @@ class WordFiller:
         return [tuple(Filled(*place, next(words)) for place in masked_text.places(text.text_a)) for text in texts]
 
     def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: OutputForm) -> bytes:
-        """Returns a line of JSON for each text.
-
-        Args:
-          number: of the chunk, from 0.
-          texts: of the chunk.
-          features: of the texts, from `read`.
-          form: whether to compress them.
-
-        Raises:
-          BertError: as `filled`.
-        """
         del number
         found = zip(texts, self.filled(features, texts, self._top))
         return form.encode("".join(f"{documents.to_json(as_json(*row), ensure_ascii=False)}\n" for row in found))
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._computer.close()
 
     def _words(self, ids: Sequence[int], probabilities: Sequence[float]) -> tuple[Word, ...]:
@@ -125,22 +84,12 @@ class WordFiller:
 
 
 def as_json(text: SentenceExample, found: Sequence[Filled]) -> dict[str, Any]:
-    """Returns a text with its words as JSON can hold it.
-
-    Args:
-      text: that was filled.
-      found: its places.
-    """
     masks = [{**place._asdict(), "words": [word._asdict() for word in place.words]} for place in found]
     return {"id": text.guid, "text": text.text_a, "masks": masks}
 
 
 def refuse_without_head(trained: Trained) -> None:
-    """Stops where a checkpoint cannot tell masked words.
-
-    Raises:
-      CheckpointError: it cannot, or its head is of another size.
-    """
+    """Raises CheckpointError if a checkpoint has no head for masked words, or one of another size."""
     reader = CheckpointReader(trained.prefix)
     shapes = _HEAD.variables(trained.config)
     missing = [name for name in shapes if name not in reader.shapes]

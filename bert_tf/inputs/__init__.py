@@ -1,1 +1,1 @@
-"""Features become batches."""
+"""Converts features to batches."""

@@ -1,7 +1,8 @@
 """tf.data without autotuning.
 
-By default an iterator starts a thread that tunes its pipeline and then sleeps, for up to a minute. Whoever destroys the
-iterator, as closing a session does, has to wait for it: the wake-up call may come before the flag that it looks at is set.
+By default an iterator starts a thread that tunes its pipeline and then sleeps for up to a minute. Destroying the
+iterator, for example by closing a session, has to wait for it: the wake-up call may come before the flag it checks
+is set.
 """
 
 from __future__ import annotations
@@ -22,22 +23,20 @@ except (ImportError, AttributeError):  # the end of a run on replicas may then t
 
 
 def options() -> tf.data.Options:
-    """Returns the options of every dataset."""
     untuned = tf.data.Options()
     untuned.autotune.enabled = False
     return untuned
 
 
 def prefetched(dataset: tf.data.Dataset) -> tf.data.Dataset:
-    """Returns a dataset that is read a fixed number of batches ahead, and is not tuned."""
     switch_off_for_replicas()
     return dataset.prefetch(_PREFETCHED).with_options(options())
 
 
 def switch_off_for_replicas() -> None:
-    """Gives the same options to the datasets that strategies put between an input function and each of its replicas.
+    """Applies the options to the datasets that strategies insert between an input function and each replica.
 
-    TensorFlow makes them without any, and has no setting for it.
+    TensorFlow makes these without options and has no setting for it.
     """
     if CONTROLS_REPLICAS:
         per_replica._create_device_dataset = _untuned_device_dataset

@@ -1,4 +1,4 @@
-"""Features of a split on disk, so that a second run does not tokenize again."""
+"""Caches features of a split on disk, so that a second run need not tokenize."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FORMAT_VERSION = "2"  # of what is stored, and of how texts become features
 
 @dataclasses.dataclass(frozen=True)
 class CacheKey:
-    """Everything that changes the bytes of the features."""
+    """Everything that affects the bytes of the features."""
 
     task: str
     split: str
@@ -38,14 +38,14 @@ class CacheKey:
 
     @property
     def digest(self) -> str:
-        """Returns a name for the key, as hexadecimal digits; as in earlier releases where the family says nothing else."""
+        """Hexadecimal digest; unchanged from earlier releases if the family adds nothing."""
         values = {name: value for name, value in dataclasses.asdict(self).items() if name != "of_family" or value}
         text = documents.to_json([FORMAT_VERSION, values], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()
 
 
 def examples_digest(examples: Iterable[Example]) -> str:
-    """Returns the sha256 of all but names: of one file there are others where other columns are read."""
+    """sha256 of examples without names; reading other columns of a file gives another digest."""
     digest = hashlib.sha256()
     for example in examples:
         digest.update(documents.to_json(_said(example)).encode() + b"\n")
@@ -53,7 +53,6 @@ def examples_digest(examples: Iterable[Example]) -> str:
 
 
 def _said(example: Example) -> list[Any]:
-    """Returns the fields of an example but for its name: texts and label."""
     return [getattr(example, field.name) for field in dataclasses.fields(example)[1:]]  # type: ignore[arg-type]
 
 
@@ -65,20 +64,9 @@ def load_or_build(
     *,
     writes: bool = True,
 ) -> tuple[Features, bool]:
-    """Returns the features of a key, built only where the folder does not hold them whole.
+    """Returns features and whether they came from the cache; rebuilds and replaces a damaged or foreign file.
 
-    Args:
-      folder: where cache files are; made if need be.
-      key: names the features.
-      fields: of their targets.
-      build: makes them.
-      writes: whether what was built is stored; of several machines one does.
-
-    Returns:
-      The features, and whether they came from the cache. A damaged or foreign file is built anew and replaced.
-
-    Raises:
-      OutputError: the cache cannot be written.
+    `fields` are those of targets. Without `writes` nothing is stored: of several machines only one writes.
     """
     path = Path(folder) / f"{key.task}-{key.split}-{key.digest[:16]}.safetensors"
     cached = _load(path, key.digest, fields)

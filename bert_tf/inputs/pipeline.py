@@ -1,7 +1,7 @@
-"""Features become batches: in shuffled order for training, by length for evaluation and prediction.
+"""Converts features to batches: in shuffled order for training, by length for evaluation and prediction.
 
-The order is a function of (seed, epoch) alone, and so is what `TrainingRows` make of a unit: a run that starts again at step s
-sees the batches that the first one would have seen from there. Batches are made of units: rows, or examples whose rows stay
+The order depends on (seed, epoch) only, and so does what `TrainingRows` make of a unit: a run that resumes at step
+s sees the same batches as an uninterrupted one. Batches consist of units: rows, or examples whose rows stay
 together, see `Features.together`.
 """
 
@@ -38,58 +38,35 @@ Rows = npt.NDArray[np.int64]  # numbers of rows
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """How long to train.
+    """How long to train."""
 
-    Attributes:
-      rows: how many units there are; windows of a long text are rows of their own.
-      batch_size: units of one step, over all replicas.
-      epochs: how often to see each; may be a fraction.
-      fixed_steps: how many steps to take, whatever the epochs; None to go by them.
-    """
-
-    rows: int
-    batch_size: int
-    epochs: float
-    fixed_steps: int | None = None
+    rows: int  # units; windows of a long text count separately
+    batch_size: int  # units per step, over all replicas
+    epochs: float  # may be fractional
+    fixed_steps: int | None = None  # overrides epochs; None to use them
 
     @property
     def steps(self) -> int:
-        """Returns int(rows / batch_size * epochs), as published; the rest of the last epoch is not seen."""
+        """int(rows / batch_size * epochs), as published; the rest of the last epoch is not seen."""
         return self.fixed_steps or int(self.rows / self.batch_size * self.epochs)
 
 
 class Draws(NamedTuple):
-    """The units of a step.
+    """The units of a step."""
 
-    Attributes:
-      units: [batch_size] their numbers.
-      epochs: [batch_size] in which each is drawn, from 0 on.
-    """
-
-    units: Units
-    epochs: npt.NDArray[np.int64]
+    units: Units  # [batch_size]
+    epochs: npt.NDArray[np.int64]  # [batch_size] of each draw, from 0
 
 
 def epoch_order(units: int, *, seed: int, epoch: int) -> Units:
-    """Returns the [U] numbers of all units in the order of one epoch.
-
-    Args:
-      units: how many there are.
-      seed: of the order.
-      epoch: counted from 0.
-    """
+    """Shuffled numbers [U] of all units for one epoch, counted from 0."""
     return np.random.default_rng([seed, epoch]).permutation(units)
 
 
 def training_draws(schedule: Schedule, *, seed: int, start_step: int = 0) -> Iterator[Draws]:
-    """Yields what each step draws, from `start_step` on.
+    """Yields the draws of each step from `start_step`.
 
-    Epochs follow each other without a gap: a batch may hold the end of one and the beginning of the next.
-
-    Args:
-      schedule: how long to train, and the size of a batch.
-      seed: of the order.
-      start_step: how many steps were taken before.
+    Epochs follow each other without a gap: a batch may span the end of one and the start of the next.
     """
     size = schedule.batch_size
     epoch, offset = divmod(start_step * size, schedule.rows)
@@ -103,16 +80,10 @@ def training_draws(schedule: Schedule, *, seed: int, start_step: int = 0) -> Ite
 
 
 def grouped_draws(schedule: Schedule, lengths: IntArray, *, seed: int, start_step: int = 0) -> Iterator[Draws]:
-    """As `training_draws`, but units of similar length together, so that little padding and computation is left.
+    """As `training_draws`, but batches units of similar length [U] to reduce padding and computation.
 
-    Every window of steps has the units that it would have without grouping, sorted by length and cut into batches; the
-    batches of a window come in random order.
-
-    Args:
-      schedule: how long to train.
-      lengths: [U] tokens of each.
-      seed: of the order.
-      start_step: first step to yield.
+    Each window of steps has the same units as without grouping, sorted by length and cut into batches, which come in
+    random order.
     """
     first = start_step - start_step % _WINDOW
     batches = training_draws(schedule, seed=seed, start_step=first)
@@ -126,24 +97,15 @@ def grouped_draws(schedule: Schedule, lengths: IntArray, *, seed: int, start_ste
 
 @dataclasses.dataclass(frozen=True)
 class Batching:
-    """How examples become batches; results stay the same, but for the order that grouping changes.
+    """How examples become batches; results do not change except by the order that grouping changes."""
 
-    Attributes:
-      pad_to: length of all batches; None for the longest example of each.
-      multiple: lengths are rounded up to a multiple of it, where the longest allowed is not passed.
-      longest: the longest allowed.
-      group_by_length: trains on examples of similar length together.
-      eval_tokens: of a batch of evaluation on one replica, padding included; None for what suits a CPU.
-    """
-
-    pad_to: int | None = None
-    multiple: int = 1
-    longest: int | None = None
-    group_by_length: bool = False
-    eval_tokens: int | None = None
+    pad_to: int | None = None  # length of all batches; None for the longest row of each
+    multiple: int = 1  # lengths are rounded up to it, at most to `longest`
+    longest: int | None = None  # maximum length
+    group_by_length: bool = False  # in training
+    eval_tokens: int | None = None  # per replica with padding; None for CPU defaults
 
     def tokens(self, longest_example: int) -> int:
-        """Returns the length to pad a batch to."""
         rounded = -(-(self.pad_to or longest_example) // self.multiple) * self.multiple
         return min(rounded, max(self.longest or rounded, longest_example))
 
@@ -152,13 +114,7 @@ TO_LONGEST = Batching()
 
 
 class Phase(NamedTuple):
-    """A part of a training with rows, batches and a length of its own.
-
-    Attributes:
-      rows: to train on.
-      schedule: how long, and the size of a batch.
-      batching: how to pad.
-    """
+    """A part of training with its own rows, schedule and batching."""
 
     rows: TrainingRows
     schedule: Schedule
@@ -174,18 +130,9 @@ def train_input_fn(
     batching: Batching = TO_LONGEST,
     then: Sequence[Phase] = (),
 ) -> InputFn:
-    """Returns an input function for training: fully shuffled every epoch, from `start_step` to the end.
+    """Input function for training, fully shuffled each epoch, from `start_step` to the end, then phases `then`.
 
-    Args:
-      features: to train on.
-      schedule: how long to train, and the size of a batch.
-      seed: of the order.
-      start_step: how many steps were taken before.
-      batching: how to pad.
-      then: what to train on afterwards, with batches of the same fields.
-
-    Raises:
-      ValueError: a schedule is of another number of rows, or batches have other fields.
+    Raises ValueError if a schedule has another number of rows or the batches of phases differ in fields.
     """
     phases = (Phase(features, schedule, batching), *then)
     for phase in phases:
@@ -197,21 +144,15 @@ def train_input_fn(
 
 
 def eval_order(lengths: IntArray) -> Units:
-    """Returns the numbers of all units in the order of evaluation and prediction: by length, the longest first.
+    """Unit numbers by length, longest first.
 
-    Batches of equal lengths hold no padding, and what is too large for the memory fails at once.
+    Batches of equal lengths have no padding, and a batch too large for memory fails at once.
     """
     return np.argsort(-lengths, kind="stable")
 
 
 def eval_batches(features: Features, batch_size: int | None, batching: Batching = TO_LONGEST) -> Iterator[Rows]:
-    """Yields the numbers of the rows of each batch of evaluation and prediction, in the order of `eval_order`; each row once.
-
-    Args:
-      features: of a split.
-      batch_size: units of a batch, the last may be smaller; None for as many as suit their lengths.
-      batching: how to pad.
-    """
+    """Yields row numbers of each batch in `eval_order`, each row once; batch_size None: size by lengths."""
     lengths, rows = features.unit_lengths, int(features.unit_rows.max(initial=1))
     order, most = eval_order(lengths), batching.eval_tokens or _EVAL_TOKENS
     start = 0
@@ -222,7 +163,6 @@ def eval_batches(features: Features, batch_size: int | None, batching: Batching 
 
 
 def _steps(phases: Sequence[Phase], seed: int, start_step: int) -> Iterator[tuple[Phase, Draws]]:
-    """Yields what each step draws, and of which phase it is."""
     for phase in phases:
         start, start_step = start_step, max(start_step - phase.schedule.steps, 0)
         if start >= phase.schedule.steps:
@@ -235,10 +175,10 @@ def _steps(phases: Sequence[Phase], seed: int, start_step: int) -> Iterator[tupl
 
 
 def _input_fn(phases: Sequence[Phase], seed: int, start_step: int) -> InputFn:
-    """Pads each batch; what lies in padding reaches no result.
+    """Pads each batch; padding affects no result.
 
-    Several replicas deal a batch among themselves like cards, so that sorted units leave each with as much to compute. One
-    that gets none computes a unit of another, under the same number.
+    Units are dealt among replicas in turn, so that sorted units give each about the same work. A replica without one
+    recomputes another's unit under the same number.
     """
 
     def batches(replicas: int, own: Iterable[int]) -> Iterator[dict[str, Array | np.number[Any]]]:

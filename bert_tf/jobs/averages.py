@@ -1,4 +1,4 @@
-"""The mean of the last checkpoints of a run, for --average_last."""
+"""Mean of a run's last checkpoints, for --average_last."""
 
 from __future__ import annotations
 
@@ -12,15 +12,6 @@ from bert_tf.log_form import log
 
 
 def keep(job: Job, step: int) -> None:
-    """Writes the mean of the last checkpoints into OUTPUT_DIR/average, where --average_last wants it.
-
-    Args:
-      job: that was trained.
-      step: the last.
-
-    Raises:
-      BertError: a checkpoint is damaged, or the folder cannot be written.
-    """
     count = job.settings.train.average_last
     if not count or not job.machine.is_chief:
         return
@@ -33,7 +24,7 @@ def keep(job: Job, step: int) -> None:
 
 
 def _steps(job: Job, last: int) -> list[int]:
-    """Returns the last steps that are saved however often a run is interrupted."""
+    """Returns the last steps that are saved regardless of interruptions."""
     train = job.settings.train
     every = [steps for steps in (train.save_checkpoints_steps, train.eval_every_n_steps) if steps]
     due = {step for steps in every for step in range(steps, last, steps)}

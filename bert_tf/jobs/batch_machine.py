@@ -1,4 +1,4 @@
-"""The machine of a batch job, set up as its flags say."""
+"""Sets up the machine of a batch job from its flags."""
 
 from __future__ import annotations
 
@@ -21,17 +21,7 @@ from bert_tf.runtime.machine import describe, set_up
 
 
 def inference(settings: MachineSettings, batch_size: int | None, *, environment: Mapping[str, str]) -> InferenceOptions:
-    """Sets the machine up, and returns how to compute on it; once a process.
-
-    Args:
-      settings: the flags.
-      batch_size: rows at a time on each device; None for as many as suit their lengths.
-      environment: TensorFlow's own variables.
-
-    Raises:
-      DeviceError: the machine is not as the flags want it.
-      FlagError: the engine does not compute in that precision, or its packages are missing.
-    """
+    """Sets up the machine, once per process; `batch_size` is rows per device, None chooses by length."""
     if settings.engine != AUTO:
         ENGINES[settings.engine].require(settings.precision)
     alone = {name: value for name, value in environment.items() if name != cluster.VARIABLE}
@@ -63,5 +53,4 @@ def inference(settings: MachineSettings, batch_size: int | None, *, environment:
 
 
 def _number(precision: str) -> str:
-    """Returns the number format that a flag's value means on a CPU."""
     return "float32" if precision == formats.DEFAULT else precision

@@ -1,4 +1,4 @@
-"""Settings that batch jobs share, and how settings and a job file become one job."""
+"""Settings shared by batch jobs; combines settings and a job file into one job."""
 
 from __future__ import annotations
 
@@ -33,26 +33,11 @@ _OF_MACHINE = frozenset(row.name for row in MACHINE)
 
 
 def divided(values: Mapping[str, Any]) -> tuple[dict[str, Any], machine_settings.MachineSettings]:
-    """Returns the values that are of the job, and the machine that the others describe.
-
-    Raises:
-      FlagError: a value is unusable.
-    """
     of_job = {name: value for name, value in values.items() if name not in _OF_MACHINE}
     return of_job, machine_settings.configured(**{name: values[name] for name in values if name in _OF_MACHINE})
 
 
 def make_job(kind: type[jobs.T], file: str | None, values: Mapping[str, Any]) -> jobs.T:
-    """Returns a job.
-
-    Args:
-      kind: class of `bert_tf.batch.job`.
-      file: of a job; None where there is none.
-      values: what goes before the file's.
-
-    Raises:
-      FlagError: the file cannot be read, or a key is unknown, missing or has an unusable value.
-    """
     stored = jobs.read(file) if file else {}
     try:
         return jobs.make(kind, {**stored, **values})

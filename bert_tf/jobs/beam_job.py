@@ -1,4 +1,4 @@
-"""What jobs that run as pipelines of Apache Beam share; a module that imports no Beam."""
+"""Shared code of jobs that run as Apache Beam pipelines; imports no Beam."""
 
 from __future__ import annotations
 
@@ -21,23 +21,13 @@ T = TypeVar("T")  # a dataclass with `checkpoint` and `model`
 
 
 class Beam(NamedTuple):
-    """How Apache Beam runs a job.
+    """How Apache Beam runs a job."""
 
-    Attributes:
-      arguments: of Beam.
-      begin: what a process that Beam has started does first; returns its environment. Is pickled.
-    """
-
-    arguments: Sequence[str]
-    begin: Callable[[], Mapping[str, str]]
+    arguments: Sequence[str]  # Beam's own flags
+    begin: Callable[[], Mapping[str, str]]  # start-up of a worker, returns its environment; pickled
 
 
 def refuse_missing() -> None:
-    """Stops where Apache Beam is not installed.
-
-    Raises:
-      FlagError: it is not.
-    """
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)  # it tells which of its parts are not installed
     try:
@@ -49,11 +39,7 @@ def refuse_missing() -> None:
 
 
 def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:
-    """Returns inputs and outputs as workers call them.
-
-    Raises:
-      FlagError: a pipe is among them, or two inputs go to one output.
-    """
+    """Makes paths absolute for workers; FlagError for a pipe or two inputs with the same output."""
     if any(stream.PIPE in (pair.input, pair.output) for pair in files):
         raise FlagError("--beam: workers cannot read or write the pipes of this process; name files")
     outputs = collections.Counter(paths.absolute(pair.output) for pair in files)
@@ -68,23 +54,17 @@ def absolute_files(files: Sequence[FilePair]) -> tuple[FilePair, ...]:
 
 
 def absolute_model(job: T) -> T:
-    """Returns a job whose model is called as workers call it."""
     return _with_model(job, paths.absolute, paths.absolute)
 
 
 def fetched(job: T) -> T:
-    """Returns a job whose model lies on this machine: what is on another file system is copied.
-
-    Raises:
-      BertError: there is no such model, or the file system does not answer.
-    """
+    """Copies the job's model to this machine if it is on another file system."""
     from bert_tf.cluster import fetched as copies  # imports Beam
 
     return _with_model(job, copies.checkpoint, copies.file)
 
 
 def fetched_checkpoint(name: str) -> str:
-    """Returns the local name of a checkpoint, see `fetched`."""
     from bert_tf.cluster import fetched as copies  # imports Beam
 
     return copies.checkpoint(name)
@@ -99,15 +79,7 @@ def _with_model(job: T, of_checkpoint: Callable[[str], str], of_file: Callable[[
 
 
 def gathering_place(output_dir: str, by: Beam) -> str:
-    """Returns a folder that workers can write to.
-
-    Args:
-      output_dir: of the job, on this machine.
-      by: how Beam runs the job.
-
-    Raises:
-      FlagError: there is none, since workers are elsewhere.
-    """
+    """Returns a folder that workers can write to; FlagError if there is none because workers run elsewhere."""
     from bert_tf.cluster import beam_options  # imports Beam
 
     options = beam_options.read(by.arguments)
@@ -118,15 +90,7 @@ def gathering_place(output_dir: str, by: Beam) -> str:
 
 
 def dividing_cores(machine: MachineSettings, by: Beam) -> MachineSettings:
-    """Returns the settings of a worker process: those of one machine share its cores, unless threads are given.
-
-    Args:
-      machine: as asked for.
-      by: how Beam runs the job.
-
-    Raises:
-      FlagError: Beam cannot use an argument.
-    """
+    """Settings of a worker process: workers of one machine share its cores unless threads are set."""
     from bert_tf.cluster import beam_options  # imports Beam
 
     return with_threads(machine, beam_options.threads(by.arguments))

@@ -1,4 +1,4 @@
-"""Checks a task's files and counts their rows; without TensorFlow."""
+"""Checks a task's files and counts their rows; needs no TensorFlow."""
 
 from __future__ import annotations
 
@@ -42,29 +42,13 @@ SETTINGS = (
 
 
 class CheckConfig(NamedTuple):
-    """What to check.
-
-    Attributes:
-      task: whose files they are.
-      data_dir: their folder; None where the task names each file.
-      vocab_file: of the word pieces that are counted.
-    """
-
     task: Task
-    data_dir: str | None
-    vocab_file: str | None
+    data_dir: str | None  # None if the task names each file
+    vocab_file: str | None  # for counting word pieces
 
 
 def configured(data_dir: str | os.PathLike[str] | None, **values: Any) -> CheckConfig:
-    """Makes a configuration of a folder, and settings by name.
-
-    Args:
-      data_dir: the folder; None for one's own files.
-      **values: the settings that are given.
-
-    Raises:
-      BertError: they do not belong together, or there is no such folder.
-    """
+    """Makes a configuration from a folder (None for the user's own files) and settings by name."""
     given = named(SETTINGS, values)
     folder = None if data_dir is None else os.fspath(data_dir)
     name, vocab_file = given.pop("task_name", None), given.pop("vocab_file", None)
@@ -85,7 +69,6 @@ def configured(data_dir: str | os.PathLike[str] | None, **values: Any) -> CheckC
 
 
 def _task_of(folder: Path) -> str:
-    """Returns the task that a folder is called after."""
     why = files.missing_folder(folder)
     if why:
         raise DataError(why, folder)
@@ -97,27 +80,18 @@ def _task_of(folder: Path) -> str:
 
 
 class Ruler(NamedTuple):
-    """How long a text is."""
+    """Measures the length of a text."""
 
     unit: str
     size: Callable[[str], int]
 
 
 def default_vocabulary(environment: Mapping[str, str]) -> Path:
-    """Returns where the vocabulary of the default checkpoint is kept."""
     return home.folder(environment) / "checkpoints" / "all-MiniLM-L6-v2" / "vocab.txt"
 
 
 def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
-    """Returns word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words where it was not yet fetched.
-
-    Args:
-      vocab_file: of the word pieces; None where none is named.
-      environment: names a folder of a model.
-
-    Raises:
-      VocabularyError: the file cannot be read.
-    """
+    """Counts word pieces of --vocab_file, $BERT_BASE_DIR or the default checkpoint; words if that is not downloaded."""
     base = environment.get("BERT_BASE_DIR")
     default = default_vocabulary(environment)
     path = Path(vocab_file) if vocab_file else Path(base) / "vocab.txt" if base else default
@@ -130,26 +104,15 @@ def find_ruler(vocab_file: str | None, environment: Mapping[str, str]) -> Ruler:
 
 @dataclasses.dataclass(frozen=True)
 class CheckedSplit:
-    """What was found in a split.
-
-    Attributes:
-      split: its name.
-      path: of the file.
-      counts: None where the file is not there, or cannot be read.
-      lines: what is said of it.
-      warnings: what looks like a mistake, though every row can be used.
-      left_out: rows that cannot be used, where the task reads the file all the same.
-    """
-
     split: str
     path: Path
-    counts: Survey | None = None
-    lines: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    left_out: tuple[DataError, ...] = ()
+    counts: Survey | None = None  # None if the file is missing or cannot be read
+    lines: tuple[str, ...] = ()  # report on the split
+    warnings: tuple[str, ...] = ()  # likely mistakes in usable rows
+    left_out: tuple[DataError, ...] = ()  # unusable rows that the task skips
 
     def __str__(self) -> str:
-        """Lines for people; none where the file cannot be read."""
+        """Empty if the file cannot be read."""
         lines = [*self.lines, *self.warnings]
         if self.left_out:
             lines.append("\n    ".join([f"left out       {len(self.left_out)} rows", *map(str, self.left_out)]))
@@ -158,22 +121,12 @@ class CheckedSplit:
 
 @dataclasses.dataclass(frozen=True)
 class Checked:
-    """What was found in the files of a task.
-
-    Attributes:
-      task: its name.
-      unit: of the lengths.
-      splits: in the order train, dev, test.
-      problems: why the files cannot be used, a line each; empty where they can.
-    """
-
     task: str
-    unit: str
-    splits: tuple[CheckedSplit, ...]
-    problems: tuple[str, ...]
+    unit: str  # of lengths
+    splits: tuple[CheckedSplit, ...]  # in the order train, dev, test
+    problems: tuple[str, ...]  # why the files cannot be used; empty if they can
 
     def __str__(self) -> str:
-        """What the command prints."""
         parts = [f"{self.task}; lengths in {self.unit}, [CLS] and [SEP] included", *map(str, self.splits)]
         if not self.problems:
             parts.append(self._last_line)
@@ -181,7 +134,7 @@ class Checked:
 
     @property
     def _last_line(self) -> str:
-        """Adds up everything that was counted against the rows."""
+        """Sums up all problems with rows."""
         left_out = sum(len(one.left_out) for one in self.splits)
         surveys = [one.counts for one in self.splits if one.counts]
         counted = {
@@ -200,13 +153,7 @@ class Checked:
 
 
 def check(task: Task, data_dir: str | None, ruler: Ruler) -> Checked:
-    """Returns what the splits of a task hold, and which rows are left out.
-
-    Args:
-      task: whose files they are.
-      data_dir: their folder, where some may be missing; None where the task names each file.
-      ruler: measures the texts.
-    """
+    """Checks every split of a task; `data_dir` may lack some files."""
     refused: dict[str, None] = {}  # in order; what is wrong with the labels is found in each split
     train: Set[int] | None = None
     splits: list[CheckedSplit] = []
@@ -248,7 +195,7 @@ class _Collector(logging.Handler):
 
 @contextlib.contextmanager
 def _heard() -> Iterator[list[str]]:
-    """Collects what the readers of any family warn of within the block, instead of logging it."""
+    """Collects the warnings of readers within the block instead of logging them."""
     logger, collector = logging.getLogger(tasks.__name__), _Collector()
     propagates, logger.propagate = logger.propagate, False
     logger.addHandler(collector)
@@ -310,14 +257,12 @@ def _described(task: Task, counts: Survey, *, compared: bool) -> Iterator[str]:
 
 
 def _is_in_windows(task: Task) -> bool:
-    """Whether nothing of a long text is cut off."""
     with contextlib.suppress(BertError):  # what is learned may depend on a file that is not there
         return task.family.trains_on_windows
     return False
 
 
 def _warnings(task: Task, counts: Survey, *, is_train: bool) -> Iterator[str]:
-    """Yields what looks like a mistake, though every row can be used."""
     if counts.contradictions:
         yield f"warning        another label than an earlier row of the same text: {_share(counts.contradictions, counts.rows)}"
     if counts.repeated_ids:

@@ -1,4 +1,4 @@
-"""The mean of checkpoints of one model as a model: of those that are named, or of the newest or the best of a run."""
+"""Writes the mean of checkpoints as a model: of named ones, or of the newest or best of a run."""
 
 from __future__ import annotations
 
@@ -28,27 +28,12 @@ _SAME = ("vocabulary_sha256", "kind", "labels", "do_lower_case")
 
 @dataclasses.dataclass(frozen=True)
 class Averaged:
-    """What was written.
-
-    Attributes:
-      output: the folder of the model.
-      checkpoints: of which it is the mean.
-    """
-
-    output: Path
+    output: Path  # folder of the model
     checkpoints: tuple[str, ...]
 
 
 def average(names: Sequence[str | os.PathLike[str]], settings: Mapping[str, Any]) -> Averaged:
-    """Writes the mean of checkpoints as a model that can be loaded, evaluated and trained further.
-
-    Args:
-      names: prefixes, or folders of runs for their best or newest; of --last and --best one run.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Writes the mean of checkpoints as a model; `names` are prefixes or runs, a single run with --last or --best."""
     if settings["output"] is None:
         raise FlagError("--output is required: a folder to write")
     checkpoints = _chosen(names, settings)
@@ -119,7 +104,7 @@ def _best(folder: Path, count: int, metric: str | None) -> list[str]:
 
 
 def _result(folder: Path, lines: Sequence[evaluations.Line], metric: str | None) -> str:
-    """Returns the result that tells the best: the one named, else that of the run, else its first."""
+    """Result that ranks checkpoints: the named one, else the run's, else its first."""
     known = [name.removeprefix("eval_") for name in lines[0] if name != "step"]
     chosen = metric or run_folder.trained(folder).get("best_metric") or known[0]
     if chosen not in known:
@@ -135,7 +120,6 @@ def _worth(line: evaluations.Line, name: str) -> float:
 
 
 def _kept(folder: Path) -> dict[int, str]:
-    """Returns the whole checkpoints of a run by step."""
     found = [prefix for prefix in saved.listed(folder) if saved.problem_of(prefix) is None]
     return {int(prefix.rpartition("-")[2]): prefix for prefix in found if prefix.rpartition("-")[2].isdecimal()}
 
@@ -155,7 +139,6 @@ def _shares(text: str | None, count: int) -> list[float] | None:
 
 
 def _refuse_other_meanings(checkpoints: Sequence[str]) -> None:
-    """Refuses models whose numbers mean other things: of another vocabulary, or with other labels."""
     first, *others = checkpoints
     said = _meaning(first)
     for other in others:

@@ -1,4 +1,4 @@
-"""How far two checkpoints are from each other, variable by variable and part by part."""
+"""Distance between two checkpoints, by variable and by part of the model."""
 
 from __future__ import annotations
 
@@ -23,51 +23,30 @@ _HEAD = ("relative", "cosine", "largest")
 
 @dataclasses.dataclass(frozen=True)
 class Moved:
-    """A variable, or a part of the model, in both checkpoints.
+    """A variable or a part of the model present in both checkpoints."""
 
-    Attributes:
-      name: of it, as published.
-      distance: how far.
-      same: whether all bits of all values are the same.
-    """
-
-    name: str
+    name: str  # published name
     distance: Distance
-    same: bool
+    same: bool  # bitwise equal
 
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
-    """What one checkpoint has in the place of what another has.
-
-    Attributes:
-      a: the first.
-      b: the second.
-      parts: from the input of the model to its output.
-      variables: what moved most first.
-      only_a: names that the first alone has.
-      only_b: names that the second alone has.
-      misshaped: by name, the shapes in both.
-      retyped: by name, the types in both.
-    """
-
     a: str
     b: str
-    parts: tuple[Moved, ...]
-    variables: tuple[Moved, ...]
+    parts: tuple[Moved, ...]  # from the input of the model to its output
+    variables: tuple[Moved, ...]  # largest change first
     only_a: tuple[str, ...]
     only_b: tuple[str, ...]
-    misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]
-    retyped: dict[str, tuple[str, str]]
+    misshaped: dict[str, tuple[tuple[int, ...], tuple[int, ...]]]  # both shapes by name
+    retyped: dict[str, tuple[str, str]]  # both dtypes by name
 
     @property
     def same(self) -> bool:
-        """Whether both hold the same names with the same values."""
         apart = (self.only_a, self.only_b, self.misshaped, self.retyped)
         return not any(apart) and all(moved.same for moved in self.variables)
 
     def __str__(self) -> str:
-        """What the command prints."""
         return text(self, TOP)
 
     def _repr_html_(self) -> str:
@@ -75,8 +54,6 @@ class Difference:
 
 
 class _AsPublished:
-    """A checkpoint by published names, whichever layout it has."""
-
     def __init__(self, found: Tensors) -> None:
         self._found = found
         keys = {name: name for name, entry in found.entries.items() if entry.bytes}
@@ -101,15 +78,7 @@ class _AsPublished:
 
 
 def diff(a: str | os.PathLike[str], b: str | os.PathLike[str]) -> Difference:
-    """Compares two checkpoints of any layout, one tensor of each at a time.
-
-    Args:
-      a: the first.
-      b: the second.
-
-    Raises:
-      CheckpointError: there is none, or it is damaged.
-    """
+    """Compares two checkpoints of any layout, holding one tensor of each at a time."""
     opened = [checkpoint_sources.opened(name) for name in (a, b)]
     one, other = map(_AsPublished, opened)
     moved, misshaped = [], {}
@@ -144,7 +113,6 @@ def _parts(moved: Sequence[Moved]) -> tuple[Moved, ...]:
 
 
 def as_structure(found: Difference) -> dict[str, Any]:
-    """Returns a difference as one JSON object."""
     return {
         "a": found.a,
         "b": found.b,
@@ -162,12 +130,6 @@ def _as_dict(found: Moved) -> dict[str, Any]:
 
 
 def text(found: Difference, top: int) -> str:
-    """Returns a difference for people.
-
-    Args:
-      found: the difference.
-      top: variables to list.
-    """
     return "\n".join(_lines(found, top)) + "\n"
 
 

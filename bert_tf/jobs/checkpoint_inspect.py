@@ -1,4 +1,4 @@
-"""What is in a checkpoint: each variable with its numbers, and sums by part of the model."""
+"""Contents of a checkpoint: statistics of each variable and of each part of the model."""
 
 from __future__ import annotations
 
@@ -22,99 +22,64 @@ _GROUP_HEAD = ("part", "variables", "numbers", "norm", "nan", "inf", "MB")
 
 @dataclasses.dataclass(frozen=True)
 class Variable:
-    """An entry of a checkpoint.
-
-    Attributes:
-      name: of it.
-      group: the part of the model that it belongs to.
-      shape: of its array.
-      dtype: of its numbers.
-      bytes: that it takes.
-      numbers: what can be said of them; None of texts.
-    """
-
     name: str
-    group: str
+    group: str  # part of the model
     shape: tuple[int, ...]
     dtype: str
     bytes: int
-    numbers: Statistics | None
+    numbers: Statistics | None  # None for strings
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
         return math.prod(self.shape)
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A part of a model.
-
-    Attributes:
-      name: embeddings, layer 0, pooler, head, optimizer, other.
-      variables: that belong to it.
-    """
-
-    name: str
+    name: str  # embeddings, layer 0, pooler, head, optimizer, other
     variables: tuple[Variable, ...]
 
     @property
     def norm(self) -> float:
-        """Of all its finite numbers together."""
+        """L2 norm of all finite values."""
         return math.sqrt(sum(found.numbers.squares for found in self.variables if found.numbers))
 
     @property
     def nan(self) -> int:
-        """How many are no number."""
         return sum(found.numbers.nan for found in self.variables if found.numbers)
 
     @property
     def infinite(self) -> int:
-        """How many are infinite."""
         return sum(found.numbers.infinite for found in self.variables if found.numbers)
 
     @property
     def size(self) -> int:
-        """How many numbers it has."""
         return sum(found.size for found in self.variables)
 
     @property
     def bytes(self) -> int:
-        """That it takes."""
         return sum(found.bytes for found in self.variables)
 
 
 @dataclasses.dataclass(frozen=True)
 class Inspected:
-    """A checkpoint.
-
-    Attributes:
-      checkpoint: where it is.
-      layout: TensorFlow, TensorFlow 2 by objects, or Hugging Face.
-      step: None where it has none.
-      sha256: of the index, which holds the checksums of all values; of Hugging Face's weights themselves.
-      variables: in the order of their names.
-    """
-
-    checkpoint: str
-    layout: str
-    step: int | None
-    sha256: str
-    variables: tuple[Variable, ...]
+    checkpoint: str  # path or prefix
+    layout: str  # TensorFlow, TensorFlow 2 by objects, or Hugging Face
+    step: int | None  # None if not recorded
+    sha256: str  # of the index (has all checksums), or of HF's weights
+    variables: tuple[Variable, ...]  # by name
 
     @property
     def groups(self) -> tuple[Group, ...]:
-        """The parts of the model, from its input to its output."""
+        """Parts of the model, from its input to its output."""
         names = sorted({found.group for found in self.variables}, key=group_order)
         return tuple(Group(name, tuple(found for found in self.variables if found.group == name)) for name in names)
 
     @property
     def is_finite(self) -> bool:
-        """Whether all numbers are finite."""
         return not any(group.nan or group.infinite for group in self.groups)
 
     def __str__(self) -> str:
-        """What the command prints."""
         return "\n".join(_lines(self)) + "\n"
 
     def _repr_html_(self) -> str:
@@ -122,11 +87,7 @@ class Inspected:
 
 
 def inspect(name: str | os.PathLike[str]) -> Inspected:
-    """Reads a checkpoint of any layout, one tensor at a time.
-
-    Raises:
-      CheckpointError: there is none, or it is damaged.
-    """
+    """Reads a checkpoint of any layout, one tensor at a time."""
     found = checkpoint_sources.opened(name)
     variables = tuple(_variable(found, name) for name in found.entries)
     return Inspected(found.place, found.layout, tensors.step_of(found), found.digest, variables)
@@ -139,7 +100,6 @@ def _variable(found: tensors.Tensors, name: str) -> Variable:
 
 
 def as_structure(found: Inspected) -> dict[str, Any]:
-    """Returns what is in a checkpoint as one JSON object."""
     return {
         "checkpoint": found.checkpoint,
         "layout": found.layout,

@@ -1,4 +1,4 @@
-"""A model of any layout by its published names, with the configuration and vocabulary that belong to it."""
+"""A model of any layout by published names, with its configuration and vocabulary."""
 
 from __future__ import annotations
 
@@ -21,24 +21,10 @@ from bert_tf.tokenization.casing import TOKENIZER_FILES
 
 
 class PublishedModel:
-    """Weights by published names, and what belongs to them.
-
-    Attributes:
-      found: the checkpoint.
-      keys: what each published name is called in the checkpoint.
-      entries: arrays by published name.
-    """
+    """Weights by published names and the files that belong to them: `keys` maps to names in the checkpoint `found`."""
 
     def __init__(self, found: Tensors, settings: Mapping[str, Any]) -> None:
-        """Reads it.
-
-        Args:
-          found: the checkpoint.
-          settings: `bert_config_file` and `vocab_file` go before what is beside it.
-
-        Raises:
-          BertError: something that the user can fix.
-        """
+        """Settings `bert_config_file` and `vocab_file` override the files beside the checkpoint."""
         self.found, self._settings = found, settings
         numbers = [name for name, entry in found.entries.items() if entry.bytes and not is_training_only(name)]
         published = other_names.published(numbers)
@@ -61,13 +47,13 @@ class PublishedModel:
 
     @property
     def config_file(self) -> Path | None:
-        """The one named, else that beside the weights; None where there is none."""
+        """From the setting, else beside the weights; None if missing."""
         names = (run_layout.CONFIG, huggingface.CONFIG_NAME)
         return self._file("bert_config_file", names)
 
     @property
     def vocabulary_file(self) -> Path | None:
-        """The one named, else that beside the weights; None where there is none."""
+        """From the setting, else beside the weights; None if missing."""
         return self._file("vocab_file", (run_layout.VOCABULARY,))
 
     def _file(self, flag: str, names: Sequence[str]) -> Path | None:
@@ -81,11 +67,7 @@ class PublishedModel:
 
     @property
     def config(self) -> BertConfig:
-        """Sizes of the model.
-
-        Raises:
-          BertError: there is no file of them, or it is damaged.
-        """
+        """Raises BertError if the file is missing or damaged."""
         path = self.config_file
         if path is None:
             raise CheckpointError(f"{self.found.folder}: no configuration beside the weights; name it with --bert_config_file")
@@ -93,11 +75,9 @@ class PublishedModel:
 
     @property
     def record(self) -> Mapping[str, Any]:
-        """What it was trained by, see `run_folder.trained`."""
         return run_folder.trained(self.found.folder)
 
     def copy_texts(self, folder: Path) -> None:
-        """Copies the vocabulary and what says how texts are prepared."""
         if self.vocabulary_file is None:
             log.warning("%s: no vocabulary beside the weights, so none beside those that are written", self.found.folder)
         else:

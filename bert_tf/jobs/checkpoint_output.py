@@ -1,4 +1,4 @@
-"""Folders that the checkpoint command writes: a model with all that belongs to it, and a note of what it was made from."""
+"""Output folders of the checkpoint command: a model with its files and a note on its origin."""
 
 from __future__ import annotations
 
@@ -25,16 +25,7 @@ Entries = Mapping[str, npt.NDArray[Any]]
 
 @contextlib.contextmanager
 def writing(output: str | None, *, overwrite: bool) -> Iterator[Path]:
-    """Yields a folder that becomes the output when the block ends, and nothing where it fails.
-
-    Args:
-      output: the setting.
-      overwrite: whether one that this command has written is replaced.
-
-    Raises:
-      FlagError: none is named.
-      OutputError: it is there already, or cannot be written.
-    """
+    """Yields a folder that becomes the output on success; `overwrite` only replaces this command's own output."""
     if output is None:
         raise FlagError("--output is required: a folder to write")
     target = Path(output)
@@ -48,15 +39,7 @@ def writing(output: str | None, *, overwrite: bool) -> Iterator[Path]:
 
 
 def refuse_taken(target: Path, *, overwrite: bool) -> None:
-    """Stops where a folder is there already that may not be replaced.
-
-    Args:
-      target: the folder.
-      overwrite: whether one that this command has written may be.
-
-    Raises:
-      OutputError: it is, or its name is that of a checkpoint or of a part of a run.
-    """
+    """Raises OutputError if the folder exists and may not be replaced, or belongs to a checkpoint or run."""
     run_layout.refuse_taken_name(target)
     if not target.exists() or (target.is_dir() and not any(target.iterdir())):
         return
@@ -67,17 +50,7 @@ def refuse_taken(target: Path, *, overwrite: bool) -> None:
 
 
 def write_model(folder: Path, entries: Entries, *, beside: Path | None) -> None:
-    """Writes a checkpoint of TensorFlow, and what belongs to it.
-
-    Args:
-      folder: that exists.
-      entries: arrays by name; with a step it is named by it, as those of a run.
-      beside: folder with configuration, vocabulary and record of the model, as far as there are; None for none.
-
-    Raises:
-      CheckpointError: the step is no number.
-      OSError: it cannot be written.
-    """
+    """Writes a TensorFlow checkpoint and copies configuration, vocabulary and record from `beside`, if present."""
     step = entries.get(STEP)
     if step is not None and (step.shape or step.dtype.kind not in "iu" or step < 0):
         raise CheckpointError(f"{STEP} is {str(step.tolist())[:40]}, expected one whole number; take another checkpoint")
@@ -90,33 +63,12 @@ def write_model(folder: Path, entries: Entries, *, beside: Path | None) -> None:
 
 
 def copy(folder: Path, source: Path, names: Iterable[str]) -> None:
-    """Copies those files of a folder that there are.
-
-    Args:
-      folder: to copy to.
-      source: to copy from.
-      names: of the files.
-
-    Raises:
-      OSError: one cannot be read or written.
-    """
     for name in names:
         if (source / name).is_file():
             (folder / name).write_bytes((source / name).read_bytes())
 
 
 def note(folder: Path, action: str, sources: Iterable[Tensors], **more: Any) -> None:
-    """Writes what the folder was made from.
-
-    Args:
-      folder: of the output.
-      action: of the command.
-      sources: the checkpoints, in their order.
-      **more: what else decided on it.
-
-    Raises:
-      OSError: it cannot be written.
-    """
     made = [{"checkpoint": Path(source.place).name, "sha256": source.digest} for source in sources]
     text = documents.to_json({"action": action, "checkpoints": made, **more}, indent=2, sort_keys=True) + "\n"
     (folder / MADE_FROM).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Checkpoints written anew: without what only training needs, with other names, in another layout."""
+"""Rewrites checkpoints: without training state, with other names, in another layout."""
 
 from __future__ import annotations
 
@@ -30,20 +30,13 @@ Entries = dict[str, npt.NDArray[Any]]
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """What was written, or would be.
+    """What was written, or would be with a dry run."""
 
-    Attributes:
-      output: the folder; None where nothing was written.
-      names: of each entry, there and here.
-      left_out: entries that are not there any more.
-    """
-
-    output: Path | None
-    names: Mapping[str, str]
-    left_out: tuple[str, ...] = ()
+    output: Path | None  # None if nothing was written
+    names: Mapping[str, str]  # old to new
+    left_out: tuple[str, ...] = ()  # dropped entries
 
     def __str__(self) -> str:
-        """What the command prints: what has another name now."""
         changed = [(name, new) for name, new in self.names.items() if name != new]
         lines = [*(table(("name", "new name"), changed, left=(0, 1)) if changed else ("no name changes",))]
         lines += [f"left out: {name}" for name in self.left_out]
@@ -54,15 +47,6 @@ class Written:
 
 
 def strip(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
-    """Writes a checkpoint without the optimizer's moments and the moving average.
-
-    Args:
-      name: the checkpoint.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
     found = _by_name(name)
     kept = [entry for entry in found.entries if not is_training_only(entry)]
     left_out = tuple(sorted(found.entries.keys() - set(kept)))
@@ -75,15 +59,7 @@ def strip(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
 
 
 def rename(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
-    """Writes a checkpoint with other names, or says which.
-
-    Args:
-      name: the checkpoint.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix, as two entries of one new name.
-    """
+    """Renames entries, or only lists the changes; BertError if two entries get one name."""
     found = _by_name(name)
     rules = _rules(settings["map"])
     names = {entry: _renamed(entry, rules) for entry in found.entries}
@@ -99,7 +75,6 @@ def rename(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written
 
 
 def _by_name(name: str | os.PathLike[str]) -> Tensors:
-    """Opens a checkpoint whose entries have names of their own."""
     found = checkpoint_sources.opened(name)
     if found.layout != TENSORFLOW:
         raise CheckpointError(f"{found.place}: {found.layout}; give it names first (checkpoint convert --to={TF1})")
@@ -107,7 +82,6 @@ def _by_name(name: str | os.PathLike[str]) -> Tensors:
 
 
 def _read(found: Tensors, names: Mapping[str, str]) -> Entries:
-    """Returns entries by their new names."""
     entries = {name: found.read(name) for name in names}
     values.refuse_not_finite(found.place, entries)
     return {new: entries[name] for name, new in names.items()}
@@ -157,15 +131,6 @@ def _refuse_collisions(names: Mapping[str, str]) -> None:
 
 
 def convert(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Written:
-    """Writes a model in another layout.
-
-    Args:
-      name: the model, in any layout.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
     if settings["to"] is None:
         raise FlagError(f"--to is required: {', '.join(LAYOUTS)}")
     found = checkpoint_sources.opened(name)

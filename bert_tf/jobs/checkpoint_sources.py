@@ -1,4 +1,4 @@
-"""Checkpoints that a command names, of any layout: a prefix or one of its files, a run, a Hugging Face folder or file."""
+"""Finds checkpoints of any layout by name: a prefix or one of its files, a run, a Hugging Face folder or file."""
 
 from __future__ import annotations
 
@@ -18,11 +18,7 @@ _NOT_PICKLED = "weights as PyTorch pickles them are not read, since loading them
 
 
 def opened(name: str | os.PathLike[str]) -> Tensors:
-    """Opens what a name stands for; of a run its best checkpoint, or the newest.
-
-    Raises:
-      CheckpointError: there is nothing of this name, or it is damaged.
-    """
+    """Opens a checkpoint by name; a run stands for its best checkpoint, else its newest."""
     path = Path(name)
     if is_folder(path):
         return _of_folder(path)
@@ -34,7 +30,7 @@ def opened(name: str | os.PathLike[str]) -> Tensors:
 
 
 def prefix_of(path: Path) -> str:
-    """Returns the prefix of a checkpoint that is named by it or by one of its files."""
+    """Checkpoint prefix from the prefix itself or one of its files."""
     return os.fspath(path.with_name(PART.sub("", path.name)))
 
 
@@ -45,11 +41,7 @@ def _of_folder(folder: Path) -> Tensors:
 
 
 def prefix_in(folder: Path) -> str:
-    """Returns the checkpoint of TensorFlow that stands for a folder.
-
-    Raises:
-      CheckpointError: it has none.
-    """
+    """TensorFlow checkpoint that a folder stands for; CheckpointError if none."""
     for name in (CHECKPOINT_NAME, _SAVED_MODEL):
         if (folder / f"{name}.index").is_file():
             return str(folder / name)
@@ -62,6 +54,5 @@ def prefix_in(folder: Path) -> str:
 
 
 def record_folder(prefix: str) -> Path:
-    """Returns the folder of a run that a checkpoint belongs to, which has its evaluations."""
     folder = Path(prefix).parent
     return folder.parent if folder.name in run_layout.MODELS else folder

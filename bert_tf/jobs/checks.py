@@ -1,4 +1,4 @@
-"""Checks before anything is written or computed: do the parts of a job fit each other?"""
+"""Checks that the parts of a job fit each other, before anything is written or computed."""
 
 from __future__ import annotations
 
@@ -21,13 +21,7 @@ from bert_tf.tasks.on_disk import OnDisk
 
 @WALL.span(DATA)
 def check(job: Job) -> RestorePlan:
-    """Checks the parts of a job; returns which variables come from the checkpoint.
-
-    Raises:
-      FlagError: a setting does not fit the task or the model.
-      PreflightError: the parts do not fit each other; one line for each problem.
-      BertError: a file is damaged.
-    """
+    """Returns the restore plan; PreflightError has one line per problem, FlagError names a setting."""
     if job.settings.inference.submission_zip and not any(map(job.task.submission, job.splits.get(TEST, ()))):
         raise FlagError(f"--submission_zip: GLUE's server takes no predictions of {job.task.name}, or --do_predict is missing")
     _ = job.target  # as `best_by`, it refuses what it cannot understand before the folder is claimed
@@ -44,7 +38,6 @@ def check(job: Job) -> RestorePlan:
 
 
 def _restored(job: Job, problems: list[str]) -> RestorePlan:
-    """Returns what comes from the checkpoint; adds what is wrong with that."""
     variables = heads.of(job.task.family.head).variables(job.config)
     if job.source.from_scratch:
         return from_scratch(job.config, tuple(variables))
@@ -62,7 +55,7 @@ def _restored(job: Job, problems: list[str]) -> RestorePlan:
 
 
 def _of_files(job: Job) -> Iterator[str]:
-    """Yields what is wrong with rows on the disk, which are made here: all else is checked before, since that may take long."""
+    """Yields problems with rows on disk; called last because making the rows can take long."""
     for split, examples in job.examples.items():
         if not isinstance(examples, OnDisk):
             continue
@@ -103,7 +96,7 @@ def _of_trained(job: Job) -> Iterator[str]:
 
 
 def _of_averages(job: Job) -> Iterator[str]:
-    """Averages are made while a model is trained: later they can be evaluated, and not changed."""
+    """Averages are made during training: they can be evaluated later but not changed."""
     train, folder = job.settings.train, job.weights.folder
     was = run_folder.trained(folder).get("ema")
     if train.ema is not None and train.ema != was:

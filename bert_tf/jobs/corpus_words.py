@@ -1,4 +1,4 @@
-"""Words of files of text, counted on all cores."""
+"""Word counts of text files, on all cores."""
 
 from __future__ import annotations
 
@@ -20,16 +20,10 @@ _ALONE = 1 << 27  # bytes that are counted before other processes have started
 
 
 def count(patterns: Sequence[str], settings: Mapping[str, Any], *, lower_case: bool) -> Counts:
-    """Counts the words of files, each read once; the same whatever the number of cores.
+    """Counts words, reading each file once; independent of the number of cores.
 
-    Args:
-      patterns: files, patterns of `glob`, or `-` for the standard input; several of them also in one text, with commas.
-      settings: how text is written in them, by the names of `FORM`.
-      lower_case: whether letters are lowered.
-
-    Raises:
-      DataError: a file cannot be read, or there is no word in any.
-      FlagError: a pattern matches nothing.
+    `patterns` are files, `glob` patterns or `-` (standard input), also comma-separated; `settings` has the keys of
+    `FORM`.
     """
     corpus = CorpusSettings(**{name: settings[name] for name in FORM}).corpus(documents.find(",".join(patterns)))
     parts = processes.mapped(functools.partial(_chunks, corpus), documents.pieces(corpus), workers=_workers(corpus))

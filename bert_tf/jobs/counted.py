@@ -1,13 +1,8 @@
-"""Numbers of things, as messages name them."""
+"""Formats counts for messages."""
 
 from __future__ import annotations
 
 
 def counted(number: int, thing: str) -> str:
-    """Returns a number and what it counts: "1 word", "2,000 words".
-
-    Args:
-      number: how many.
-      thing: one of them; its plural has an s.
-    """
+    """1 word, 2,000 words: the plural adds an s."""
     return f"{number:,} {thing}{'' if number == 1 else 's'}"

@@ -1,4 +1,4 @@
-"""Lists the devices of this machine, those that TensorFlow cannot use, and those that settings would choose."""
+"""Lists devices: available, unusable by TensorFlow, and chosen by settings."""
 
 from __future__ import annotations
 
@@ -34,39 +34,22 @@ _NONE = "-"
 
 @dataclasses.dataclass(frozen=True)
 class Choice:
-    """What a run with these settings would compute on.
+    """What a run with these settings would compute on."""
 
-    Attributes:
-      strategy: its name.
-      devices: of this machine.
-      replicas: of all machines, each taken to have as many devices as this one.
-    """
-
-    strategy: str
-    devices: tuple[str, ...]
-    replicas: int
+    strategy: str  # its name
+    devices: tuple[str, ...]  # on this machine
+    replicas: int  # on all machines, assumed to be like this one
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """The machine, and what a run would compute on.
-
-    Attributes:
-      inventory: what there is.
-      environment: variables that have a say in it.
-      choice: None where a GPU fails when devices are set up.
-      native_kernels: whether there are kernels for the CPU, or why not.
-      problem: why it fails.
-    """
-
     inventory: Inventory
-    environment: Mapping[str, str]
-    choice: Choice | None
-    native_kernels: str = ""
-    problem: str | None = None
+    environment: Mapping[str, str]  # relevant variables
+    choice: Choice | None  # None if setting up a GPU fails
+    native_kernels: str = ""  # availability of CPU kernels, or why not
+    problem: str | None = None  # why set-up fails
 
     def __str__(self) -> str:
-        """What the command prints."""
         return describe(self)
 
     def _repr_html_(self) -> str:
@@ -74,15 +57,6 @@ class Report:
 
 
 def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Report:
-    """Sets devices up as a run would, and returns what there is.
-
-    Args:
-      settings: of the devices.
-      environment: of the process.
-
-    Raises:
-      DeviceError: the machine is not as the settings want it.
-    """
     from bert_tf.native import loading  # TensorFlow waits until it is needed: --help is quick
     from bert_tf.runtime import inventory, machine, nvidia
 
@@ -98,14 +72,12 @@ def survey(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Repor
 
 
 def as_json(report: Report) -> str:
-    """Returns the report as one JSON object."""
     parts = {**dataclasses.asdict(report.inventory), "environment": dict(report.environment)}
     parts["native_kernels"] = report.native_kernels
     return documents.to_json({**parts, "choice": report.choice and dataclasses.asdict(report.choice)}, indent=2)
 
 
 def describe(report: Report) -> str:
-    """Returns the report for people."""
     inventory = report.inventory
     lines = [
         f"TensorFlow {_built(inventory)}",
@@ -136,7 +108,7 @@ def describe(report: Report) -> str:
 def _plan(
     settings: DeviceSettings, make: Callable[..., Plan], environment: Mapping[str, str]
 ) -> tuple[Choice | None, str | None]:
-    """Returns the choice, or why a GPU fails when devices are set up: then the rest of the report tells more."""
+    """Returns the choice, or why setting up a GPU fails; then the rest of the report helps."""
     try:
         chosen = make(settings, environment=environment)
     except Exception as error:
@@ -160,7 +132,6 @@ def _built(inventory: Inventory) -> str:
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[Any]]) -> Iterator[str]:
-    """Returns lines with the columns one under the other, numbers to the right."""
     texts = [column for column in range(len(head)) if not any(isinstance(row[column], int) for row in rows)]
     return table(head, ([_NONE if value is None else str(value) for value in row] for row in rows), left=texts)
 
@@ -176,7 +147,6 @@ def _unusable(inventory: Inventory) -> Iterator[str]:
 
 
 def _no_gpu(inventory: Inventory) -> Iterator[str]:
-    """Says why there is no GPU, where no GPU has been named that could be used."""
     if not inventory.no_gpu or inventory.unusable_gpus:
         return
     yield "no GPU is used"

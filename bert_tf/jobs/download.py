@@ -1,4 +1,4 @@
-"""A file from an HTTP server, whole or not at all."""
+"""Downloads a file from an HTTP server, whole or not at all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _BLOCK = 1 << 16
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows no redirect from https to what anybody on the way can change."""
+    """Refuses redirects from https to http, which could be tampered with in transit."""
 
     def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> Any:
         if req.type == "https" and not newurl.lower().startswith("https:"):
@@ -31,16 +31,7 @@ _opener = urllib.request.build_opener(_Redirects)
 
 
 def download(url: str, target: Path) -> None:
-    """Fetches a file unless it is there.
-
-    Args:
-      url: where the file is.
-      target: where it is to be.
-
-    Raises:
-      DataError: the server cannot be reached, has no such file, breaks off, or sends too much.
-      OutputError: the file cannot be written.
-    """
+    """Downloads a file unless it exists; DataError for the server, OutputError for the disk."""
     if target.is_file():
         return
     atomic.delete_unfinished(target)
@@ -49,12 +40,9 @@ def download(url: str, target: Path) -> None:
 
 
 def _received(url: str) -> Iterator[bytes]:
-    """Yields what the server sends, with a progress bar on a terminal.
+    """Yields the response, with a progress bar on a terminal.
 
-    What fails here is a DataError at once: `atomic.replacing` would take an OSError for one of the disk.
-
-    Raises:
-      DataError: as `download`.
+    Failures become DataError here: `atomic.replacing` would attribute an OSError to the disk.
     """
     try:
         with _opener.open(url, timeout=TIMEOUT_S) as response:

@@ -1,4 +1,4 @@
-"""Texts of a file by one encoder, from settings to a file of vectors."""
+"""Encodes the texts of files with one encoder, from settings to files of vectors."""
 
 from __future__ import annotations
 
@@ -35,20 +35,7 @@ _CHUNK_OF_TOKENS = 64  # texts that are computed together where each token has a
 
 
 def encode(config: EncodeConfig, *, environment: Mapping[str, str], beam: Beam | None = None) -> tuple[str, ...]:
-    """Writes the vectors of the texts of a file, or of each of several.
-
-    Args:
-      config: what to encode, and how.
-      environment: of the process.
-      beam: runs the job as a pipeline of Apache Beam.
-
-    Returns:
-      The files of vectors; of a pipeline the shards.
-
-    Raises:
-      BertError: something that the user can fix.
-      BrokenPipeError: nobody reads the output any more.
-    """
+    """Writes the vectors of each file; returns the files, the shards of a pipeline."""
     if beam is not None:
         return _run_on_beam(_completed(config), beam, environment)
     each = [_completed(dataclasses.replace(config, files=pair)) for pair in encode_files.pairs(config.files)]
@@ -95,13 +82,12 @@ def _run_on_beam(config: EncodeConfig, by: Beam, environment: Mapping[str, str])
 
 
 def _pairs_on_beam(files: FilePair) -> list[FilePair]:
-    """Returns the files one by one where each has an output of its own; else a pattern becomes one output."""
+    """One pair per file if each has its own output; otherwise a pattern has a single output."""
     into_folder = files.output.endswith("/") and not any(map(paths.has_scheme, (files.input, files.output)))
     return encode_files.pairs(files) if into_folder else [files]
 
 
 def _worker(config: EncodeConfig, begin: Callable[[], Mapping[str, str]]) -> TextEncoder:
-    """Returns the encoder of a process that Beam has started."""
     environment = begin()
     config = beam_job.fetched(config)
     model = find_encoder(config.checkpoint, config.model, environment=environment)
@@ -115,16 +101,7 @@ def _inputs(config: EncodeConfig) -> TextInputs:
 
 
 def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[str, str]) -> Trained:
-    """Returns the model of a name, trained or not; without one that of $BERT_BASE_DIR, else the default one.
-
-    Args:
-      checkpoint: a checkpoint, a run, or a Hugging Face folder.
-      given: what goes before that which its folder says.
-      environment: names folders.
-
-    Raises:
-      BertError: there is none, or a file of it is missing or damaged.
-    """
+    """Loads a checkpoint, run or Hugging Face folder, trained or not; else $BERT_BASE_DIR, else the default."""
     if checkpoint is not None:
         return trained.load_encoder(str(sources.checkpoint_of(checkpoint, environment=environment)), given)
     source = sources.find_model(ModelSettings(), environment=environment)
@@ -134,12 +111,10 @@ def find_encoder(checkpoint: str | None, given: Given, *, environment: Mapping[s
 
 
 def _encoding(config: EncodeConfig, model: Trained) -> dict[str, Any]:
-    """Returns what made vectors, as files keep it."""
     return {"checkpoint": model.prefix, **model.settings, **dataclasses.asdict(config.options), "dtype": config.dtype}
 
 
 def _completed(config: EncodeConfig) -> EncodeConfig:
-    """Returns the configuration with `-` for the other names of this process's own pipes."""
     files = config.files
     source = stream.PIPE if files.input == "/dev/stdin" else files.input
     output = stream.PIPE if files.output == "/dev/stdout" else files.output
@@ -192,7 +167,7 @@ def _chunk(options: VectorOptions) -> int:
 
 
 def _deciding(config: EncodeConfig, inference: InferenceOptions, model: Trained) -> dict[str, Any]:
-    """Returns everything but the input that decides on the bytes of the output."""
+    """Everything but the input that affects the bytes of the output."""
     return {
         **_encoding(config, model),
         "columns": dataclasses.asdict(config.columns),

@@ -1,4 +1,4 @@
-"""The configuration of an encoding of texts, made of settings by name."""
+"""Configuration of an encoding job, made from settings by name."""
 
 from __future__ import annotations
 
@@ -61,40 +61,18 @@ SETTINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class EncodeConfig:
-    """What to encode, and how.
-
-    Attributes:
-      files: input and output.
-      columns: of the input.
-      checkpoint: what encodes; None for the default one.
-      model: what goes before that which its folder says.
-      options: what a vector is.
-      dtype: of the numbers of arrays.
-      batch_size: texts at a time; None for as many as suit their lengths.
-      skip_bad_rows: leaves out rows that cannot be used.
-      machine: on what to compute.
-    """
-
     files: FilePair
-    columns: Columns
-    checkpoint: str | None
-    model: Given
+    columns: Columns  # of the input
+    checkpoint: str | None  # None for the default
+    model: Given  # overrides of recorded settings
     options: VectorOptions
-    dtype: str
-    batch_size: int | None
+    dtype: str  # of arrays
+    batch_size: int | None  # None chooses by length
     skip_bad_rows: bool
     machine: MachineSettings
 
 
 def configured(**values: Any) -> EncodeConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value.
-    """
     keys, machine = divided(named(SETTINGS, values))
     for row in _ENDS:
         if row.name not in keys:
@@ -113,6 +91,5 @@ def configured(**values: Any) -> EncodeConfig:
 
 
 def options(keys: Any) -> VectorOptions:
-    """Returns what a vector is, of settings by name."""
     given = {row.name: keys.get(row.name, row.default) for row in vector_options.SETTINGS}
     return VectorOptions(**{**given, "layers": layer_numbers(given["layers"])})

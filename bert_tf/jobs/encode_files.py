@@ -1,4 +1,4 @@
-"""Which files are encoded, and where the vectors of each go."""
+"""Pairs of input files and output files of an encoding job."""
 
 from __future__ import annotations
 
@@ -13,14 +13,7 @@ from bert_tf.vectors.forms import JSONL, PUBLISHED
 
 
 def pairs(files: FilePair) -> list[FilePair]:
-    """Returns the files one by one: of an input that is a pattern all that match, of an output that is a folder one for each.
-
-    Args:
-      files: as they are asked for.
-
-    Raises:
-      FlagError: no file matches, several would be one, or nothing says what is written into a folder.
-    """
+    """Expands a pattern, with one output per file if the output is a folder; FlagError if names clash."""
     found = _found(files.input)
     if not _is_folder(files.output):
         if len(found) > 1:
@@ -50,5 +43,5 @@ def _is_folder(output: str) -> bool:
 
 
 def _stem(path: str) -> str:
-    """Returns the name of a file without its suffix: a of a.txt.gz."""
+    """File name without suffixes: a for a.txt.gz."""
     return "stdin" if path == PIPE else Path(path.removesuffix(".gz")).stem

@@ -1,4 +1,4 @@
-"""Many checkpoints by labelled examples, from settings to a table."""
+"""Evaluates many checkpoints on labelled examples, from settings to a table."""
 
 from __future__ import annotations
 
@@ -39,33 +39,15 @@ from bert_tf.tasks.tables import usable
 
 @dataclasses.dataclass(frozen=True)
 class Evaluated:
-    """What a job of evaluation came to.
-
-    Attributes:
-      table: file of the table.
-      rows: of the table, those of earlier jobs among them.
-      failed: rows that say why a checkpoint could not be evaluated; one is not in the table where numbers stay that are true.
-    """
-
-    table: Path
-    rows: Sequence[Row]
-    failed: Sequence[Row]
+    table: Path  # path
+    rows: Sequence[Row]  # includes those of earlier jobs
+    failed: Sequence[Row]  # with reasons; absent from the table if older metrics hold
 
 
 def evaluate(
     job: EvaluateJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None
 ) -> Evaluated:
-    """Evaluates many checkpoints, and writes the table.
-
-    Args:
-      job: what to evaluate.
-      machine: on what.
-      environment: names folders of data.
-      beam: predicts as a pipeline of Apache Beam.
-
-    Raises:
-      BertError: something that the user can fix, other than a checkpoint.
-    """
+    """Evaluates checkpoints and writes the table; a failing checkpoint becomes a row, other errors raise BertError."""
     if beam is not None:
         return _evaluate_on_beam(job, machine, beam)
     with run_folder.writing_where_a_run_is([job.output_dir]):
@@ -83,7 +65,7 @@ def evaluate(
 
 
 def _evaluate_on_beam(job: EvaluateJob, machine: MachineSettings, beam: Beam) -> Evaluated:
-    """Fills the table; the files of the job may be larger than a machine should read, the checkpoints lie anywhere."""
+    """For files too large for one machine; checkpoints may be remote."""
     beam_job.refuse_missing()
     if job.zero_shot or paths.has_scheme(job.output_dir):
         raise FlagError("--beam evaluates trained models, and the table is on this machine: name a local --output_dir")
@@ -102,7 +84,7 @@ def _evaluate_on_beam(job: EvaluateJob, machine: MachineSettings, beam: Beam) ->
 
 
 def _names(job: EvaluateJob, environment: Mapping[str, str]) -> list[str]:
-    """Returns the names of checkpoints; where a pretrained one will do, Hugging Face folders and the default are among them."""
+    """Checkpoint names; includes Hugging Face folders and the default if a pretrained model suffices."""
     if not job.zero_shot:
         return list(job.checkpoints)
     return [
@@ -116,7 +98,6 @@ def _names(job: EvaluateJob, environment: Mapping[str, str]) -> list[str]:
 
 
 def _load_for_vectors(prefix: str, given: Given) -> Trained:
-    """Returns a model, trained or not, with the head that makes vectors."""
     model = trained.load_encoder(prefix, given)
     return dataclasses.replace(model, given_head=SimilarityFamily().head)
 
@@ -128,11 +109,7 @@ def _loader(*, zero_shot: bool) -> Callable[[str, Given], Trained]:
 
 
 def _datasets(entry: TaskEntry, named: Sequence[Named], job: EvaluateJob, environment: Mapping[str, str]) -> Iterator[Dataset]:
-    """Yields what an entry names.
-
-    Raises:
-      BertError: there is no such task or file, or it has no labels.
-    """
+    """Yields the data sets of an entry; BertError if a task, file or label is missing."""
     base = _scored(entry) if job.zero_shot else _task(entry, named)
     task = zero_shot(base) if job.zero_shot else base
     rules = job.rules.given()
@@ -159,7 +136,7 @@ def _labelled(dataset: Dataset, path: object) -> Dataset:
 
 
 def _scored(entry: TaskEntry) -> Task:
-    """Returns the task of an entry; that of one's own file has scores."""
+    """Task of an entry; with scores if the file is the user's own."""
     if canonical_name(entry.name) != CUSTOM or entry.file is None:
         return _task(entry, ())
     return own_data.task({"kind": REGRESSION, "labels": ()}, entry.columns, dev_file=entry.file)
@@ -185,14 +162,14 @@ def _task(entry: TaskEntry, named: Sequence[Named]) -> Task:
 
 
 def _refuse_missing(checkpoint: Named) -> None:
-    """Says of a checkpoint that is not there that it is not: a record beside it is not what it lacks."""
+    """Reports a missing checkpoint as such, instead of its missing record."""
     if checkpoint.problem:
         raise CheckpointError(checkpoint.problem)
     CheckpointReader(checkpoint.prefix)
 
 
 def _first_record(named: Sequence[Named]) -> Mapping[str, Any]:
-    """Returns what the first checkpoint that has a record was trained by; where one is damaged its row will say so."""
+    """Training record of the first checkpoint that has one; a damaged one is reported in its row."""
     for checkpoint in named:
         with contextlib.suppress(OutputError):
             if record := run_folder.trained(Path(checkpoint.prefix).parent):

@@ -1,4 +1,4 @@
-"""The configuration of an evaluation of many checkpoints, made of settings by name."""
+"""Configuration of an evaluation job, made from settings by name."""
 
 from __future__ import annotations
 
@@ -43,21 +43,11 @@ _ZERO_SHOT_DIR = "out/zero-shot"
 
 
 class EvaluateConfig(NamedTuple):
-    """What to evaluate, and on what."""
-
     job: EvaluateJob
     machine: MachineSettings
 
 
 def configured(**values: Any) -> EvaluateConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value, or the job file has a mistake.
-    """
     values = {name: value for name, value in values.items() if value is not None}
     lists = {row.name: _names(row, values.pop(row.name)) for row in (_CHECKPOINTS, _TASKS) if row.name in values}
     keys, machine = divided(named(SETTINGS, values))
@@ -78,7 +68,6 @@ def configured(**values: Any) -> EvaluateConfig:
 
 
 def _names(row: Setting, value: Any) -> list[str]:
-    """Returns the names that a text with commas, a path or a list holds."""
     if isinstance(value, os.PathLike):
         return [os.fspath(value)]
     names = value.split(",") if isinstance(value, str) else list(value)

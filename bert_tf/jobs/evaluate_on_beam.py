@@ -1,4 +1,4 @@
-"""Checkpoints by labelled files of any size: predicted by a pipeline of Apache Beam, measured where the command runs."""
+"""Evaluates checkpoints on files of any size: predicts in a Beam pipeline, computes metrics locally."""
 
 from __future__ import annotations
 
@@ -28,14 +28,9 @@ from bert_tf.tasks.rules import with_rules
 
 @dataclasses.dataclass(frozen=True)
 class LabelledInputs:
-    """How labelled files are read, see `batch.inputs.Inputs`.
+    """Labelled input files, see `batch.inputs.Inputs`."""
 
-    Attributes:
-      task: whose layout they have.
-      split: of it.
-    """
-
-    task: Task
+    task: Task  # defines their layout
     split: str
 
     skip_bad_rows = False
@@ -45,7 +40,6 @@ class LabelledInputs:
     def chunks(
         self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
     ) -> Iterator[list[Any]]:
-        """See `inputs.Inputs.chunks`."""
         return chunked(
             lambda source, report: self.task.stream(source, self.split, report),
             source,
@@ -56,36 +50,24 @@ class LabelledInputs:
 
 @dataclasses.dataclass(frozen=True)
 class _Measured:
-    """A checkpoint by labelled files; is pickled.
-
-    Attributes:
-      checkpoint: its name.
-      task: of the files.
-      entry: names them.
-      model: what goes before that which the folder of the checkpoint says.
-      rules: of answers, in the place of those of the training.
-      batch_size: rows at a time; None for as many as suit their lengths.
-    """
+    """A checkpoint and its labelled files; pickled."""
 
     checkpoint: str
     task: Task
-    entry: TaskEntry
-    model: Given
-    rules: Mapping[str, Any]
-    batch_size: int | None
+    entry: TaskEntry  # names the files
+    model: Given  # overrides of recorded settings
+    rules: Mapping[str, Any]  # override decoding options of training
+    batch_size: int | None  # rows; None chooses by length
 
     @property
     def split(self) -> str:
-        """Of the task."""
         return self.entry.split or self.task.splits("", DEV)[0]
 
     @property
     def file(self) -> str:
-        """Path or pattern."""
         return self.entry.file or ""
 
     def loaded(self) -> tuple[Trained, Family]:
-        """Returns the model, on the disk of this machine, and what it has learned."""
         there = beam_job.fetched(self)
         model = trained.load(there.checkpoint, there.model)
         family = with_rules(self.task.family.as_trained(model.record), self.rules)
@@ -94,19 +76,7 @@ class _Measured:
 
 
 def row(job: EvaluateJob, checkpoint: str, task: Task, entry: TaskEntry, machine: MachineSettings, by: Beam) -> Row:
-    """Returns what a checkpoint reaches on the files of an entry, or why it cannot be told.
-
-    Args:
-      job: that the entry is of.
-      checkpoint: its name.
-      task: of the entry.
-      entry: names a file or a pattern.
-      machine: of each worker.
-      by: how Beam runs it.
-
-    Raises:
-      FlagError: Beam cannot use an argument, or a server does not answer.
-    """
+    """Evaluates a checkpoint on an entry; the row has the reason if it fails. FlagError for Beam's own problems."""
     rules = job.rules.given()
     measured = beam_job.absolute_model(_Measured(checkpoint, task, entry, job.model, rules, job.eval_batch_size))
     try:
@@ -161,7 +131,6 @@ def _parts(written: Sequence[str]) -> Iterator[Any]:
 
 
 def _worker(measured: _Measured, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Any:
-    """Returns what predicts in a process that Beam has started."""
     from bert_tf.cluster.gathering import Gatherer
 
     inference = batch_machine.inference(machine, measured.batch_size, environment=begin())

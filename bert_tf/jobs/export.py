@@ -1,4 +1,4 @@
-"""A trained model becomes a folder that other software reads."""
+"""Exports a trained model to a folder for other software."""
 
 from __future__ import annotations
 
@@ -26,15 +26,6 @@ RECORD = "export.json"  # says what a folder is, and of which model
 
 
 def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
-    """Exports a trained model; returns the folder.
-
-    Args:
-      config: which, as what, and where.
-      environment: of the process.
-
-    Raises:
-      BertError: something that the user can fix; then nothing was written.
-    """
     _require(config.target)
     model = learned.find(config.run, config.task_name, config.model, environment=environment)
     return write(
@@ -43,16 +34,7 @@ def export(config: ExportConfig, *, environment: Mapping[str, str]) -> Path:
 
 
 def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = gate_data.nowhere) -> Path:
-    """Writes a model into a folder, whole or not at all; returns the folder.
-
-    Args:
-      model: what to write.
-      target: as what, and where.
-      find_data: returns the folder of a task's files, by which an export is measured.
-
-    Raises:
-      BertError: something that the user can fix; then nothing was written.
-    """
+    """Writes a model to a folder, whole or not at all; `find_data` locates the task files that verify the export."""
     row, folder = _require(target), _folder(target.output)
     _refuse_broken(model)
     options = ExportOptions(**target.options)
@@ -71,14 +53,13 @@ def write(model: Learned, target: Target, *, find_data: Callable[[Task], str] = 
 
 
 def _require(target: Target) -> Format:
-    """Returns the format, where it can be written here."""
     row = FORMATS[target.format]
     row.require(target.options.get("precision", FLOAT32))
     return row
 
 
 def _refuse_broken(model: Learned) -> None:
-    """Stops where a label cannot be written in UTF-8, which all formats are in."""
+    """Rejects labels that UTF-8 cannot encode; all formats use it."""
     for label in model.task.family.labels:
         try:
             label.encode()
@@ -87,11 +68,7 @@ def _refuse_broken(model: Learned) -> None:
 
 
 def _folder(output: str) -> Path:
-    """Returns the folder of a name.
-
-    Raises:
-      OutputError: nothing can be renamed to it.
-    """
+    """Rejects a path that cannot be the target of a rename."""
     if has_scheme(output):
         raise OutputError(f"{output}: an export is written to this machine's disk; name a folder here, and copy it then")
     folder = Path(output)
@@ -110,7 +87,7 @@ def _write(row: Format, exported: Exported, folder: Path) -> None:
 
 
 def _record(row: Format, exported: Exported) -> dict[str, Any]:
-    """Returns what is exported; no times and no paths, so that it is the same each time."""
+    """Metadata of the export; without times and paths, so it is reproducible."""
     return {
         "format": row.name,
         "precision": exported.options.precision,
@@ -123,7 +100,7 @@ def _record(row: Format, exported: Exported) -> dict[str, Any]:
 
 
 def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
-    """Stops where a folder holds something else than an export of the same format."""
+    """Rejects a folder that is not an export of the same format."""
     run_layout.refuse_taken_name(folder)
     if not os.path.lexists(folder):
         return
@@ -139,7 +116,6 @@ def _refuse_foreign(folder: Path, target: Target, prefix: str) -> None:
 
 
 def _format_of(folder: Path) -> object:
-    """Returns the format of an export; None of another folder."""
     try:
         found = documents.json_value(documents.read_text(folder / RECORD))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Exports beside the package: how far outputs and metrics differ, how large they are, how long they take to open."""
+"""Compares exports with the package: differences of outputs and metrics, size, loading time."""
 
 from __future__ import annotations
 
@@ -36,38 +36,19 @@ _POINTS = 100.0
 
 
 class Row(NamedTuple):
-    """One export beside the package.
-
-    Attributes:
-      format: of the export.
-      kind: of the family.
-      difference: largest of an output of the head; None where there are no examples.
-      size_mb: of the folder.
-      load_s: until it can compute.
-      metric: the first of the family.
-      change: of the metric, in points.
-    """
+    """One export compared with the package."""
 
     format: str
-    kind: str
-    difference: float | None
-    size_mb: float
-    load_s: float
-    metric: str
-    change: float | None
+    kind: str  # of the family
+    difference: float | None  # largest of the head's outputs; None without examples
+    size_mb: float  # of the folder
+    load_s: float  # until ready to compute
+    metric: str  # first of the family
+    change: float | None  # of the metric, in points
 
 
 def compare(runs: Sequence[str], formats: Sequence[str], *, environment: Mapping[str, str]) -> Iterator[Row]:
-    """Yields a row for each format of each run; what is exported is deleted.
-
-    Args:
-      runs: folders of runs, or checkpoints.
-      formats: keys of `OPENERS`.
-      environment: of the process.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Yields a row per run and format (keys of `OPENERS`); deletes the exports."""
     for run in runs:
         model = learned.find(run, None, Given(), environment=environment)
         examples = _examples(model, environment)
@@ -95,7 +76,7 @@ def _row(model: Learned, examples: Sequence[Any], name: str, folder: Path) -> Ro
 
 
 def _examples(model: Learned, environment: Mapping[str, str]) -> Sequence[Any]:
-    """Returns examples of dev; none where the task has no such files here, or they are text, as of pre-training."""
+    """Dev examples; empty if the files are missing or hold plain text, as for pre-training."""
     if isinstance(model.task, RowsTask):
         return ()
     with contextlib.suppress(DataError):
@@ -113,7 +94,7 @@ def _own(model: Learned, features: Features) -> Outputs:
 
 
 def _outputs(model: Learned, features: Features, compute: Compute) -> Outputs:
-    """Returns the outputs of the head in the order of the rows, without padding."""
+    """Outputs of the head in row order, without padding."""
     fields = [field.sized(model.trained.config.hidden_size) for field in heads.of(model.trained.head).outputs]
     results = {field.name: features.empty(field) for field in fields}
     for rows in eval_batches(features, _ROWS, TO_LONGEST):

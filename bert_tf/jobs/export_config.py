@@ -1,4 +1,4 @@
-"""The configuration of an export, made of settings by name."""
+"""Configuration of an export, made from settings by name."""
 
 from __future__ import annotations
 
@@ -35,47 +35,20 @@ _OF_MODEL = frozenset(row.name for row in MODEL)
 
 
 class Target(NamedTuple):
-    """What to write, and where.
-
-    Attributes:
-      format: key of `FORMATS`.
-      output: the folder.
-      overwrite: replaces other things than an export of this format, too.
-      options: fields of `export.exported.ExportOptions`, by name; those that are given.
-    """
-
-    format: str
-    output: str
-    overwrite: bool
-    options: dict[str, Any]
+    format: str  # key of `FORMATS`
+    output: str  # folder
+    overwrite: bool  # also replaces other content than this format's export
+    options: dict[str, Any]  # given fields of `export.exported.ExportOptions`
 
 
 class ExportConfig(NamedTuple):
-    """What to export.
-
-    Attributes:
-      run: a checkpoint, or the folder of a run for its best, else its newest.
-      task_name: what it has learned, where no record of a run says it.
-      model: what goes before that which its folder says.
-      target: what to write, and where.
-    """
-
-    run: str
-    task_name: str | None
-    model: Given
+    run: str  # checkpoint, or run for its best, else newest
+    task_name: str | None  # if no run record names the task
+    model: Given  # overrides of recorded settings
     target: Target
 
 
 def configured(run: str, **values: Any) -> ExportConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      run: a checkpoint, or the folder of a run.
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value.
-    """
     given = named(SETTINGS, values)
     model = Given(**{name: given.pop(name) for name in _OF_MODEL & given.keys()})
     task_name = given.pop("task_name", None)
@@ -83,14 +56,7 @@ def configured(run: str, **values: Any) -> ExportConfig:
 
 
 def target(**values: Any) -> Target:
-    """Returns what to write, and where.
-
-    Args:
-      **values: `FORMAT`, `OUTPUT` and `OPTIONS` by name.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value.
-    """
+    """Makes a target from settings `FORMAT`, `OUTPUT` and `OPTIONS`."""
     given = named((FORMAT, OUTPUT, *OPTIONS), values)
     for row in (FORMAT, OUTPUT):
         if row.name not in given:

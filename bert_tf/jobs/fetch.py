@@ -1,8 +1,8 @@
-"""Published data sets: where they are, and how they become folders that tasks read.
+"""Downloads published data sets into the folders that tasks read.
 
-The sha256 is known of the parts of MRPC alone: the other files could not be had where this was written. What is received of
-those is written to `fetched.sha256` and compared with on the next call, which tells that a file has changed, not that it was
-right; `--sha256` takes sums from elsewhere.
+The sha256 is known only for the parts of MRPC: the other files were not reachable when this was written. For those
+the received sha256 goes to `fetched.sha256` and is compared on the next call, which detects a change but does not
+prove the file correct; `--sha256` supplies sums from elsewhere.
 """
 
 from __future__ import annotations
@@ -36,20 +36,17 @@ _MOST_UNPACKED = 1 << 32  # bytes; XNLI's translations are 1.2 GB
 
 
 class Part(NamedTuple):
-    """A published file."""
-
     address: str  # below SITE
     name: str  # that it has in a folder
-    sha256: str | None = None
+    sha256: str | None = None  # None if unknown
 
     @property
     def url(self) -> str:
-        """The whole address."""
         return SITE + self.address
 
 
 class Dataset(NamedTuple):
-    """A folder and what it is made of."""
+    """A folder and the published files it is made from."""
 
     folder: str
     parts: tuple[Part, ...]
@@ -58,17 +55,15 @@ class Dataset(NamedTuple):
 
 
 def default_folder(environment: Mapping[str, str]) -> Path:
-    """Returns where tasks look for their files."""
     return home.folder(environment) / "data"
 
 
 def sums_of(text: str | None) -> list[str]:
-    """Returns the sums that stand in a text, with commas."""
     return [part.strip().lower() for part in (text or "").split(",") if part.strip()]
 
 
 def _unzip(dataset: Dataset, parts: Sequence[Path], folder: Path) -> None:
-    """Takes the wanted files out of an archive, wherever they lie in it; the least deep of equal names."""
+    """Extracts the wanted files from an archive, at any depth; the shallowest of equal names."""
     [archive] = parts
     try:
         with zipfile.ZipFile(archive) as contents:
@@ -158,22 +153,11 @@ DATASETS: Mapping[str, tuple[Dataset, ...]] = {
 def fetch(
     task: str, data_dir: Path, *, source_dir: Path | None = None, sums: Sequence[str] = (), say: Say = log.info
 ) -> list[Path]:
-    """Puts the files of a task where it reads them.
+    """Puts the files of a task into its folder of `data_dir`; returns the folders. One language of XNLI fetches all.
 
-    Args:
-      task: its name; one language of XNLI brings all.
-      data_dir: gets a folder of the task's name.
-      source_dir: has the published files, which are then not downloaded.
-      sums: sha256 of each of them, in the order in which they are fetched; none for what is known.
-      say: gets a line on each thing that was done.
-
-    Returns:
-      The folders that hold the files.
-
-    Raises:
-      FlagError: there is nothing to fetch for the task, or there are not as many sums as files.
-      DataError: a file cannot be had, has another sum, or is not what it should be.
-      OutputError: a file cannot be written.
+    `source_dir` holds published files to use instead of a download; `sums` has their sha256 in the order of the parts,
+    or is empty to use known sums. FlagError for an unknown task or a wrong number of sums, DataError for a missing or
+    altered file.
     """
     name = canonical_name(task)
     if name == CUSTOM_NAME:
@@ -230,7 +214,6 @@ def _download_parts(dataset: Dataset, data_dir: Path, target: Path, given: Mappi
 
 
 def _recorded(data_dir: Path) -> dict[str, str]:
-    """Returns the sha256 that was received from each address before."""
     path = data_dir / SUMS_NAME
     if not path.is_file():
         return {}
@@ -239,7 +222,7 @@ def _recorded(data_dir: Path) -> dict[str, str]:
 
 
 def _checked(part: Part, path: Path, given: str | None, before: str | None, say: Say) -> str:
-    """Returns the sha256 of a downloaded file; one that has another than it should is deleted."""
+    """Returns the sha256 of a downloaded file; deletes the file if it is not the expected one."""
     digest = files.digest(path)
     expected = given or part.sha256 or before
     if expected is None:
@@ -254,7 +237,7 @@ def _checked(part: Part, path: Path, given: str | None, before: str | None, say:
 
 
 def _found(part: Part, folder: Path, given: str | None) -> Path:
-    """Returns a file that the user has; other bytes than the published ones are told, not refused."""
+    """Finds a file the user already has; without --sha256 only warns if it differs from the published one."""
     names = dict.fromkeys((part.name, part.address.rsplit("/", 1)[1]))
     path = next((folder / name for name in names if (folder / name).is_file()), None)
     if path is None:
@@ -268,7 +251,7 @@ def _found(part: Part, folder: Path, given: str | None) -> Path:
 
 
 def _place(dataset: Dataset, parts: Sequence[Path], target: Path) -> None:
-    """Makes the files, and the folder of them at once; one that is there keeps what it has."""
+    """Creates the folder atomically; an existing folder keeps its files."""
     atomic.make_folder(target.parent)
     with atomic.readable_errors(target), tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
         folder = Path(scratch) / "made"

@@ -1,4 +1,4 @@
-"""Masked words of a text or of the texts of a file by one checkpoint, from settings to words."""
+"""Fills in masked words of a text or of the texts of a file, from settings to words."""
 
 from __future__ import annotations
 
@@ -27,19 +27,7 @@ from bert_tf.vectors.texts import TextInputs
 
 
 def fill_mask(config: FillMaskConfig, *, environment: Mapping[str, str]) -> tuple[Filled, ...]:
-    """Fills in the places of a text, or of each text of a file.
-
-    Args:
-      config: what to fill in, and by what.
-      environment: of the process.
-
-    Returns:
-      The places of the text; nothing of a file, whose words are in its output.
-
-    Raises:
-      BertError: something that the user can fix.
-      BrokenPipeError: nobody reads the output any more.
-    """
+    """Fills in a text, or each text of a file; the result is empty for a file, whose words are in its output."""
     if config.text is not None:
         texts = [SentenceExample("text", config.text)]
         refuse_unusable(texts, "--text")
@@ -61,7 +49,7 @@ def _fill_files(config: FillMaskConfig, files: FilePair, environment: Mapping[st
 
 @contextlib.contextmanager
 def _opened(config: FillMaskConfig, environment: Mapping[str, str]) -> Iterator[tuple[WordFiller, dict[str, Any]]]:
-    """Gives a loaded model, and everything but the input that decides on the bytes of an output."""
+    """Yields a loaded model and everything but the input that affects the bytes of the output."""
     model = find(config.checkpoint, config.model, environment=environment)
     log.info("%s: texts are read up to %d word pieces", model.prefix, model.max_seq_length)
     inference = batch_machine.inference(config.machine, config.batch_size, environment=environment)
@@ -72,16 +60,7 @@ def _opened(config: FillMaskConfig, environment: Mapping[str, str]) -> Iterator[
 
 
 def find(checkpoint: str | os.PathLike[str], given: Given, *, environment: Mapping[str, str]) -> Trained:
-    """Returns the model of a name, which reads as much of a text as it was trained with, else as it has positions.
-
-    Args:
-      checkpoint: a checkpoint, a run, or a folder in Hugging Face's layout.
-      given: what goes before that which its folder says.
-      environment: of the process.
-
-    Raises:
-      BertError: there is none, or a file of it is missing or damaged.
-    """
+    """Loads a model by name; its maximum text length is that of training, else its number of positions."""
     prefix = str(sources.checkpoint_of(checkpoint, environment=environment))
     CheckpointReader(prefix)  # what is beside a checkpoint is missing too where there is none
     said = trained.described(prefix, given)
@@ -91,15 +70,7 @@ def find(checkpoint: str | os.PathLike[str], given: Given, *, environment: Mappi
 
 
 def refuse_unusable(texts: list[SentenceExample], where: str) -> None:
-    """Stops at a text without a place to fill.
-
-    Args:
-      texts: in memory.
-      where: they are, for the message.
-
-    Raises:
-      DataError: there is one; names its row, counted from 0, where there are several.
-    """
+    """Raises DataError for a text without a mask; names the row, counted from 0, if there are several."""
     for number, text in enumerate(texts):
         problem = _problem(text)
         if problem:
@@ -107,7 +78,7 @@ def refuse_unusable(texts: list[SentenceExample], where: str) -> None:
 
 
 def _problem(text: SentenceExample) -> str | None:
-    """Returns why words cannot be filled in; None where they can."""
+    """Why words cannot be filled in; None if they can."""
     if text.text_b is not None:
         return "is a pair; give one text"
     return None if masked_text.places(text.text_a) else f"has no {MASK}; write {MASK} where words are wanted"
@@ -115,8 +86,6 @@ def _problem(text: SentenceExample) -> str | None:
 
 @dataclasses.dataclass(frozen=True)
 class MaskedTextInputs(TextInputs):
-    """As `TextInputs`, of single texts that have places to fill."""
-
     def _stream(self, source: text_lines.Source, report: tables.Report) -> Iterator[SentenceExample]:
         for text in super()._stream(source, report):
             problem = _problem(text)
@@ -127,7 +96,6 @@ class MaskedTextInputs(TextInputs):
 
 
 def _completed(files: FilePair) -> FilePair:
-    """Returns the files with `-` for the other names of this process's own pipes."""
     source = stream.PIPE if files.input == "/dev/stdin" else files.input
     output = stream.PIPE if files.output == "/dev/stdout" else files.output
     return dataclasses.replace(files, input=source, output=output)

@@ -1,4 +1,4 @@
-"""The configuration of filling in masked words, made of settings by name."""
+"""Configuration of filling in masked words, made from settings by name."""
 
 from __future__ import annotations
 
@@ -42,41 +42,18 @@ SETTINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class FillMaskConfig:
-    """What to fill in, and by what.
-
-    Attributes:
-      checkpoint: a checkpoint, a run, or a folder in Hugging Face's layout.
-      text: with [MASK]; None where there are files.
-      files: input and output; None where there is a text.
-      columns: of the input.
-      model: what goes before that which its folder says.
-      top: words of each place.
-      batch_size: texts at a time; None for as many as suit their lengths.
-      skip_bad_rows: leaves out rows that cannot be used.
-      machine: on what to compute.
-    """
-
-    checkpoint: str
-    text: str | None
-    files: FilePair | None
-    columns: Columns
-    model: Given
-    top: int
-    batch_size: int | None
+    checkpoint: str  # checkpoint, run or Hugging Face folder
+    text: str | None  # with [MASK]; None if there are files
+    files: FilePair | None  # None if there is a text
+    columns: Columns  # of the input
+    model: Given  # overrides of recorded settings
+    top: int  # words per mask
+    batch_size: int | None  # texts; None chooses by length
     skip_bad_rows: bool
     machine: MachineSettings
 
 
 def configured(checkpoint: str, **values: Any) -> FillMaskConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      checkpoint: what fills in.
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value.
-    """
     keys, machine = divided(named(SETTINGS, values))
     if (TEXT in keys) == (INPUT in keys):
         raise FlagError("--text or --input is required, and one of them alone")

@@ -1,4 +1,4 @@
-"""Fine-tuning, evaluation and prediction of one model, from a configuration to files and figures."""
+"""Fine-tuning, evaluation and prediction of one model, from a configuration to files and metrics."""
 
 from __future__ import annotations
 
@@ -28,45 +28,25 @@ from bert_tf.tasks.evaluation import Evaluation, summarize
 
 @dataclasses.dataclass(frozen=True)
 class FineTuned:
-    """What a job came to.
-
-    Attributes:
-      job: what was done, with all settings, examples and parts of the model.
-      step: of the weights that were trained or evaluated.
-      stopped_by: the signal that ended training; its state is kept, and the same job continues.
-      evaluations: by split; empty where nothing was evaluated.
-      predictions: by split, the file that holds them; empty where nothing was predicted.
-    """
-
     job: Job
-    step: int
-    stopped_by: signal.Signals | None = None
-    evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)
-    predictions: Mapping[str, Path] = dataclasses.field(default_factory=dict)
+    step: int  # of the weights trained or evaluated
+    stopped_by: signal.Signals | None = None  # signal that ended training; the same job can resume
+    evaluations: Mapping[str, Evaluation] = dataclasses.field(default_factory=dict)  # by split; empty without evaluation
+    predictions: Mapping[str, Path] = dataclasses.field(default_factory=dict)  # files by split; empty without prediction
 
     @property
     def output_dir(self) -> Path:
-        """Folder of the checkpoints."""
         return self.job.output_dir
 
     @property
     def metrics(self) -> dict[str, float]:
-        """The metrics of all splits by name and `loss`, see `evaluation.summarize`; empty where nothing was evaluated."""
+        """Metrics of all splits by name, and `loss`, see `evaluation.summarize`; empty without evaluation."""
         return summarize(self.evaluations) if self.evaluations else {}
 
 
 @WALL.run()
 def fine_tune(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> FineTuned:
-    """Trains, evaluates and predicts, as the configuration asks.
-
-    Args:
-      config: all settings.
-      environment: names folders of data and model, and the machines of a cluster.
-      task: what to learn, in the place of the task that the configuration names.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Trains, evaluates and predicts as configured; `task` replaces the task of the configuration."""
     with WALL.span(DEVICES):
         config = dataclasses.replace(config, speed=speed.continued(config.speed, config.output.folder))
         speed.set_up(config.speed)
@@ -88,7 +68,7 @@ def _deferring(config: FineTuneConfig, machine: Machine) -> FineTuneConfig:
 
 
 def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
-    """Does a job; of several machines the chief alone writes to the output folder."""
+    """Runs a job; of several machines only the chief writes to the output folder."""
     plan, actions, step = check(job), job.settings.actions, 0
     with WALL.span(KERNELS):  # after the checks: to build them takes a while
         machine = speed.with_kernels(job.settings.speed, job.machine, environment)
@@ -112,7 +92,7 @@ def _run(job: Job, environment: Mapping[str, str]) -> FineTuned:
 
 
 def _prepare_end(job: Job, inference: Inference) -> None:
-    """Starts what follows training while its last checkpoint is written."""
+    """Starts what follows training while its last checkpoint is being written."""
     if not job.machine.is_chief:
         return
     report.start_ahead()
@@ -121,7 +101,7 @@ def _prepare_end(job: Job, inference: Inference) -> None:
 
 
 def _end(job: Job) -> None:
-    """Makes the page, and says where the wall time went: on the page, in timing.json of a run that was trained, in the log."""
+    """Makes the page and reports wall time: on the page, in the log, and in timing.json after training."""
     if job.machine.is_chief:
         kept = _keep_account(job)
         with WALL.span(PAGE):
@@ -132,7 +112,7 @@ def _end(job: Job) -> None:
 
 
 def _keep_account(job: Job) -> bool:
-    """Writes the account of a run that was trained; returns whether there is one and it could be written."""
+    """Writes the time account of a training run; false if there is none or it could not be written."""
     account = WALL.account()
     try:
         if account.trained:

@@ -1,4 +1,4 @@
-"""The configuration of fine-tuning as one frozen value: made of settings by name, checked, defaults filled in."""
+"""Configuration of fine-tuning as one frozen value: made from settings by name, checked, defaults filled in."""
 
 from __future__ import annotations
 
@@ -34,12 +34,7 @@ FINE_TUNE, PRETRAIN = "fine-tune", "pretrain"
 
 @dataclasses.dataclass(frozen=True)
 class FineTuneConfig:
-    """All settings, by concern.
-
-    Attributes:
-      given: names of the settings that were given, which no recipe and no record of a run overrules.
-      program: the command that it is of, `FINE_TUNE` or `PRETRAIN`.
-    """
+    """All settings, by concern."""
 
     data: DataSettings
     of_task: TaskSettings
@@ -50,11 +45,10 @@ class FineTuneConfig:
     speed: SpeedSettings
     devices: DeviceSettings
     output: OutputSettings
-    given: frozenset[str]
-    program: str = FINE_TUNE
+    given: frozenset[str]  # names; neither a recipe nor a run record overrides them
+    program: str = FINE_TUNE  # `FINE_TUNE` or `PRETRAIN`
 
     def replaced(self, values: Mapping[str, Any]) -> FineTuneConfig:
-        """Returns the configuration with the values of some settings changed, whichever group they belong to."""
         config = _with_values(self, _GROUPS, values)
         return dataclasses.replace(config, of_task=_with_values(self.of_task, tasks.GROUPS, values))
 
@@ -88,15 +82,7 @@ def _with_values(holder: _Holder, groups: Mapping[str, type], values: Mapping[st
 
 
 def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
-    """Makes a configuration of settings by name, with the defaults and checks of the flags.
-
-    Args:
-      task: what to learn, in the place of the name of a task.
-      **values: the settings that are given.
-
-    Raises:
-      FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
-    """
+    """Applies the defaults and checks of the flags; `task` replaces the name of a task; FlagError names the flag."""
     if task is None and values.get("task_name") and canonical_name(values["task_name"]) == TEXTS:
         raise FlagError(f"--task_name={TEXTS}: text without labels has a command of its own, python -m bert_tf pretrain")
     given = named(SETTINGS, values)
@@ -112,17 +98,7 @@ def configured(task: Task | None = None, /, **values: Any) -> FineTuneConfig:
 
 
 def made(given: Mapping[str, Any], task: str, program: str = FINE_TUNE, defaults: Mapping[str, Any] = _NONE) -> FineTuneConfig:
-    """Returns the configuration of checked values, with defaults.
-
-    Args:
-      given: settings by name.
-      task: its name.
-      program: that it is of.
-      defaults: of the program, in the place of those of the settings.
-
-    Raises:
-      FlagError: a setting contradicts another.
-    """
+    """Makes a configuration from checked values; `defaults` of the program override those of the settings."""
     groups = {group: kind() for group, kind in _GROUPS.items()}
     config = FineTuneConfig(**groups, of_task=TaskSettings(), given=frozenset(given), program=program)
     config = config.replaced({**defaults, **given})
@@ -137,7 +113,6 @@ def _refuse_for_objects(given: Collection[str]) -> None:
 
 
 def _check_training(config: FineTuneConfig) -> None:
-    """Refuses values that no bound of one setting can tell."""
     train, given = config.train, config.given
     _ = train.frozen, config.output.profiled  # say what is wrong with them
     if not 0.0 < train.layer_decay <= 1.0:
@@ -180,7 +155,6 @@ def _check_averages(config: FineTuneConfig) -> None:
 
 
 def _resolved(config: FineTuneConfig, task: str) -> dict[str, Any]:
-    """Returns the settings that follow from others."""
     values: dict[str, Any] = {"published_layout": False}
     actions = dataclasses.asdict(config.actions)
     if not any(actions.values()):

@@ -1,4 +1,4 @@
-"""Columns that a model computes of the data frames of a cluster, from settings."""
+"""Model outputs as columns of Spark data frames, from settings."""
 
 from __future__ import annotations
 
@@ -37,40 +37,19 @@ _NEEDS = f"Spark needs its packages here and on the executors: {extras.install('
 
 @dataclasses.dataclass(frozen=True)
 class FrameJob:
-    """A column to compute.
+    """A column to compute."""
 
-    Attributes:
-      output: its name.
-      columns: what the frame calls what the model reads: text_a, text_b, question; of others the frame has the same names.
-      model: what goes before that which its folder says.
-      rules: of answers, in the place of those of the training.
-      machine: on what to compute.
-      batch_size: rows at a time; None for as many as suit their lengths.
-      skip_bad_rows: whether rows that cannot be used get no value, instead of stopping the job.
-      begin: what a process of an executor does first; returns its environment. Is pickled.
-    """
-
-    output: str
-    columns: Mapping[str, str]
-    model: Given
-    rules: Rules
+    output: str  # column name
+    columns: Mapping[str, str]  # frame's names of text_a, text_b, question; else the same
+    model: Given  # overrides of recorded settings
+    rules: Rules  # override decoding options of training
     machine: MachineSettings
-    batch_size: int | None
-    skip_bad_rows: bool
-    begin: Callable[[], Mapping[str, str]]
+    batch_size: int | None  # rows; None chooses by length
+    skip_bad_rows: bool  # bad rows get no value instead of stopping the job
+    begin: Callable[[], Mapping[str, str]]  # start-up of an executor, returns environment; pickled
 
 
 def predict(frame: DataFrame, checkpoint: str, job: FrameJob) -> DataFrame:
-    """Returns a frame with a column of predictions.
-
-    Args:
-      frame: rows.
-      checkpoint: what predicts.
-      job: how.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
     refuse_missing()
     from bert_tf.cluster import spark, values
 
@@ -80,16 +59,7 @@ def predict(frame: DataFrame, checkpoint: str, job: FrameJob) -> DataFrame:
 
 
 def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
-    """Returns what a model reaches on labelled rows; labels and predictions of all rows are gathered here.
-
-    Args:
-      frame: rows, with a column `label`.
-      checkpoint: what predicts.
-      job: how.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Evaluates on rows with a column `label`; collects labels and predictions of all rows on the driver."""
     refuse_missing()
     from bert_tf.cluster import gathering, spark, values
 
@@ -106,18 +76,7 @@ def evaluate(frame: DataFrame, checkpoint: str, job: FrameJob) -> Evaluation:
 def encode_texts(
     frame: DataFrame, checkpoint: str | None, job: FrameJob, options: VectorOptions, *, environment: Mapping[str, str]
 ) -> DataFrame:
-    """Returns a frame with a column of vectors.
-
-    Args:
-      frame: rows.
-      checkpoint: what encodes; None for the default one.
-      job: how.
-      options: what a vector is.
-      environment: names folders.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Adds a column of vectors; without a checkpoint the default encoder is used."""
     refuse_missing()
     from bert_tf.cluster import spark, values
 
@@ -130,11 +89,6 @@ def encode_texts(
 
 
 def refuse_missing() -> None:
-    """Stops where Spark is not installed.
-
-    Raises:
-      FlagError: it is not.
-    """
     try:
         import pandas  # noqa: F401
         import pyarrow  # noqa: F401
@@ -155,7 +109,7 @@ def _column(
 
 
 def _local(checkpoint: str | None) -> str | None:
-    """Returns the local name of a checkpoint; one on another file system is copied by Beam."""
+    """Local name of a checkpoint; Beam copies one on another file system."""
     from bert_tf.cluster import paths
 
     if checkpoint is None or not paths.has_scheme(checkpoint):
@@ -179,17 +133,13 @@ def _family(model: Trained, rules: Rules) -> Family:
 
 
 def _prepared(checkpoint: str, session: SparkSession, job: FrameJob) -> tuple[Family, str, FrameJob]:
-    """Returns what a model has learned; and the model as executors have it, see `_sent`."""
+    """Returns the family, and the model as sent to executors, see `_sent`."""
     model = _trained(checkpoint, job.model)
     return (_family(model, job.rules), *_sent(model, session, job))
 
 
 def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, FrameJob]:
-    """Sends a model to the executors.
-
-    Returns:
-      Its name there; and the job of an executor, which has the settings that the sent files do not hold.
-    """
+    """Sends a model to executors; returns its name there and a job with the settings that the sent files lack."""
     from bert_tf.cluster import shipped, spark
 
     folder = Path(tempfile.mkdtemp(prefix="bert_tf-sent-"))
@@ -202,7 +152,7 @@ def _sent(model: Trained, session: SparkSession, job: FrameJob) -> tuple[str, Fr
 def _opened(
     place: str, job: FrameJob, load: Callable[[str, Given], Trained] = trained.load
 ) -> tuple[Trained, InferenceOptions]:
-    """Returns the sent model in a process of an executor, and how it computes."""
+    """Loads the sent model in an executor process, with its inference options."""
     from bert_tf.cluster import shipped, spark
 
     environment = job.begin()
@@ -211,7 +161,6 @@ def _opened(
 
 
 def _predictions(place: str, job: FrameJob) -> Predictions:
-    """Returns what predicts in a process of an executor."""
     from bert_tf.cluster.values import Predictions
 
     model, inference = _opened(place, job)
@@ -219,7 +168,6 @@ def _predictions(place: str, job: FrameJob) -> Predictions:
 
 
 def _parts(place: str, job: FrameJob) -> Parts:
-    """Returns what predicts labelled rows in a process of an executor."""
     from bert_tf.cluster.gathering import Gatherer
     from bert_tf.cluster.values import Parts
 
@@ -229,7 +177,6 @@ def _parts(place: str, job: FrameJob) -> Parts:
 
 
 def _vectors(place: str, job: FrameJob, options: VectorOptions) -> TextVectors:
-    """Returns what encodes in a process of an executor."""
     from bert_tf.cluster.values import TextVectors
 
     model, inference = _opened(place, job, trained.load_encoder)

@@ -1,4 +1,4 @@
-"""The labelled examples that an export is measured by."""
+"""Labelled examples that verify an export."""
 
 from __future__ import annotations
 
@@ -20,16 +20,7 @@ _NONE = "labelled examples are required to measure the export; name them by --ga
 
 
 def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]) -> Labelled:
-    """Returns examples by the name of their split, or of their file.
-
-    Args:
-      model: what was learned.
-      given: folder of the task's files, or a file in the layout of its dev split; None for the task's own folder.
-      find_data: returns the folder of a task's files.
-
-    Raises:
-      DataError: there are none, or they have no labels.
-    """
+    """Examples by split or file; `given` is a folder, a file in the layout of dev, or None for the task's folder."""
     task = model.task
     if given is not None and Path(given).is_file():
         split, reader = task.splits("", DEV)[0], _reader(model, given)
@@ -42,16 +33,11 @@ def examples(model: Learned, given: str | None, find_data: Callable[[Task], str]
 
 
 def nowhere(task: Task) -> str:
-    """Stands for the folder of a task where none is known.
-
-    Raises:
-      DataError: in any case.
-    """
+    """Raises DataError: there is no known folder of the task."""
     raise DataError(_NONE, task.name)
 
 
 def _reader(model: Learned, file: str) -> Task:
-    """Returns what reads a file: the task, or that of the columns that the model was trained on."""
     if isinstance(model.task, RowsTask):
         return own_data.task(model.trained.record, LabelledColumns(), dev_file=file)
     return model.task

@@ -1,4 +1,4 @@
-"""Metrics to evaluate, to keep the best by and to stop at, from the flags about them and the task."""
+"""Metrics to evaluate, to select the best checkpoint by and to stop at, from flags and the task."""
 
 from __future__ import annotations
 
@@ -13,15 +13,7 @@ _LOSS = "loss"
 
 
 def best_by(train: TrainSettings, task: Task) -> str | None:
-    """Returns the result that tells the best checkpoint, eval_accuracy; None where none is evaluated while it trains.
-
-    Args:
-      train: settings of training.
-      task: names its metrics.
-
-    Raises:
-      FlagError: flags contradict each other, or the task has no such metric.
-    """
+    """Result that selects the best checkpoint, such as eval_accuracy; None without evaluation during training."""
     if not train.eval_every_n_steps:
         for flag in ("best_metric", "early_stopping_patience", "target_metric"):
             if getattr(train, flag):
@@ -34,15 +26,7 @@ def best_by(train: TrainSettings, task: Task) -> str | None:
 
 
 def target(train: TrainSettings, task: Task) -> Target | None:
-    """Returns the result that --target_metric wants to be reached; None where it is not given.
-
-    Args:
-      train: settings of training.
-      task: names its metrics.
-
-    Raises:
-      FlagError: it is written otherwise, the task has no such metric, or --stop_at_target is given without it.
-    """
+    """Parses --target_metric; None if not set; FlagError if the task lacks the metric."""
     text = train.target_metric
     if text is None:
         if train.stop_at_target:

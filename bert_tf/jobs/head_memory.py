@@ -1,4 +1,4 @@
-"""What the head of a task decides on in the forecast of memory."""
+"""Effect of a task's head on the memory forecast."""
 
 from __future__ import annotations
 
@@ -10,13 +10,7 @@ from bert_tf.profiling.forecast.compute_options import POOLER, ComputeOptions
 
 
 def with_head(options: ComputeOptions, head: Head, config: BertConfig) -> ComputeOptions:
-    """Returns options of a step with a head.
-
-    Args:
-      options: what is asked for; not all of it is possible with each head.
-      head: on top of the encoder.
-      config: sizes of the encoder.
-    """
+    """Adds the head to the options of a step; drops options that it does not support."""
     return dataclasses.replace(
         options,
         head=tuple(head.variables(config).values()),

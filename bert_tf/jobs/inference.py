@@ -1,4 +1,4 @@
-"""Evaluation and prediction of a job of fine-tuning: one graph for all splits, from weights to files and figures."""
+"""Evaluation and prediction of a fine-tuning job: one graph for all splits, from weights to files and metrics."""
 
 from __future__ import annotations
 
@@ -28,19 +28,10 @@ _Mistakes = dict[str, Sequence[Mapping[str, Any]]]  # by split, see `Family.mist
 
 
 class Inference:
-    """Evaluation and prediction with the weights of a job, and what evaluates while it trains; to be closed.
-
-    Attributes:
-      step: of the weights; 0 before they are loaded.
-    """
+    """Evaluates and predicts with a job's weights; must be closed. `step` is 0 until weights are loaded."""
 
     def __init__(self, job: Job, plan: RestorePlan) -> None:
-        """Builds nothing yet.
-
-        Args:
-          job: whose weights, and by what.
-          plan: which variables came from the checkpoint that training began with.
-        """
+        """Builds no graph yet; `plan` tells which variables came from the initial checkpoint."""
         self._job, self._plan = job, plan
         self._forward: Forward | None = None
         self._building: concurrent.futures.Future[Forward] | None = None
@@ -48,7 +39,7 @@ class Inference:
         self.step = 0
 
     def forward(self) -> Forward:
-        """Returns the one graph: that of `build_ahead`, or one that is built when it is first needed."""
+        """Returns the one graph: from `build_ahead`, or built on first use."""
         if self._forward is None:
             self._forward = self._build() if self._building is None else self._building.result()
         return self._forward
@@ -57,7 +48,7 @@ class Inference:
         return Forward(training.forward_model(self._job), self._job.machine)
 
     def build_ahead(self) -> None:
-        """Builds the graph in a thread, while the caller waits for something else, as for a checkpoint to be written."""
+        """Builds the graph in a thread while the caller waits, for example for a checkpoint to be written."""
         if self._forward is None and self._building is None:
             pool = concurrent.futures.ThreadPoolExecutor(1, "build ahead")
             self._building = pool.submit(self._build)
@@ -65,7 +56,6 @@ class Inference:
 
     @WALL.span(EVALUATION)
     def evaluate(self) -> dict[str, Evaluation]:
-        """Evaluates all splits of dev, and writes what comes of it."""
         log.info("***** Running evaluation *****")
         job = self._job
         wrong: _Mistakes = {}
@@ -82,12 +72,7 @@ class Inference:
         return evaluations
 
     def _evaluations(self, wrong: _Mistakes, *, of: str = "") -> dict[str, Evaluation]:
-        """Evaluates the weights that are loaded by all splits of dev.
-
-        Args:
-          wrong: gets the mistakes.
-          of: the average that they are; empty for the weights of the run.
-        """
+        """Evaluates the loaded weights on all dev splits; `wrong` collects mistakes, `of` names an average or is empty."""
         job, evaluations = self._job, {}
         for split in job.splits[DEV]:
             predictions = self._predictions(split, job.settings.inference.eval_batch_size)
@@ -96,7 +81,7 @@ class Inference:
         return evaluations
 
     def _of_averages(self, wrong: _Mistakes) -> dict[str, dict[str, Evaluation]]:
-        """Evaluates the averages that the run has beside the weights that are loaded, which are loaded again afterwards."""
+        """Evaluates the run's averages, then reloads the weights that were loaded before."""
         own, found = self._checkpoint, {}
         for kind, average in self._averages().items():
             log.info("with the weights of %s", average)
@@ -109,7 +94,7 @@ class Inference:
         return found
 
     def _averages(self) -> dict[str, str]:
-        """Returns the averages of a run, where its own task is evaluated by the checkpoint that stands for it."""
+        """Averages of the run; empty unless its own task is evaluated with its default checkpoint."""
         job = self._job
         if job.results_dir != job.output_dir or self._checkpoint != best.of_run(job.output_dir):
             return {}
@@ -118,7 +103,6 @@ class Inference:
 
     @WALL.span(PREDICTION)
     def predict(self) -> dict[str, Path]:
-        """Predicts all splits of test; returns the files."""
         log.info("***** Running prediction *****")
         job, written = self._job, {}
         self._load()
@@ -130,7 +114,7 @@ class Inference:
         return written
 
     def _load(self) -> None:
-        """Takes the weights of the job; they stay for what comes next."""
+        """Loads the job's weights once."""
         if self._checkpoint:
             return
         job, forward = self._job, self.forward()
@@ -140,7 +124,6 @@ class Inference:
         self.step, self._checkpoint = forward.load(checkpoint), checkpoint
 
     def _predictions(self, split: str, batch_size: int | None) -> Any:
-        """Returns what the model says of a split, see `Family.predictions`."""
         job, family = self._job, self._job.task.family
         columns = features(job, split)
         batching = speed.eval_batching(job.settings.speed, job.settings.data.max_seq_length, job.config, job.machine)
@@ -149,7 +132,7 @@ class Inference:
         return family.predictions(outputs, columns, job.examples[split])
 
     def close(self) -> None:
-        """Frees the graph, if there is one; waits for one that is being built."""
+        """Frees the graph; waits if it is being built."""
         if self._building is not None and self._building.exception() is None:
             self._forward = self._building.result()
         if self._forward is not None:
@@ -157,7 +140,7 @@ class Inference:
 
 
 def _time_to_target(job: Job) -> dict[str, Any]:
-    """Returns what eval_results.json says of --target_metric, and logs it; nothing where it is not given."""
+    """Logs and returns the entry on --target_metric of eval_results.json; empty if it is not set."""
     if job.target is None:
         return {}
     found = time_to_target.summary(job.run_dir, job.target, up_to=run.last_step(job.run_dir))

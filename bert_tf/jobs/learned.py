@@ -1,4 +1,4 @@
-"""A trained model and what it has learned, by the name of its checkpoint or of the folder of its run."""
+"""A trained model and its task, by the name of its checkpoint or run."""
 
 from __future__ import annotations
 
@@ -20,29 +20,14 @@ from bert_tf.tasks.registry import canonical_name, get_task
 
 
 class Learned(NamedTuple):
-    """A trained model.
-
-    Attributes:
-      trained: weights, and what belongs to them.
-      task: what was learned.
-    """
-
     trained: Trained
     task: Task
 
 
 def find(path: str | os.PathLike[str], task: str | Task | None, given: Given, *, environment: Mapping[str, str]) -> Learned:
-    """Returns a trained model, checked; its weights are not read.
+    """Finds a trained model by checkpoint or run (best, else newest) and checks it without reading weights.
 
-    Args:
-      path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
-      task: what it has learned, where no record of a run says it.
-      given: what goes before that which its folder says.
-      environment: of the process.
-
-    Raises:
-      CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
-      FlagError: there is no such task.
+    `task` is needed if no run record names it; CheckpointError if nothing does.
     """
     prefix = sources.checkpoint_of(path, environment=environment)
     said = _said(task, run_folder.trained(prefix.parent))
@@ -53,14 +38,13 @@ def find(path: str | os.PathLike[str], task: str | Task | None, given: Given, *,
 
 
 def _said(task: str | Task | None, record: Mapping[str, Any]) -> Task | None:
-    """Returns the task that is given; None where there is none, or where it is the name that the record has too."""
+    """Returns the given task; None if there is none or its name equals the recorded one."""
     if not isinstance(task, str):
         return task
     return None if canonical_name(task) == record.get("task_name") else get_task(task)
 
 
 def _recorded(model: Trained) -> Task:
-    """Returns what a model has learned, as the record of its run says."""
     name = model.record.get("task_name")
     if name is None:
         raise CheckpointError(f"{model.prefix}: no run_config.json beside it says what it learned; give task=... (--task_name)")

@@ -1,4 +1,4 @@
-"""Options of the loss, from --class_weights, --label_smoothing and the task."""
+"""Loss options from --class_weights, --label_smoothing and the task."""
 
 from __future__ import annotations
 
@@ -17,15 +17,7 @@ _BALANCED = "balanced"
 
 
 def loss_options(train: TrainSettings, task: Task) -> MakeLossOptions:
-    """Returns what says how the loss of training is computed, once the features are there.
-
-    Args:
-      train: settings.
-      task: what is learned.
-
-    Raises:
-      FlagError: a setting does not fit the task, or is no list of positive numbers, one for each label.
-    """
+    """Returns a function from features to loss options; FlagError unless weights are positive, one per label."""
     taken = heads.of(task.family.head).loss_options
     for flag, given in (("class_weights", train.class_weights), ("label_smoothing", train.label_smoothing)):
         if given and flag not in taken:

@@ -1,4 +1,4 @@
-"""On what a batch job computes; no TensorFlow: --help is quick."""
+"""Machine settings of a batch job; imports no TensorFlow, so that --help is quick."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _WITH_INT8 = {
 
 @dataclasses.dataclass(frozen=True)
 class MachineSettings:
-    """On what to compute."""
-
-    precision: str = same(SpeedSettings, "precision", help=_WITH_INT8, choices=(*PRECISIONS, INT8))
+    precision: str = same(SpeedSettings, "precision", help=_WITH_INT8, choices=(*PRECISIONS, INT8))  # of matrix products
+    # key of `engines.registry.ENGINES`, or `auto`
     engine: str = setting(TENSORFLOW, f"what computes: {', '.join(NAMES)} by what is installed", choices=NAMES)
-    native_kernels: bool = same(SpeedSettings, "native_kernels")
+    native_kernels: bool = same(SpeedSettings, "native_kernels")  # for CPUs with TensorFlow
+    # each visible one computes with a copy of the model
     devices: DeviceSettings = group(DeviceSettings, without=OF_TRAINING)  # all that are seen compute
 
 
@@ -33,17 +33,11 @@ PRECISION, ENGINE, NATIVE_KERNELS, *DEVICES = SETTINGS
 
 
 def configured(**values: Any) -> MachineSettings:
-    """Returns settings by name; raises FlagError for one that is unknown, or has an unusable value."""
     return read(MachineSettings, values)
 
 
 def with_threads(machine: MachineSettings, threads: int | None) -> MachineSettings:
-    """Returns settings of one of several processes on a machine; what is given stays.
-
-    Args:
-      machine: as asked for.
-      threads: that each process has; None where that is unknown.
-    """
+    """Sets the threads of each process on a shared machine, unless given; None if unknown."""
     given = machine.devices
     devices = dataclasses.replace(
         given, intra_op_threads=given.intra_op_threads or threads, inter_op_threads=given.inter_op_threads or threads

@@ -1,4 +1,4 @@
-"""The forecast of memory: does a step of training fit, what takes the memory, and what would help."""
+"""Memory forecast: whether a training step fits, what takes the memory, and what would help."""
 
 from __future__ import annotations
 
@@ -58,19 +58,16 @@ SETTINGS = (
 
 
 class Request(NamedTuple):
-    """What is asked."""
-
     config: BertConfig
     tokens: int
     batch_size: int
+    # bytes
     memory: int  # bytes
     options: ComputeOptions
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What is answered."""
-
     request: Request
     found: Forecast
     fits: bool
@@ -79,7 +76,6 @@ class Plan:
     combinations: Sequence[Combination]  # where it does not fit
 
     def __str__(self) -> str:
-        """What the command prints."""
         return describe(self)
 
     def _repr_html_(self) -> str:
@@ -87,7 +83,6 @@ class Plan:
 
 
 def make_plan(request: Request) -> Plan:
-    """Forecasts a step, the largest batches, what each lever buys, and which combinations make it fit."""
     config, tokens, batch_size, memory, options = request
     found = forecast(config, tokens=tokens, batch_size=batch_size, options=options)
     fits = fitting.fits(found, memory)
@@ -106,7 +101,6 @@ def make_plan(request: Request) -> Plan:
 
 
 def as_json(plan: Plan) -> str:
-    """Returns a plan as one JSON object."""
     request = plan.request
     return documents.to_json(
         {
@@ -129,7 +123,6 @@ def as_json(plan: Plan) -> str:
 
 
 def describe(plan: Plan) -> str:
-    """Returns a plan for people."""
     return "\n".join(_lines(plan)) + "\n"
 
 
@@ -172,14 +165,7 @@ def _combinations(found: Sequence[Combination]) -> Iterator[str]:
 
 
 def configured(**values: Any) -> Request:
-    """Makes a request of settings by name.
-
-    Args:
-      **values: the settings that are given; what changes no number is off in the published layout where it is not.
-
-    Raises:
-      BertError: a setting is unknown, missing or has an unusable value, or the file of the model cannot be read.
-    """
+    """Makes a request from settings; options that change no number default to off in the published layout."""
     given = named(SETTINGS, values)
     chosen = {**{row.name: row.default for row in SETTINGS}, **given}
     for row in SETTINGS[:2]:
@@ -216,11 +202,7 @@ def configured(**values: Any) -> Request:
 
 
 def _head_of(chosen: Mapping[str, Any]) -> tuple[HeadSpec | None, int]:
-    """Returns the head that is asked for, None for two classes, and how many hidden words of a sequence it reads.
-
-    Raises:
-      FlagError: there is no such task, or its head reads no hidden words.
-    """
+    """Returns the head (None for two classes), and the number of hidden words of a sequence that it reads."""
     name, places = chosen["task_name"], chosen["max_predictions_per_seq"]
     if name is None:
         return (HeadSpec(2, PRETRAINING), places) if places else (None, 0)
@@ -240,7 +222,7 @@ def _with_head_of(head: HeadSpec, options: ComputeOptions, config: BertConfig) -
 
 
 def _exact(chosen: Mapping[str, Any], given: Container[str]) -> dict[str, Any]:
-    """Returns the options that change no number; all are off in the published layout where they are not given."""
+    """Options that change no number; off by default in the published layout."""
     known = {field.name for field in dataclasses.fields(ComputeOptions)}
     names = [name for name in EXACT if name in known]
     published = chosen["published_layout"]

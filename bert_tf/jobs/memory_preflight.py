@@ -1,4 +1,4 @@
-"""Will training fit into the memory of the GPU? Asked before the graph is built, and answered by the forecast."""
+"""Checks by forecast whether training fits into GPU memory, before the graph is built."""
 
 from __future__ import annotations
 
@@ -37,32 +37,19 @@ _LONGEST = 32  # examples with the most characters, of which one has the most to
 
 
 class Lengths(NamedTuple):
-    """What batches hold.
+    """Lengths of rows in batches."""
 
-    Attributes:
-      tokens: of the longest example, with which a batch is padded.
-      padding: share of the positions of a batch that is padding.
-      spread: its standard deviation from one example to the next.
-      together: rows that an example adds to a batch, at most; 1 where rows are drawn one by one.
-      places: slots of a row, at most.
-    """
-
-    tokens: int
-    padding: float
-    spread: float
-    together: int = 1
-    places: int = 0
+    tokens: int  # of the longest example, the padded length of its batch
+    padding: float  # share of positions
+    spread: float  # standard deviation of padding between examples
+    together: int = 1  # max rows of an example; 1 if rows are drawn singly
+    places: int = 0  # max slots of a row
 
 
 def fitted(job: Job, memory: int | None) -> Job:
-    """Returns the job, with --fit_memory computed in as few micro-batches as fit.
+    """Checks a job against `memory` (bytes per GPU; None: no check); --fit_memory picks the fewest micro-batches.
 
-    Args:
-      job: what to train.
-      memory: bytes for tensors on each GPU, `Machine.gpu_memory`; None where it is not known, and nothing is checked.
-
-    Raises:
-      PreflightError: the forecast exceeds the memory by more than its error, and --check_memory is on.
+    Raises PreflightError if the forecast exceeds the memory by more than its error, and --check_memory is on.
     """
     wanted = job.settings.train.fit_memory, job.settings.train.check_memory
     place = job.settings.devices.rules
@@ -87,13 +74,13 @@ def fitted(job: Job, memory: int | None) -> Job:
 
 
 def _can_tell(job: Job, place: tuple[Rule, ...]) -> bool:
-    """Whether the forecast knows where weights lie, and what computes them: XLA keeps tensors of its own."""
+    """Whether the forecast applies: it must know where weights lie, and XLA keeps tensors of its own."""
     hosted = all(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in place)
     return hosted and job.machine.plan.strategy != "central_storage" and not job.settings.speed.xla
 
 
 def _lengths(job: Job, split: str | None = None) -> Lengths:
-    """Returns the mean of some examples, and the longest of those with the longest texts."""
+    """Mean of a sample of examples; maximum over those with the longest texts."""
     examples, options = job.examples[split or job.train_split], job.settings.speed
     if isinstance(examples, OnDisk):
         return _of_rows(job, examples)
@@ -109,7 +96,6 @@ def _lengths(job: Job, split: str | None = None) -> Lengths:
 
 
 def _of_rows(job: Job, examples: OnDisk) -> Lengths:
-    """Returns the same of rows on the disk, which say how long they are."""
     numbers = np.arange(0, len(examples), max(1, len(examples) // _SAMPLE))
     some = examples.rows.drawn(numbers, np.zeros_like(numbers)).features
     tokens = speed.batching(job.settings.speed, examples.longest).tokens(examples.longest)
@@ -152,7 +138,7 @@ def _options(job: Job, lengths: Lengths, *, hosted: bool) -> ComputeOptions:
 
 
 def _in_parts(job: Job, options: ComputeOptions, lengths: Lengths, memory: int) -> tuple[Job, ComputeOptions]:
-    """Computes a batch in the fewest parts of which one fits; where none does, `_check` says so."""
+    """Splits a batch into the fewest parts that fit; if none fits, `_check` reports it."""
     batch_size = job.settings.train.train_batch_size
     rows = batch_size * lengths.together
     found = fitting.fewest_parts(job.config, tokens=lengths.tokens, batch_size=rows, memory=memory, options=options)

@@ -41,22 +41,13 @@ _Contents = TypeVar("_Contents")
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What files tell.
-
-    Attributes:
-      value: all of it.
-      text: for people.
-      structure: as JSON has it.
-      draw: draws it into a folder, and returns the files; raises `DataError` where there is nothing to draw.
-    """
-
     value: Report | Peak | Difference
     text: str = dataclasses.field(repr=False)
-    structure: Mapping[str, object] = dataclasses.field(repr=False)
+    structure: Mapping[str, object] = dataclasses.field(repr=False)  # JSON object
+    # draws into a folder, returns files; DataError if empty
     draw: Callable[[Path], tuple[Path, ...]] = dataclasses.field(repr=False, default=lambda _: ())
 
     def __str__(self) -> str:
-        """What the command prints."""
         return self.text
 
     def _repr_html_(self) -> str:
@@ -64,16 +55,7 @@ class Told:
 
 
 def report(path: Path, *, top: int, depth: int) -> Told:
-    """Sums a trace.
-
-    Args:
-      path: of the trace.
-      top: how many single outputs to name.
-      depth: components of a scope that are told apart.
-
-    Raises:
-      DataError: it cannot be read.
-    """
+    """Sums up a trace: `top` single outputs, `depth` components of a scope."""
     trace = _read(trace_file.read, "report", path)
     found = trace_report.make_report(trace, depth=depth, largest=top)
 
@@ -88,16 +70,7 @@ def report(path: Path, *, top: int, depth: int) -> Told:
 
 
 def peak(path: Path, *, top: int, allocator: str | None) -> Told:
-    """Says what was alive when the memory of a step was highest.
-
-    Args:
-      path: of what training wrote of the step.
-      top: how many single outputs to name.
-      allocator: the one to look into; None for that with the highest peak.
-
-    Raises:
-      DataError: it cannot be read.
-    """
+    """Lists what was alive at the peak of a step; without `allocator` the one with the highest peak."""
     step = _read(live_memory_file.read, "peak", path)
     found = peak_report.make_peak(step, allocator=allocator, largest=top)
 
@@ -113,16 +86,7 @@ def peak(path: Path, *, top: int, allocator: str | None) -> Told:
 
 
 def diff(a: Path, b: Path, *, top: int) -> Told:
-    """Says what a trace has in the place of what another has.
-
-    Args:
-      a: the first trace.
-      b: the second.
-      top: how many single outputs to name.
-
-    Raises:
-      DataError: one cannot be read.
-    """
+    """Compares two traces: `top` single outputs."""
     traces = [_read(trace_file.read, "report", path) for path in (a, b)]
     first, second = ((trace, trace_report.make_report(trace)) for trace in traces)
     found = trace_diff.compare(first, second, largest=top)
@@ -130,7 +94,7 @@ def diff(a: Path, b: Path, *, top: int) -> Told:
 
 
 def _read(read_file: Callable[[Path], _Contents], action: str, path: Path) -> _Contents:
-    """Reads a file; of one that another action reads the error says which."""
+    """Reads a file; the error names the action that would read it, if any."""
     try:
         return read_file(path)
     except DataError:

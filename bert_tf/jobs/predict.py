@@ -1,4 +1,4 @@
-"""Files of any size by one checkpoint, from settings to files of predictions."""
+"""Predictions for files of any size by one checkpoint, from settings to files."""
 
 from __future__ import annotations
 
@@ -32,21 +32,7 @@ from bert_tf.tasks.rules import rules_of
 def predict(
     job: PredictJob, machine: MachineSettings, *, environment: Mapping[str, str], beam: Beam | None = None
 ) -> tuple[str, ...]:
-    """Predicts all files of a job.
-
-    Args:
-      job: what to predict.
-      machine: on what.
-      environment: of the process.
-      beam: runs the job as a pipeline of Apache Beam.
-
-    Returns:
-      The files of predictions; of a pipeline the shards.
-
-    Raises:
-      BertError: something that the user can fix.
-      BrokenPipeError: nobody reads the output any more.
-    """
+    """Predicts all files of a job; returns the files, the shards of a pipeline."""
     job = dataclasses.replace(job, files=tuple(_completed(pair, job) for pair in job.files))
     if beam is not None:
         return _run_on_beam(job, machine, beam)
@@ -66,7 +52,6 @@ def _run(job: PredictJob, machine: MachineSettings, environment: Mapping[str, st
 
 
 def _found(job: PredictJob) -> tuple[Trained, Inputs]:
-    """Returns the model, and how files are read for it."""
     model = _model(job)
     reads = _inputs(job, model)
     labels = reads.family.labels
@@ -76,7 +61,6 @@ def _found(job: PredictJob) -> tuple[Trained, Inputs]:
 
 
 def _completed(pair: FilePair, job: PredictJob) -> FilePair:
-    """Returns a pair with `-` for the other names of this process's own pipes, and the format of the job, if that has one."""
     source = stream.PIPE if pair.input == "/dev/stdin" else pair.input
     output = stream.PIPE if pair.output == "/dev/stdout" else pair.output
     return FilePair(source, output, pair.output_format or job.output_format)
@@ -118,7 +102,6 @@ def _run_on_beam(job: PredictJob, machine: MachineSettings, by: Beam) -> tuple[s
 
 
 def _worker(job: PredictJob, machine: MachineSettings, begin: Callable[[], Mapping[str, str]]) -> Predictor:
-    """Returns the predictor of a process that Beam has started."""
     environment = begin()
     job = beam_job.fetched(job)
     model = _model(job)
@@ -136,7 +119,7 @@ def _model(job: PredictJob) -> Trained:
 
 
 def _family(task_name: str | None) -> Family | None:
-    """Returns what a named task learns; of one's own data only a record knows that."""
+    """Family of a named task; None for the user's own data, which only a record describes."""
     return None if task_name is None or canonical_name(task_name) == CUSTOM else get_task(task_name).family
 
 
@@ -152,7 +135,7 @@ def _inputs(job: PredictJob, model: Trained) -> Inputs:
 
 
 def _deciding(job: PredictJob, inference: InferenceOptions, model: Trained, reads: Inputs) -> dict[str, Any]:
-    """Returns everything but the input that decides on the bytes of an output."""
+    """Everything but the input that affects the bytes of the output."""
     return {
         **model.settings,
         "task_name": reads.published.name if reads.published else None,

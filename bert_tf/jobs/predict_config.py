@@ -1,4 +1,4 @@
-"""The configuration of a prediction of files, made of settings by name."""
+"""Configuration of a prediction job, made from settings by name."""
 
 from __future__ import annotations
 
@@ -39,21 +39,11 @@ SETTINGS = (
 
 
 class PredictConfig(NamedTuple):
-    """What to predict, and on what."""
-
     job: PredictJob
     machine: MachineSettings
 
 
 def configured(**values: Any) -> PredictConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value, or the job file has a mistake.
-    """
     keys, machine = divided(named(SETTINGS, values))
     file = keys.pop(JOB.name, None)
     ends = {row.name: keys.pop(row.name) for row in _ENDS if row.name in keys}

@@ -1,4 +1,4 @@
-"""A job of fine-tuning before its graph is built: settings resolved, files found and read."""
+"""Prepares a fine-tuning job before its graph is built: resolves settings, finds and reads files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,7 @@ _OF_TRAINING = {field.name for field in dataclasses.fields(TrainSettings)} | {"m
 
 @WALL.span(DATA)
 def prepare(settings: FineTuneConfig, machine: Machine, *, environment: Mapping[str, str], task: Task | None = None) -> Job:
-    """Reads what the settings name, and says where each part came from.
-
-    Args:
-      settings: what to do.
-      machine: that computes.
-      environment: names folders of data and model.
-      task: in the place of the task of the settings.
-
-    Raises:
-      BertError: a file is missing or cannot be used.
-    """
+    """Reads the files and logs where each part came from; `task` replaces the task of the settings."""
     found = None if settings.actions.do_train else trained.find(settings, environment, task)
     record = run_folder.trained(found.folder) if found else {}
     if found:
@@ -84,7 +74,7 @@ def _task(
 
 
 def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None, chosen: Collection[str]) -> Trained:
-    """Returns the weights; where nothing is trained, texts are read as in their training unless something else is said."""
+    """Returns the weights; without training, texts are read as in their training unless settings say otherwise."""
     said = settings.given | set(chosen) if found else set(_OF_TEXTS)
     of_texts = {name: getattr(settings.data, name) for name in _OF_TEXTS if name in said}
     given = Given(str(source.config), str(source.vocabulary), **of_texts)
@@ -94,7 +84,7 @@ def _weights(settings: FineTuneConfig, source: ModelSource, found: Found | None,
 
 
 def _within_positions(settings: FineTuneConfig, source: ModelSource) -> FineTuneConfig:
-    """Shortens rows to what the model can read where no flag gives their length."""
+    """Limits rows to the model's positions unless a flag sets their length."""
     most = BertConfig.from_json_file(source.config).max_position_embeddings
     lengths = {**dataclasses.asdict(settings.data), **dataclasses.asdict(settings.of_task.pretraining)}
     shorter = {name: most for name in _LENGTHS - settings.given if lengths[name] > most}
@@ -133,7 +123,7 @@ def _flags(values: Mapping[str, float | str]) -> str:
 
 
 def _purposes(settings: FineTuneConfig) -> list[str]:
-    """Returns which splits are wanted: those of dev while it trains too."""
+    """Purposes to read; dev also if it is evaluated during training."""
     actions = settings.actions
     evaluates = actions.do_eval or (actions.do_train and settings.train.eval_every_n_steps > 0)
     wanted = {TRAIN: actions.do_train, DEV: evaluates, TEST: actions.do_predict}
@@ -141,7 +131,7 @@ def _purposes(settings: FineTuneConfig) -> list[str]:
 
 
 def _as_trained(settings: FineTuneConfig, checkpoint: str, record: Mapping[str, Any]) -> FineTuneConfig:
-    """Takes what is left open of data and model from the run of a trained model; how it reads texts `described` finds."""
+    """Fills in data and model settings from the run of a trained model; `described` finds how it reads texts."""
     idle = settings.given & (_OF_TRAINING - _ASKED_AFTERWARDS)
     if idle:
         log.warning("nothing is trained, so these change nothing: %s", ", ".join(f"--{name}" for name in sorted(idle)))

@@ -1,4 +1,4 @@
-"""The settings of pre-training: those of a training, with the defaults of the published run_pretraining.py."""
+"""Settings of pre-training: those of training, with the defaults of the published run_pretraining.py."""
 
 from __future__ import annotations
 
@@ -66,14 +66,6 @@ SETTINGS = tuple(row for rows in GROUPS.values() for row in rows)
 
 
 def configured(**values: Any) -> FineTuneConfig:
-    """Makes a configuration of settings by name, with the defaults and checks of the flags.
-
-    Args:
-      **values: the settings that are given.
-
-    Raises:
-      FlagError: a setting is unknown, has an unusable value, or contradicts another; names it as a flag.
-    """
     given = named(SETTINGS, values)
     by_epochs = "num_train_epochs" in given
     defaults = {} if by_epochs else {name: value for name, value in _DEFAULTS.items() if name not in given}

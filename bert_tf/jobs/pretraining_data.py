@@ -1,7 +1,7 @@
-"""Shards of masked rows to pre-train on, from settings to files.
+"""Makes shards of masked rows for pre-training, from settings to files.
 
-Text becomes a store of tokens, then a table of rows, then shards. Each of them stays where the command is killed, and the same
-command goes on there; at its end only the shards are left, and what they hold.
+Text becomes a store of tokens, then a table of rows, then shards. Each survives if the command is killed, and the
+same command resumes from it; at the end only the shards and their manifest remain.
 """
 
 from __future__ import annotations
@@ -42,26 +42,16 @@ _COUNTS = "documents", "sentences", "pieces"
 
 @dataclasses.dataclass(frozen=True)
 class Written:
-    """Shards that are whole.
-
-    Attributes:
-      paths: of the shards.
-      documents: how many.
-      sentences: of these.
-      pieces: of these.
-      tally: of the rows.
-      next_sentence: whether rows have a B.
-    """
+    """Complete shards."""
 
     paths: tuple[str, ...]
     documents: int
     sentences: int
-    pieces: int
-    tally: Tally
-    next_sentence: bool
+    pieces: int  # word pieces
+    tally: Tally  # of the rows
+    next_sentence: bool  # whether rows are sentence pairs
 
     def lines(self) -> list[str]:
-        """Returns what a person wants to know."""
         size = sum(map(os.path.getsize, self.paths))
         sentences, pieces = counted(self.sentences, "sentence"), counted(self.pieces, "piece")
         files = self.paths[0] + (f" and {len(self.paths) - 1} more" if len(self.paths) > 1 else "")
@@ -73,20 +63,11 @@ class Written:
         ]
 
     def __str__(self) -> str:
-        """What the command prints."""
         return "\n".join(self.lines()) + "\n"
 
 
 def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
-    """Writes the shards of a configuration; those that the same command wrote before are kept.
-
-    Args:
-      config: what to make.
-      beam: has the workers of Apache Beam tokenize files and write shards; None for processes of this machine.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Writes the shards, except those already written by the same command; Beam workers replace local processes."""
     corpus, tokenizer = config.text.corpus(find(str(config.text.input_file))), _tokenizer(config)
     names = shards.names(str(config.shards.output_file), config.shards.num_shards)
     if beam is not None:
@@ -106,25 +87,19 @@ def make(config: PretrainingDataConfig, *, beam: Beam | None = None) -> Written:
 
 
 class _Output(NamedTuple):
-    """Shards that are to be written, and the digest of all that decides on them."""
+    """Shards to write."""
 
     paths: tuple[str, ...]
-    key: str
+    key: str  # digest of everything that affects them
 
 
 class _Makers(NamedTuple):
-    """Who does the work.
+    """Who does the work."""
 
-    Attributes:
-      workers: processes of this machine.
-      beam: those of Apache Beam instead.
-    """
-
-    workers: int
-    beam: Beam | None
+    workers: int  # processes on this machine
+    beam: Beam | None  # used instead, if set
 
     def tokens(self, folder: Path, corpus: Corpus, tokenizer: WordPieceTokenizer) -> TokenStore:
-        """Returns the store of a corpus."""
         if self.beam is None:
             return store.build(folder, corpus, tokenizer, workers=self.workers)
         work = functools.partial(store.build_of_file, folder=folder, corpus=corpus, tokenizer=tokenizer)
@@ -132,7 +107,6 @@ class _Makers(NamedTuple):
         return store.join(folder, corpus, tokenizer)
 
     def shards(self, plan: ShardPlan) -> list[Tally]:
-        """Writes the shards."""
         numbers = range(len(plan.paths))
         try:
             if self.beam is not None:
@@ -154,11 +128,7 @@ def _run_each(work: Callable[[int], object], numbers: Sequence[int], by: Beam) -
 
 
 def _shared(corpus: Corpus, names: Sequence[str]) -> tuple[Corpus, tuple[str, ...]]:
-    """Returns inputs and outputs as workers call them, which see the same folders.
-
-    Raises:
-      FlagError: a pipe is among them, or what is on a file system by name, which cannot be mapped into memory.
-    """
+    """Makes paths absolute for workers, which share the folders; FlagError for pipes and unmappable paths."""
     for name in (*corpus.files, *names):
         if paths.has_scheme(name):
             raise FlagError(f"--beam: {name}: tokens are mapped into memory; name a folder that all workers mount")
@@ -186,7 +156,6 @@ def _make(
 
 
 def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, output: _Output, makers: _Makers) -> Written:
-    """Writes the shards of a store; what they are made of lies beside it."""
     folder = tokens.folder.parent
     table = rows.build(folder / "rows", tokens, masks.rows(), workers=makers.workers)
     store.warn_of_unknown(tokens, vocabulary)
@@ -205,11 +174,7 @@ def _made(masks: MaskSettings, tokens: TokenStore, vocabulary: Vocabulary, outpu
 
 
 def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
-    """Returns what cuts sentences.
-
-    Raises:
-      BertError: the vocabulary cannot be used, or is clearly of the other kind of text.
-    """
+    """Raises BertError if the vocabulary is unusable or clearly of the other case."""
     vocabulary, lower_case = Vocabulary.from_file(str(config.text.vocab_file)), config.text.do_lower_case
     found = casing.find(vocabulary)
     if found.against(lower_case=lower_case):
@@ -221,7 +186,7 @@ def _tokenizer(config: PretrainingDataConfig) -> WordPieceTokenizer:
 
 
 def _refuse_same(inputs: Iterable[str], names: Sequence[str]) -> None:
-    """Refuses outputs that would replace an input or each other; what shards hold is written beside them."""
+    """Rejects outputs that would overwrite an input, each other or the manifest."""
     manifests = {str(manifest_of(name)) for name in names}
     written = Counter(os.path.realpath(name) for name in (*names, *manifests))
     same = sorted(set(map(os.path.realpath, inputs)) & written.keys())
@@ -247,7 +212,7 @@ def _key(config: PretrainingDataConfig, corpus: Corpus, tokenizer: WordPieceToke
 
 
 def _write_manifest(written: Written, key: str, config: PretrainingDataConfig, tokenizer: WordPieceTokenizer) -> None:
-    """Writes beside the shards what they hold, and of which vocabulary they are, which `records` looks at."""
+    """Writes the contents and vocabulary of the shards beside them; `records` checks it."""
     content = {
         "key": key,
         "vocabulary": tokenizer.vocabulary.fingerprint,
@@ -261,7 +226,7 @@ def _write_manifest(written: Written, key: str, config: PretrainingDataConfig, t
 
 
 def _there(paths: tuple[str, ...], key: str) -> Written | None:
-    """Returns shards that were made before of the same."""
+    """Returns complete shards with the same key; None if there are none."""
     try:
         found = documents.read_json(manifest_of(paths[0]))
         sizes = {os.path.basename(path): os.path.getsize(path) for path in paths}

@@ -1,4 +1,4 @@
-"""The configuration of data to pre-train on, made of settings by name."""
+"""Configuration of pre-training data, made from settings by name."""
 
 from __future__ import annotations
 
@@ -20,15 +20,13 @@ SHORTEST = 5  # [CLS], [SEP], [SEP] and a piece of either sentence
 
 @dataclasses.dataclass(frozen=True)
 class TextSettings(CorpusSettings):
-    """What text there is, and what cuts it into pieces."""
-
     vocab_file: str | None = setting(None, "vocabulary of the model")
     do_lower_case: bool = setting(True, "lower-case the text; false for cased models")
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskSettings(MaskedRowSettings):
-    """What rows and masks are made; all flags of the published script, with its defaults."""
+    """Rows and masks: all flags of the published script, with its defaults."""
 
     max_seq_length: int = setting(128, "most tokens of a row", lowest=SHORTEST, highest=LONGEST_ROW)
     dupe_factor: int = setting(
@@ -36,18 +34,14 @@ class MaskSettings(MaskedRowSettings):
     )
 
     def rows(self) -> RowSettings:
-        """Returns which rows are made."""
         return RowSettings(self.max_seq_length, self.short_seq_prob, self.nsp, self.random_seed, self.dupe_factor)
 
     def masking(self, vocabulary: Vocabulary) -> Masking:
-        """Returns how rows of a vocabulary are masked."""
         return Masking(vocabulary, self.masked_lm_prob, self.max_predictions_per_seq, self.do_whole_word_mask, self.random_seed)
 
 
 @dataclasses.dataclass(frozen=True)
 class ShardSettings:
-    """Where rows go, and who writes them."""
-
     output_file: str | None = setting(None, "TFRecord file, or files with commas")
     num_shards: int = setting(1, "files NAME-00000-of-00004.SUFFIX instead of one", lowest=1, highest=_MOST_SHARDS)
     workers: int | None = setting(
@@ -61,22 +55,12 @@ _REQUIRED = "input_file", "output_file", "vocab_file"
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingDataConfig:
-    """What data to make of which text."""
-
     text: TextSettings
     shards: ShardSettings
     masks: MaskSettings
 
 
 def configured(**values: Any) -> PretrainingDataConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown, missing or has an unusable value.
-    """
     given = named(SETTINGS, values)
     for name in _REQUIRED:
         if name not in given:

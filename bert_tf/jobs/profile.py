@@ -1,4 +1,4 @@
-"""Time of recorded steps: by operation, by scope, and as a whole."""
+"""Time of recorded steps by operation, by scope, and in total."""
 
 from __future__ import annotations
 
@@ -28,20 +28,13 @@ TOP = 20  # operations of a text
 
 @dataclasses.dataclass(frozen=True)
 class Tables:
-    """Where the time went.
+    """Time tables."""
 
-    Attributes:
-      model: of the step as a whole.
-      groups: of each variable scope.
-      ops: of each operation, the most time first.
-    """
-
-    model: time_tables.ModelTable
-    groups: tuple[time_tables.GroupRow, ...]
-    ops: tuple[time_tables.OpRow, ...]
+    model: time_tables.ModelTable  # whole step
+    groups: tuple[time_tables.GroupRow, ...]  # one row per variable scope
+    ops: tuple[time_tables.OpRow, ...]  # slowest first
 
     def __str__(self) -> str:
-        """What the command prints."""
         parts = (
             time_text.describe_model(self.model),
             time_text.describe_groups("scope", self.groups, self.model.total),
@@ -54,16 +47,7 @@ class Tables:
 
 
 def tables(folder: Path, *, depth: int, matmul_peak_gflops: float | None) -> Tables:
-    """Reads what a run recorded.
-
-    Args:
-      folder: of the run.
-      depth: components of a scope that are told apart.
-      matmul_peak_gflops: peak to compare with; None for that of the record.
-
-    Raises:
-      DataError: there is no record, or it is damaged.
-    """
+    """Reads a run's record: `depth` components of a scope; the peak defaults to the recorded one."""
     record = _read(folder)
     if matmul_peak_gflops is not None:
         dtypes = {operation.dtype for operation in record.operations if operation.products}

@@ -1,9 +1,9 @@
-"""Hyper-parameters for the default checkpoint, where the user gives none.
+"""Default hyper-parameters for the default checkpoint.
 
-The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC (README,
-"Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A checkpoint that the user
-names gets the published defaults, and what a family has in their place. The bundled samples have few examples, and recipes of
-their own, which the families know.
+The published defaults suit BERT-Base and Large. The default checkpoint has 22 M parameters; its figures on MRPC
+(README, "Measured") are for small batches, and without bias correction it hardly trains at a rate of 1e-4. A
+checkpoint named by the user gets the published defaults or those of the family. The bundled samples are small and
+have recipes of their own, defined by the families.
 """
 
 from __future__ import annotations
@@ -22,17 +22,7 @@ _DEFAULT_CHECKPOINT: Mapping[str, Mapping[str, float | str]] = {
 def apply(
     settings: FineTuneConfig, family: Family, *, default_checkpoint: bool, sample_data: bool
 ) -> tuple[FineTuneConfig, dict[str, float | str]]:
-    """Fills in what the command line leaves open.
-
-    Args:
-      settings: of the command line.
-      family: what is learned; has settings of its own.
-      default_checkpoint: whether it starts from that.
-      sample_data: whether it trains on the bundled sample.
-
-    Returns:
-      The settings, and the values that came from the recipe.
-    """
+    """Fills in unset settings; returns the settings and the values taken from the recipe."""
     recipe = dict(family.usual_settings) if settings.actions.do_train else {}
     if default_checkpoint:
         recipe.update(_DEFAULT_CHECKPOINT[settings.program])
@@ -43,11 +33,7 @@ def apply(
 
 
 def dropped(settings: FineTuneConfig) -> dict[str, float | str]:
-    """Returns what the recipe for the default checkpoint would change, where training starts from another one.
-
-    Args:
-      settings: as they are without it.
-    """
+    """What the default checkpoint's recipe would change if training starts from another checkpoint."""
     chosen = _left_open(settings, _DEFAULT_CHECKPOINT[settings.program]) if settings.actions.do_train else {}
     return {name: value for name, value in chosen.items() if getattr(settings.train, name) != value}
 

@@ -1,4 +1,4 @@
-"""The record of a run: what determines it, and the command that repeats it."""
+"""The record of a run: everything that determines it, and the command that repeats it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,6 @@ _RESOLVED = ("fit_memory", "check_memory", "seeds", "published_layout")  # what 
 
 
 def make_record(job: Job) -> dict[str, Any]:
-    """Returns the contents of run_config.json."""
     plan = job.machine.plan
     determining = _determining(job)
     return {
@@ -63,7 +62,6 @@ def make_record(job: Job) -> dict[str, Any]:
 
 
 def _determining(job: Job) -> dict[str, Any]:
-    """Returns everything that what is learned depends on."""
     settings = job.settings
     determining = {
         **_training(settings.train),
@@ -93,7 +91,7 @@ def _determining(job: Job) -> dict[str, Any]:
 
 
 def command(job: Job) -> str:
-    """Returns the command that repeats the run from anywhere."""
+    """Command that repeats the run from any working directory."""
     settings = job.settings
     training = _training(settings.train)
     if "save_checkpoints_steps" not in settings.given:  # the default means more than its number
@@ -117,7 +115,7 @@ def command(job: Job) -> str:
 
 
 def _is_flag(name: str, job: Job) -> bool:
-    """Whether the program of a job takes a setting, and it says something there."""
+    """Whether the job's program takes the setting and it has an effect there."""
     if name.startswith(_SECOND) and len(job.phases) == 1:
         return False
     return job.settings.program == FINE_TUNE or name in _PRETRAINING_FLAGS
@@ -128,7 +126,7 @@ def _values(group: TrainSettings | SpeedSettings) -> dict[str, Any]:
 
 
 def _training(train: TrainSettings) -> dict[str, Any]:
-    """Returns the settings of training, but for those that others make idle."""
+    """Training settings without those that others disable."""
     values = _values(train)
     if train.num_train_steps:
         del values["num_train_epochs"]
@@ -141,7 +139,7 @@ def _training(train: TrainSettings) -> dict[str, Any]:
 
 
 def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
-    """Returns the settings that the task takes; files are named so that they are found from anywhere."""
+    """Settings the task takes, with absolute paths."""
     groups = dataclasses.asdict(job.settings.of_task).values()
     values = {name: value for group in groups for name, value in group.items()}
     takes = settings_of_task(job.task.name, job.settings.of_task.custom.problem)
@@ -150,18 +148,18 @@ def _of_task(job: Job, names: Iterable[str]) -> dict[str, Any]:
 
 
 def _absolute(path: str, *, several: bool) -> str:
-    """Returns the name of a file, or several with commas between them, such that they are found from anywhere."""
+    """Makes a path absolute, or several with commas between them."""
     return ",".join(str(Path(one).resolve()) for one in (path.split(",") if several else [path]))
 
 
 def _of_family(family: Family) -> dict[str, Any]:
-    """Returns the settings that a family has of a task in memory, which those of the job say nothing of."""
+    """Settings of a task in memory that only its family has."""
     own = {"problem": family.kind} if reads_own(family.kind) else {}
     return {**own, **{name: getattr(family, name) for name in KEPT if hasattr(family, name)}}
 
 
 def _texts(job: Job) -> dict[str, int]:
-    """Returns how many texts a row has, of sentences if all rows have the same number."""
+    """Texts per row, for families with sentences; omitted if it varies between rows."""
     if job.task.family.kind not in KINDS:
         return {}
     counts = {len(example.texts) for example in job.examples[job.train_split]}
@@ -169,7 +167,7 @@ def _texts(job: Job) -> dict[str, int]:
 
 
 def _checkpoint_digest(prefix: str) -> str:
-    """Returns the digest of the checkpoint that training starts from; nothing where it starts from scratch."""
+    """Digest of the initial checkpoint; empty when training from scratch."""
     if not prefix:
         return ""
     index = Path(f"{prefix}.index")

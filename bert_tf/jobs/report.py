@@ -1,4 +1,4 @@
-"""The page of a run, or of several side by side."""
+"""Writes the page of one run or of several side by side."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ELSEWHERE = "write the page elsewhere with --output=FILE"
 
 
 def start_ahead() -> None:
-    """Starts Vega in a thread: the first picture of a process takes longest."""
+    """Starts Vega in a thread: the first chart of a process is the slowest."""
     threading.Thread(target=_start, name="start Vega").start()
 
 
@@ -29,7 +29,7 @@ def _start() -> None:
 
 
 def at_end(folder: Path) -> None:
-    """Writes the page of a run that ends; one that cannot be made does not spoil the run, and is only warned of."""
+    """Writes the page at the end of a run; failure is only a warning."""
     try:
         from bert_tf.report import page, run_files  # the charts' library is imported when there is something to draw
 
@@ -41,31 +41,14 @@ def at_end(folder: Path) -> None:
 
 
 def target(folders: Sequence[Path], output: str | None) -> Path:
-    """Returns the file to write: DIR/report.html, of several runs ./report.html, unless one is named.
-
-    Args:
-      folders: of the runs.
-      output: the file that is named.
-
-    Raises:
-      FlagError: no folder is named.
-    """
+    """Output file: DIR/report.html, for several runs ./report.html, unless named; FlagError without folders."""
     if not folders:
         raise FlagError("report: name the output folder of a run, or of several to compare")
     return Path(output or (folders[0] / PAGE if len(folders) == 1 else PAGE))
 
 
 def write(folders: Sequence[Path], output: Path, *, redact: bool = False) -> None:
-    """Writes the page of runs.
-
-    Args:
-      folders: output folders of the runs.
-      output: the file.
-      redact: whether the folders of absolute paths are first taken out of `run_config.json` of each run.
-
-    Raises:
-      BertError: a folder holds no run, or the file cannot be written.
-    """
+    """Writes the page of runs; `redact` first removes folders from absolute paths in each run_config.json."""
     from bert_tf.estimator import run_folder
     from bert_tf.report import page, run_files
 

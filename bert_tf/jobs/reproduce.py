@@ -1,4 +1,4 @@
-"""A published run again, from its settings to the report."""
+"""Reproduces a published run, from its settings to the report."""
 
 from __future__ import annotations
 
@@ -38,27 +38,11 @@ _AS_PUBLISHED = {"freeze", "label_smoothing"}  # their defaults stay: the recipe
 
 @dataclasses.dataclass(frozen=True)
 class Reproduced:
-    """What a reproduction came to.
-
-    Attributes:
-      report: the comparison, which is written; None where training was stopped.
-      stopped_by: the signal that stopped it; the same job continues.
-    """
-
-    report: Report | None
-    stopped_by: signal.Signals | None = None
+    report: Report | None  # already written; None if training was stopped
+    stopped_by: signal.Signals | None = None  # signal; the same job can resume
 
 
 def reproduce(config: ReproduceConfig, *, environment: Mapping[str, str]) -> Reproduced:
-    """Trains and evaluates with each seed, compares, and writes the report.
-
-    Args:
-      config: which run, and how.
-      environment: of the process.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
     if config.bert_base_dir:
         environment = {**environment, "BERT_BASE_DIR": config.bert_base_dir}
     system = nvidia.survey()  # before TensorFlow takes the memory of the GPU
@@ -81,13 +65,7 @@ def reproduce(config: ReproduceConfig, *, environment: Mapping[str, str]) -> Rep
 
 
 def fine_tune_config(config: ReproduceConfig, system: System, environment: Mapping[str, str]) -> FineTuneConfig:
-    """Returns how to train; the memory of a GPU that is larger than the published one is limited.
-
-    Args:
-      config: which run, and how.
-      system: the GPUs of this machine.
-      environment: may hide some of them.
-    """
+    """Training settings; GPU memory is limited to the published amount. `environment` may hide GPUs."""
     published, limit = config.published, config.gpu_memory_limit_mb
     gpus = nvidia.listed(system.offered, environment.get(diagnosis.HIDING))
     # The driver's order is not TensorFlow's, which has the fastest first; a small one that is first has so much anyway.
@@ -108,11 +86,7 @@ def fine_tune_config(config: ReproduceConfig, system: System, environment: Mappi
 
 
 def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, environment: Mapping[str, str]) -> None:
-    """Refuses a folder whose runs were made under other conditions: they would be judged by those of this process.
-
-    Raises:
-      OutputError: it is such a folder, or cannot be written.
-    """
+    """Raises OutputError if the folder has runs made under other conditions than this process's."""
     now = {
         "computed as": "published" if not config.speed.pack_tokens else "by default",
         "GPUs": [gpu.model for gpu in nvidia.listed(system.offered, environment.get(diagnosis.HIDING))],
@@ -133,12 +107,7 @@ def _keep_conditions(folder: Path, config: FineTuneConfig, system: System, envir
 
 
 def distributions(published: Published, results: Sequence[SeedResult]) -> dict[str, Distribution]:
-    """Returns how accuracy and loss lie over the seeds, and the published ones among them; nothing of one seed.
-
-    Args:
-      published: the run that is reproduced.
-      results: of each seed.
-    """
+    """Ranks published accuracy and loss within their distribution over seeds; empty for one seed."""
     found = {}
     for metric, value in (("eval_accuracy", published.accuracy), ("eval_loss", published.loss)):
         values = [result.metrics[metric] for result in results]
@@ -151,11 +120,7 @@ def distributions(published: Published, results: Sequence[SeedResult]) -> dict[s
 
 @contextlib.contextmanager
 def _kept_log(path: Path) -> Iterator[None]:
-    """Adds the log of the block to a file, where an earlier command that was stopped may have begun.
-
-    Raises:
-      OutputError: it cannot be written.
-    """
+    """Appends the log of the block to a file that an interrupted command may have begun."""
     with atomic.readable_errors(path):
         handler = _Keeper(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(logging.PythonFormatter())
@@ -170,11 +135,10 @@ def _kept_log(path: Path) -> Iterator[None]:
 
 class _Keeper(python_logging.FileHandler):
     def handleError(self, record: python_logging.LogRecord) -> None:  # noqa: N802  (logging's name)
-        """Drops a line that cannot be written: a full disk ends a run where results are lost, not where its log is."""
+        """Drops a line that cannot be written: a full disk must fail the run at its results, not at its log."""
 
 
 def _device(name: str, system: System, environment: Mapping[str, str]) -> Device:
-    """Describes a logical device of this process, /device:GPU:0."""
     taken = inventory.take(system, environment)
     kind = name.split(":")[1]
     physical = next(device for device in taken.physical_devices if device.kind == kind)

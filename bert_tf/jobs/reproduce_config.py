@@ -1,4 +1,4 @@
-"""Config of a reproduction."""
+"""Configuration of a reproduction."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from bert_tf.settings import named, setting, settings_of
 
 @dataclasses.dataclass(frozen=True)
 class ReproduceConfig:
-    """The settings, and the run that they follow."""
-
     published: Published
     seeds: str = setting("1", "which to train: 1-5, or 1,3,7-9; the published run is one draw")
     output_dir: str | None = setting(None, "folder of reproduction.md and .json, and of the run of each seed; else out/RUN")
@@ -30,7 +28,6 @@ class ReproduceConfig:
 
     @property
     def folder(self) -> str:
-        """Where to write."""
         return self.output_dir or f"out/{self.published.name}"
 
 
@@ -38,15 +35,6 @@ SETTINGS = tuple(settings_of(ReproduceConfig))
 
 
 def configured(run: str | None, **values: Any) -> ReproduceConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      run: name of the published run.
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: there is no such run, a setting is unknown or has an unusable value.
-    """
     given = named(SETTINGS, values)
     if not run:
         raise FlagError(f"name the run to reproduce: {', '.join(RUNS)}")

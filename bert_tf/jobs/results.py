@@ -25,25 +25,12 @@ def write_evaluation(
     more: Mapping[str, Any] = types.MappingProxyType({}),
     averages: Mapping[str, Mapping[str, Evaluation]] = types.MappingProxyType({}),
 ) -> dict[str, float]:
-    """Writes eval_results.txt (key = value, as the published script) and eval_results.json, and logs them.
+    """Writes and logs eval_results.txt (key = value, as the published script) and eval_results.json.
 
-    Keys are eval_<metric> and eval_loss, where there are several splits for their mean and for each, as eval_accuracy_matched;
-    loss, the same as eval_loss; and global_step. The JSON file holds intervals and tables of each split besides; a
-    metric whose interval cannot be told has none.
-
-    Args:
-      output_dir: the folder.
-      evaluations: by split.
-      step: of the checkpoint.
-      note: on the data, for those who compare the numbers.
-      more: what else the JSON file is to hold.
-      averages: by split, of each average of the weights that the run has; their keys end in its name: eval_accuracy_ema.
-
-    Returns:
-      The values by key.
-
-    Raises:
-      OutputError: a file cannot be written.
+    Returns the values by key: eval_<metric> and eval_loss, with several splits both for their mean and for each, as
+    eval_accuracy_matched; loss, equal to eval_loss; and global_step. Keys of weight averages end in their name:
+    eval_accuracy_ema. The JSON file also holds intervals and tables of each split, and `more`; a metric whose interval
+    cannot be computed has none. `note` is a remark on the data for readers who compare numbers.
     """
     summary = summarize(evaluations)
     results = {**{f"eval_{name}": value for name, value in summary.items()}, "loss": summary["loss"], "global_step": step}
@@ -60,25 +47,11 @@ def write_evaluation(
 
 
 def title(split: str, average: str) -> str:
-    """Returns what results of a split are called.
-
-    Args:
-      split: its name.
-      average: of the weights, which is measured; empty for the weights of the run.
-    """
     return f"{split} ({average})" if average else split
 
 
 def write_mistakes(output_dir: str | os.PathLike[str], found: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
-    """Writes wrong_examples.jsonl; an evaluation without any leaves an empty file.
-
-    Args:
-      output_dir: the folder.
-      found: by split, see `Family.mistakes`.
-
-    Raises:
-      OutputError: the file cannot be written.
-    """
+    """Writes wrong_examples.jsonl by split, see `Family.mistakes`; without mistakes the file is empty."""
     lines = (documents.to_json({"split": split, **mistake}) for split, of_split in found.items() for mistake in of_split)
     _write_lines(Path(output_dir) / run_layout.WRONG_EXAMPLES, lines)
 
@@ -90,23 +63,11 @@ def write_predictions(
     examples: Sequence[Any],
     predictions: Any,
 ) -> Path:
-    """Writes the predictions of a split: the files of its family, and submission/<name>.tsv where GLUE's server takes it.
+    """Writes the files of a family for a split, and submission/<name>.tsv if GLUE's server takes it.
 
-    Where a task has several splits, names carry theirs: predictions_matched.tsv. The one that the published script predicts,
-    test_matched of MNLI, has its files under the published name too.
-
-    Args:
-      output_dir: the folder.
-      task: what was predicted.
-      split: of test.
-      examples: E of them.
-      predictions: in their order, see `Family.predictions`.
-
-    Returns:
-      The file that holds them.
-
-    Raises:
-      OutputError: a file cannot be written.
+    Returns the main file. With several splits, names carry theirs: predictions_matched.tsv. The one that the published
+    script predicts, test_matched of MNLI, has its files under the published name too. Predictions are in the order of
+    the E examples, see `Family.predictions`.
     """
     folder, suffix = Path(output_dir), split_suffix(split)
     published = split_suffix(task.published_name(split))

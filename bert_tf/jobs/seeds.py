@@ -1,6 +1,6 @@
-"""The same job with several seeds, one after the other in one process, and how far their results spread.
+"""Runs a job with several seeds, one after the other in one process, and reports the spread of results.
 
-Each seed is a whole run in a folder of its own, so that a series that is stopped or killed goes on where it was.
+Each seed is a complete run in a folder of its own, so that an interrupted series can resume.
 """
 
 from __future__ import annotations
@@ -24,30 +24,13 @@ from bert_tf.tasks.base import Task
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """What the seeds of a series came to.
-
-    Attributes:
-      first: what the first seed came to; None where that was stopped.
-      results: of the seeds that are finished, in their order.
-      stopped_by: the signal that ended the series; the same job continues.
-    """
-
-    first: FineTuned | None
-    results: tuple[SeedResult, ...]
-    stopped_by: signal.Signals | None = None
+    first: FineTuned | None  # result of the first seed; None if it was stopped
+    results: tuple[SeedResult, ...]  # of finished seeds, in order
+    stopped_by: signal.Signals | None = None  # signal; the same job can resume
 
 
 def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
-    """Does the job of a configuration with each of its seeds, see `fine_tune`; writes the page of all.
-
-    Args:
-      config: of the job, with its seeds.
-      environment: of the process.
-      task: in the place of the task of the configuration.
-
-    Raises:
-      BertError: something that the user can fix; seeds that are finished are kept.
-    """
+    """Runs a job with each of its seeds, see `fine_tune`, and writes a page of all; finished seeds survive an error."""
     with run_folder.writing(config.output.folder):
         series = train_each(config, environment=environment, task=task)
         if series.stopped_by is None:
@@ -56,14 +39,9 @@ def fine_tune_seeds(config: FineTuneConfig, *, environment: Mapping[str, str], t
 
 
 def train_each(config: FineTuneConfig, *, environment: Mapping[str, str], task: Task | None = None) -> Series:
-    """Does the job with each seed, and writes seeds.json and seeds.tsv after each; raises as `fine_tune_seeds`.
+    """Runs a job with each seed; writes seeds.json and seeds.tsv after each.
 
-    A seed that is finished is evaluated again, not trained: its folder is that of a run which has no step left.
-
-    Args:
-      config: of the job, with its seeds.
-      environment: of the process.
-      task: in the place of the task of the configuration.
+    A finished seed is evaluated again, not trained: its run has no steps left.
     """
     if not config.actions.do_eval:
         raise FlagError("--seeds compares evaluations: add --do_eval")
@@ -93,7 +71,6 @@ def _of_seed(config: FineTuneConfig, seed: int) -> FineTuneConfig:
 
 
 def folder_name(seed: int) -> str:
-    """Returns the folder of the run of a seed, below that of the series."""
     return f"seed-{seed}"
 
 

@@ -1,4 +1,4 @@
-"""seeds.json and seeds.tsv: what the seeds of a series reached, and how that spreads."""
+"""seeds.json and seeds.tsv: results of each seed of a series and their spread."""
 
 from __future__ import annotations
 
@@ -14,57 +14,33 @@ JSON_NAME, TSV_NAME = "seeds.json", "seeds.tsv"
 
 
 class Spread(NamedTuple):
-    """How the values of several seeds lie.
-
-    Attributes:
-      sd: standard deviation of the sample they are; None of one value.
-    """
-
     mean: float
-    sd: float | None
+    sd: float | None  # sample standard deviation; None for one value
     lowest: float
     highest: float
 
 
 @dataclasses.dataclass(frozen=True)
 class SeedResult:
-    """What one seed reached on dev.
-
-    Attributes:
-      folder: of the run, below that of the series.
-      steps: of training.
-      metrics: by name, eval_loss among them.
-      collapsed: why nothing was learned; None where something was.
-    """
+    """Result of one seed on dev."""
 
     seed: int
-    folder: str
+    folder: str  # of the run, relative to the series
     steps: int
-    metrics: Mapping[str, float]
-    collapsed: str | None
+    metrics: Mapping[str, float]  # by name, including eval_loss
+    collapsed: str | None  # why nothing was learned; None if it was
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Returns mean, standard deviation, lowest and highest."""
     sd = statistics.stdev(values) if len(values) > 1 else None
     return Spread(statistics.fmean(values), sd, min(values), max(values))
 
 
 def spreads(results: Sequence[SeedResult]) -> dict[str, Spread]:
-    """Returns how each metric spreads over the seeds."""
     return {metric: spread([result.metrics[metric] for result in results]) for metric in results[0].metrics}
 
 
 def write(folder: Path, results: Sequence[SeedResult]) -> None:
-    """Writes seeds.json and seeds.tsv, each whole or not at all.
-
-    Args:
-      folder: of both files.
-      results: of each seed.
-
-    Raises:
-      OutputError: the folder cannot be written.
-    """
     contents = {
         "seeds": [dataclasses.asdict(result) for result in results],
         "spread": {metric: found._asdict() for metric, found in spreads(results).items()},
@@ -79,7 +55,6 @@ def write(folder: Path, results: Sequence[SeedResult]) -> None:
 
 
 def table(results: Sequence[SeedResult]) -> list[str]:
-    """Returns lines for people: a row for each seed, then how they spread, and how many collapsed."""
     found = spreads(results)
     rows = [["seed", *found, "steps", ""]]
     rows += [[str(r.seed), *map(_digits, r.metrics.values()), str(r.steps), _flag(r)] for r in results]

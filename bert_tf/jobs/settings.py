@@ -1,6 +1,6 @@
-"""The settings of fine-tuning in their groups; a module that imports no TensorFlow.
+"""Settings of fine-tuning in groups; imports no TensorFlow.
 
-Names, types and defaults of the published script's flags are the published ones (google-research/bert run_classifier.py).
+Flags of the published script keep its names, types and defaults (google-research/bert run_classifier.py).
 """
 
 from __future__ import annotations
@@ -33,8 +33,6 @@ _MOST_SEEDS = 1000
 
 @dataclasses.dataclass(frozen=True)
 class DataSettings:
-    """Task and data."""
-
     task_name: str | None = setting(None, f"required: {', '.join(known_names())}")
     data_dir: str | None = setting(None, "folder of train.tsv, dev.tsv, test.tsv; else $GLUE_DIR/TASK, data/TASK, the sample")
     max_seq_length: int = setting(128, "longest input in word pieces")
@@ -44,8 +42,6 @@ class DataSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ModelSettings:
-    """Pretrained weights."""
-
     init_checkpoint: str | None = setting(
         None, "checkpoint or folder to start from or evaluate; else $BERT_BASE_DIR, the default"
     )
@@ -55,8 +51,6 @@ class ModelSettings:
 
 @dataclasses.dataclass(frozen=True)
 class ActionSettings:
-    """What to do."""
-
     do_train: bool = setting(False, "train")
     do_eval: bool = setting(False, "evaluate on the dev split")
     do_predict: bool = setting(False, "predict the test split")
@@ -64,8 +58,6 @@ class ActionSettings:
 
 @dataclasses.dataclass(frozen=True)
 class TrainSettings:
-    """Optimization."""
-
     train_batch_size: int = setting(32, "examples of one step", lowest=1, highest=MOST_EXAMPLES)
     learning_rate: float = setting(5e-5, "peak learning rate", lowest=0.0)
     num_train_epochs: float = setting(3.0, "how often to see every example", lowest=0.0)
@@ -110,19 +102,16 @@ class TrainSettings:
 
     @functools.cached_property
     def frozen(self) -> frozenset[parts.Part]:
-        """What `freeze` names."""
         return parts.parse_frozen(self.freeze)
 
     @functools.cached_property
     def seed_numbers(self) -> tuple[int, ...]:
-        """What `seeds` names; nothing where there is one."""
+        """Parsed `seeds`; empty for a single seed."""
         return () if self.seeds is None else seed_numbers(self.seeds)
 
 
 @dataclasses.dataclass(frozen=True)
 class InferenceSettings:
-    """Evaluation and prediction."""
-
     eval_batch_size: int | None = setting(
         None, "examples at a time on each device; else by length, and a GPU's memory", lowest=1, highest=MOST_EXAMPLES
     )
@@ -132,8 +121,6 @@ class InferenceSettings:
 
 @dataclasses.dataclass(frozen=True)
 class SpeedSettings:
-    """Ways of computing."""
-
     pack_tokens: bool = setting(True, "compute real tokens only, no padding")
     last_layer_cls_only: bool = setting(True, "compute of the last layer only [CLS], which the classifier reads")
     custom_gradients: bool = setting(True, "gradients by hand for attention, GELU and LayerNorm")
@@ -149,8 +136,6 @@ class SpeedSettings:
 
 @dataclasses.dataclass(frozen=True)
 class OutputSettings:
-    """Where to write, and what to say."""
-
     output_dir: str | None = setting(None, "folder of checkpoints and results; else out/task")
     overwrite_output_dir: bool = setting(False, "delete another run that the folder holds; the same run continues")
     profile_steps: str | None = setting(None, "steps to record for profilers, 20-30: profile/, NVTX ranges (docs/profiling.md)")
@@ -162,21 +147,16 @@ class OutputSettings:
 
     @property
     def folder(self) -> Path:
-        """What `output_dir` names; `configured` has given it a name."""
+        """`output_dir`, which `configured` always sets."""
         return Path(self.output_dir or "")
 
     @functools.cached_property
     def profiled(self) -> StepRange | None:
-        """What `profile_steps` names."""
         return StepRange.parse("profile_steps", self.profile_steps) if self.profile_steps else None
 
 
 def seed_numbers(text: str) -> tuple[int, ...]:
-    """Returns the numbers that --seeds names: 1,3,7-9.
-
-    Raises:
-      FlagError: it is written otherwise, or names too many, a number twice, or one that is too large.
-    """
+    """Parses --seeds, such as 1,3,7-9; FlagError for duplicates, too many or too large numbers."""
     seeds: list[int] = []
     for part in text.split(","):
         found = re.fullmatch(r"\s*(\d{1,10})(?:-(\d{1,10}))?\s*", part, re.ASCII)

@@ -1,4 +1,4 @@
-"""Sources of data and weights, where a command line does not name them."""
+"""Finds data and weights that a command line does not name."""
 
 from __future__ import annotations
 
@@ -20,27 +20,17 @@ SAMPLE_NOTE = "bundled sample, written for this project: not comparable with pub
 
 @dataclasses.dataclass(frozen=True)
 class DataSource:
-    """Where a task's files are.
+    """Location of a task's files."""
 
-    Attributes:
-      folder: of them; of no meaning to a task that knows its files.
-      origin: what says so.
-      is_sample: whether they are the bundled sample.
-      has_folder: whether the task reads the folder.
-      has_command: whether a command line can name them; not what a program has made.
-    """
-
-    folder: Path
-    origin: str
-    is_sample: bool = False
-    has_folder: bool = True
-    has_command: bool = True
+    folder: Path  # unused if the task knows its files
+    origin: str  # which setting or default chose it
+    is_sample: bool = False  # bundled sample
+    has_folder: bool = True  # the task reads `folder`
+    has_command: bool = True  # a command line can name them
 
 
 @dataclasses.dataclass(frozen=True)
 class ModelSource:
-    """The three files of a pretrained model."""
-
     checkpoint: str
     config: Path
     vocabulary: Path
@@ -49,29 +39,17 @@ class ModelSource:
 
     @property
     def from_scratch(self) -> bool:
-        """Whether there is no checkpoint: all weights are new."""
+        """No checkpoint: all weights are new."""
         return not self.checkpoint
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """Checkpoint, configuration and vocabulary."""
         weights = () if self.from_scratch else (Path(self.checkpoint),)
         return (*weights, self.config, self.vocabulary)
 
 
 def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str], project: Path | None = None) -> DataSource:
-    """Returns --data_dir, else $GLUE_DIR/TASK, else data/TASK, else the bundled sample; one's own files have no folder.
-
-    Args:
-      task: says which files a folder should have.
-      data_dir: the setting.
-      environment: names folders.
-      project: folder that holds data/; None for the one of `home.folder`.
-
-    Raises:
-      DataError: there is no such folder, or no sample of the task.
-      FlagError: --data_dir is given, and the task names each file.
-    """
+    """--data_dir, else $GLUE_DIR/TASK, else data/TASK of the project, else the sample; own files need no folder."""
     if not task.reads_folder:
         named_by = getattr(task, "named_by", "--train_file, --dev_file and --test_file")
         if data_dir is not None:
@@ -103,17 +81,9 @@ def find_data(task: Task, data_dir: str | None, *, environment: Mapping[str, str
 def find_model(
     settings: ModelSettings, *, environment: Mapping[str, str], project: Path | None = None, may_be_new: bool = False
 ) -> ModelSource:
-    """Returns the pretrained model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
+    """Finds the model of --init_checkpoint, else of $BERT_BASE_DIR, else the default one.
 
-    Args:
-      settings: name files of the model.
-      environment: names folders.
-      project: folder that holds checkpoints/; None for the one of `home.folder`.
-      may_be_new: whether a configuration and a vocabulary without a checkpoint stand for a model with new weights.
-
-    Raises:
-      CheckpointError: a file is missing or damaged, or the default checkpoint cannot be fetched.
-      FlagError: a configuration or vocabulary is named without a checkpoint.
+    `may_be_new` allows a configuration and a vocabulary without checkpoint: a model with new weights.
     """
     from bert_tf.checkpoints import default, huggingface  # as the next, they import TensorFlow
     from bert_tf.checkpoints.reader import CHECKPOINT_NAME
@@ -142,16 +112,7 @@ def find_model(
 
 
 def checkpoint_of(name: str | os.PathLike[str], *, environment: Mapping[str, str], project: Path | None = None) -> Path:
-    """Returns the checkpoint that a name stands for: its prefix, one of its files, or a folder.
-
-    Args:
-      name: a path.
-      environment: names folders.
-      project: folder that holds checkpoints/; None for the one of `home.folder`.
-
-    Raises:
-      CheckpointError: the folder has none, or a damaged one in Hugging Face's layout.
-    """
+    """Finds a checkpoint by its prefix, one of its files, or a folder."""
     from bert_tf.checkpoints import huggingface
     from bert_tf.checkpoints.reader import PART, is_folder
 
@@ -178,7 +139,6 @@ def _model(
 
 
 def _checkpoint_in(folder: Path) -> Path:
-    """Returns the checkpoint of a folder: the published name, else that which stands for a run."""
     from bert_tf.estimator import best
 
     if (folder / "bert_model.ckpt.index").is_file():

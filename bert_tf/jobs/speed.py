@@ -1,4 +1,4 @@
-"""Speed flags, turned into the settings of model, input and optimizer."""
+"""Translates speed flags into settings of model, input and optimizer."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _HALF_MULTIPLE = 8  # what Tensor Cores want
 
 
 def set_up(speed: SpeedSettings) -> None:
-    """Prepares the machine, before the first session."""
+    """Prepares the machine; must precede the first session."""
     if speed.xla:
         devices.allow_xla_on_cpu()
     precision.use(speed.precision)
 
 
 def warn(speed: SpeedSettings) -> None:
-    """Says what --xla switches off, and if a number format will not be fast here; after the devices are set up."""
+    """Warns about what --xla disables and slow number formats; call after devices are set up."""
     if speed.xla:
         log.info("--xla compiles once for each shape: --nopack_tokens, --nodefer_embeddings")
     remark = precision.remark(speed.precision)
@@ -43,16 +43,9 @@ def warn(speed: SpeedSettings) -> None:
 
 
 def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
-    """Returns the settings, where the flag is left out with the precision that the run in a folder has had so far.
+    """Without the flag, keeps the precision of the run in the folder.
 
     Runs of earlier versions were strictly float32 by default.
-
-    Args:
-      speed: as the flags are.
-      output_dir: folder of the run.
-
-    Raises:
-      OutputError: the record of the run is damaged.
     """
     if not output_dir.is_dir():  # what else it may be, `run_folder` says
         return speed
@@ -62,12 +55,9 @@ def continued(speed: SpeedSettings, output_dir: Path) -> SpeedSettings:
 
 
 def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> SpeedSettings:
-    """Returns the settings, without deferral of embeddings where it would be slow; that changes no result.
+    """Disables deferred embeddings where they would be slow; results do not change.
 
-    Args:
-      speed: as the flags are.
-      deterministic: --deterministic.
-      on_gpu: whether the table of words is on a GPU.
+    `on_gpu` tells whether the word table is on a GPU.
     """
     if not (speed.defer_embeddings and deterministic and on_gpu):
         return speed
@@ -76,32 +66,20 @@ def deferring(speed: SpeedSettings, *, deterministic: bool, on_gpu: bool) -> Spe
 
 
 def with_kernels(speed: SpeedSettings, machine: Machine, environment: Mapping[str, str]) -> Machine:
-    """Returns the machine with native kernels, which are loaded, where it has them and they compute what is asked for.
-
-    Args:
-      speed: the settings.
-      machine: that computes.
-      environment: names the folder of the kernels, and the compiler.
-    """
+    """Loads native kernels if the machine has them and they support the settings."""
     wanted = speed.native_kernels and _suits_kernels(speed, machine)
     return dataclasses.replace(machine, native_kernels=wanted and loading.use(environment))
 
 
 def _suits_kernels(speed: SpeedSettings, machine: Machine) -> bool:
-    """Whether there are kernels for what is computed; machines that train together compute alike, whatever they are."""
+    """Whether kernels support the computation; all machines of a cluster must compute alike."""
     suits = speed.pack_tokens and speed.custom_gradients and not speed.xla
     on_cpu = not machine.sees_gpu and machine.plan.cluster is None
     return suits and on_cpu and native.covers(precision.PRECISIONS[speed.precision].dtype)
 
 
 def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False) -> Execution:
-    """Returns how the encoder is computed.
-
-    Args:
-      speed: the settings.
-      machine: that computes, see `with_kernels`.
-      recompute: whether layers are computed again for their gradients.
-    """
+    """How the encoder is computed; `recompute` recomputes layers for their gradients."""
     return Execution(
         pack_tokens=speed.pack_tokens,
         last_layer_cls_only=speed.last_layer_cls_only,
@@ -113,12 +91,6 @@ def execution(speed: SpeedSettings, machine: Machine, *, recompute: bool = False
 
 
 def batching(speed: SpeedSettings, max_seq_length: int) -> Batching:
-    """Returns how examples become batches.
-
-    Args:
-      speed: the settings.
-      max_seq_length: longest input in word pieces.
-    """
     multiple = _XLA_MULTIPLE if speed.xla else _HALF_MULTIPLE if speed.precision in ("bfloat16", "float16") else 1
     return Batching(None if speed.pad_to_longest else max_seq_length, multiple, max_seq_length, speed.group_by_length)
 
@@ -126,15 +98,7 @@ def batching(speed: SpeedSettings, max_seq_length: int) -> Batching:
 def eval_batching(
     options: SpeedSettings, max_seq_length: int, config: BertConfig, machine: Machine, *, trains: bool = False
 ) -> Batching:
-    """Returns how examples become batches without training: on a GPU as many at a time as its memory holds.
-
-    Args:
-      options: padding, number format.
-      max_seq_length: the longest input allowed.
-      config: of the model.
-      machine: that computes.
-      trains: whether another session trains the model meanwhile.
-    """
+    """How examples become batches in inference: as large as GPU memory allows, less while another session trains."""
     found = batching(options, max_seq_length)
     if machine.gpu_memory is None:
         return found

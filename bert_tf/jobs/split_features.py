@@ -1,4 +1,4 @@
-"""The features of the splits of a job: built, or out of the cache in its output folder."""
+"""Features of a job's splits: built, or read from the cache in its output folder."""
 
 from __future__ import annotations
 
@@ -24,15 +24,7 @@ _DESCRIBED = 8  # rows on the disk of which a description is made
 
 @WALL.span(FEATURES)
 def training_rows(job: Job, split: str) -> TrainingRows:
-    """Returns what training draws from a split, and describes the first of it.
-
-    Args:
-      job: whose splits they are.
-      split: name of the split.
-
-    Raises:
-      BertError: a file cannot be read or written, or there is nothing to learn.
-    """
+    """Returns the rows training draws from, and logs the first; BertError if there is nothing to learn."""
     examples = job.examples[split]
     if not isinstance(examples, OnDisk):
         return features(job, split)
@@ -44,15 +36,6 @@ def training_rows(job: Job, split: str) -> TrainingRows:
 
 @WALL.span(FEATURES)
 def features(job: Job, split: str) -> Features:
-    """Returns the features of a split, and describes the first of them.
-
-    Args:
-      job: whose splits they are.
-      split: name of the split.
-
-    Raises:
-      OutputError: a file cannot be written.
-    """
     data, examples, family = job.settings.data, job.examples[split], job.task.family
     if isinstance(examples, OnDisk):
         fixed = examples.features()
@@ -93,7 +76,6 @@ def features(job: Job, split: str) -> Features:
 
 
 def _describe(job: Job, split: str, found: Features, longest: int) -> None:
-    """Logs the first examples of a split, and keeps them in a file."""
     lines = describe.examples_lines(job.examples[split], found, job.vocabulary, max_seq_length=longest)
     for line in lines:
         published.info("%s", line)
@@ -102,11 +84,7 @@ def _describe(job: Job, split: str, found: Features, longest: int) -> None:
 
 
 def _say_left_out(split: str, examples: Sequence[Example], found: Features) -> None:
-    """Says which examples have nothing that can be learned.
-
-    Raises:
-      DataError: none has.
-    """
+    """Warns about examples without anything to learn; DataError if all are."""
     left_out = found.weightless
     if len(left_out) == found.examples:
         raise DataError("no example can be trained on: what they teach is in no row", split)

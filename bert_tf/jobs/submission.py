@@ -1,4 +1,4 @@
-"""The predictions that GLUE's server takes, in one file."""
+"""Packs predictions for GLUE's server into one file."""
 
 from __future__ import annotations
 
@@ -13,12 +13,7 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file knows; the s
 
 
 def zip_submissions(output_dir: str | os.PathLike[str]) -> Path:
-    """Packs the files of the folder `submission` into submission.zip beside it, without folders, as the server wants them.
-
-    Raises:
-      FlagError: there are none.
-      OutputError: the file cannot be written.
-    """
+    """Packs the files of `submission` into submission.zip beside it, without folders, as the server requires."""
     files = sorted(Path(output_dir, run_layout.SUBMISSION).glob("*.tsv"))
     if not files:
         raise FlagError(f"--submission_zip: {output_dir} holds no predictions of a task of GLUE")

@@ -1,4 +1,4 @@
-"""The trained model to evaluate where nothing is trained: that of the output folder, or that of --init_checkpoint."""
+"""Finds the model to evaluate without training: of the output folder, or of --init_checkpoint."""
 
 from __future__ import annotations
 
@@ -21,31 +21,16 @@ from bert_tf.tasks.registry import get_task
 
 
 class Found(NamedTuple):
-    """A trained model, as it is named.
-
-    Attributes:
-      checkpoint: the name that TensorFlow knows it by.
-      folder: with the record of its run, where there is one.
-    """
-
-    checkpoint: str
-    folder: Path
+    checkpoint: str  # TensorFlow's prefix
+    folder: Path  # with the run's record, if there is one
 
 
 def find(settings: FineTuneConfig, environment: Mapping[str, str], task: Task | None = None) -> Found:
-    """Returns the model of the run in the output folder; where that has none, or it is named, that of --init_checkpoint.
+    """Finds the model of the run in the output folder; without one, or if named, that of --init_checkpoint.
 
-    The published script's commands name the pretrained checkpoint in evaluation too: beside a run it changes nothing. Where the
-    head of the task has no variables, as that of vectors, a pretrained model can be used as it is.
-
-    Args:
-      settings: name them.
-      environment: of the process; where a converted checkpoint is kept.
-      task: in the place of the task of the settings.
-
-    Raises:
-      CheckpointError: there is none, or it has no task head.
-      FlagError: the output folder holds another run than the one that is named.
+    The published script's commands name the pretrained checkpoint in evaluation too: with a run it has no effect. If
+    the task's head has no variables, as for vectors, a pretrained model suffices. FlagError if the output folder holds
+    another run than the named one.
     """
     if best.of_run(settings.output.folder) is None and not _is_learned(task or _task(settings)):
         checkpoint = sources.find_model(settings.model, environment=environment).checkpoint
@@ -58,7 +43,7 @@ def _task(settings: FineTuneConfig) -> Task:
 
 
 def _is_learned(task: Task) -> bool:
-    """Whether the head of a task has variables; a family that cannot be told yet, as the labels are in a file, has such."""
+    """Whether a task's head has variables; assumed if the family is unknown until labels are read from a file."""
     try:
         return bool(heads.of(task.family.head).variables(BertConfig(vocab_size=1)))
     except BertError:
@@ -90,7 +75,7 @@ def _refuse_without_head(prefix: Path) -> None:
 
 
 def _has_head(prefix: Path) -> bool:
-    """Whether a checkpoint has the head of a task: a run's has, even where that owns no variables."""
+    """Whether a checkpoint has a task head: a run's always has, even one without variables."""
     return "kind" in run_folder.trained(prefix.parent) or has_task_head(CheckpointReader(prefix).shapes)
 
 

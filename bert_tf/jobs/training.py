@@ -1,4 +1,4 @@
-"""Training of a job: schedule, optimizer, evaluations on the way, what is written about steps."""
+"""Trains a job: schedule, optimizer, intermediate evaluations, files about steps."""
 
 from __future__ import annotations
 
@@ -40,18 +40,7 @@ from bert_tf.tasks.evaluation import summarize
 def train(
     job: Job, plan: RestorePlan, *, make_forward: Callable[[], Forward], at_end: Callable[[], None] | None = None
 ) -> run.Outcome:
-    """Claims the output folder and trains.
-
-    Args:
-      job: what to train.
-      plan: which variables come from the checkpoint.
-      make_forward: returns what evaluates on the way, see `EvaluationPlan`.
-      at_end: see `run.Training`.
-
-    Raises:
-      OutputError: the folder holds another run, or cannot be written.
-      TrainingError: the loss is no longer a number, or memory is out.
-    """
+    """Claims the output folder and trains; `make_forward` serves intermediate evaluations, see `EvaluationPlan`."""
     settings, machine = job.settings.train, job.machine
     with WALL.span(DATA):
         if machine.is_chief:
@@ -103,7 +92,6 @@ def train(
 
 
 def _then(job: Job) -> tuple[Phase, ...]:
-    """Returns the phases after the first."""
     phases = []
     for plan in job.phases[1:]:
         rows = training_rows(job, plan.split)
@@ -113,12 +101,11 @@ def _then(job: Job) -> tuple[Phase, ...]:
 
 
 def _loss_options(job: Job, rows: TrainingRows) -> LossOptions:
-    """Only of features in memory can classes be counted; heads that take no options ask for none."""
+    """Classes can be counted only for features in memory; heads without loss options ask for none."""
     return job.loss_options(rows) if isinstance(rows, Features) else LossOptions()
 
 
 def forward_model(job: Job) -> Model:
-    """Returns the model of a job without training."""
     execution = speed.execution(job.settings.speed, job.machine, recompute=job.settings.train.recompute)
     tokens = job.settings.data.max_seq_length
     return Model(job.config, job.task.family.head, execution=execution, max_seq_length=tokens)
@@ -132,7 +119,6 @@ def _claim(job: Job) -> None:
 
 
 def _watchers(job: Job) -> list[run.Hook]:
-    """Returns what writes files about steps, as far as it is asked for."""
     asked = job.settings.output
     hooks: list[run.Hook] = []
     if job.settings.devices.log_device_placement:
@@ -177,12 +163,10 @@ def _optimization(job: Job, steps: int) -> Optimization:
 
 
 def _warmup_steps(train: TrainSettings, steps: int) -> int:
-    """Returns in how many steps the rate rises: the number that is given, else a share of all."""
     return int(steps * train.warmup_proportion) if train.num_warmup_steps is None else train.num_warmup_steps
 
 
 def _parts(batch_size: int, replicas: int) -> str:
-    """Says what each replica computes of a batch, where there are several."""
     if replicas == 1:
         return ""
     least, larger = divmod(batch_size, replicas)
@@ -190,7 +174,6 @@ def _parts(batch_size: int, replicas: int) -> str:
 
 
 def _setting(job: Job) -> diagnosis.Setting:
-    """Returns what a diagnosis of the run's speed goes by."""
     plan, train, computing, devices = job.machine.plan, job.settings.train, job.settings.speed, job.settings.devices
     return diagnosis.Setting(
         gpu=job.machine.sees_gpu,

@@ -1,4 +1,4 @@
-"""A model whose vocabulary is given words, each of which begins as the mean of the pieces that it was split into."""
+"""Extends a model's vocabulary; each new word starts as the mean of the pieces that it was split into."""
 
 from __future__ import annotations
 
@@ -36,26 +36,14 @@ _TOKENIZER_CONFIG, _TOKENIZER = casing.TOKENIZER_FILES
 
 @dataclasses.dataclass(frozen=True)
 class Extended:
-    """A model with more words.
-
-    Attributes:
-      output: the folder.
-      words: that were added, in the order of the choice.
-      rows: row of each.
-      size: pieces before and after.
-      fertility: what the text becomes before and after; empty without a text.
-      cut_otherwise: other words of the text that are split differently, by how often they occur.
-    """
-
-    output: Path
-    words: tuple[NewWord, ...]
-    rows: tuple[int, ...]
-    size: tuple[int, int]
-    fertility: Mapping[str, Fertility]
-    cut_otherwise: Counter[str]
+    output: Path  # folder
+    words: tuple[NewWord, ...]  # in the order of choice
+    rows: tuple[int, ...]  # row of each word in the vocabulary
+    size: tuple[int, int]  # pieces before and after
+    fertility: Mapping[str, Fertility]  # of the text before and after; empty without a text
+    cut_otherwise: Counter[str]  # other words now split differently, by count
 
     def __str__(self) -> str:
-        """What the command prints."""
         return "\n".join(_lines(self)) + "\n"
 
     def _repr_html_(self) -> str:
@@ -65,16 +53,7 @@ class Extended:
 def extend(
     checkpoint: str | os.PathLike[str] | None, settings: Mapping[str, Any], *, environment: Mapping[str, str]
 ) -> Extended:
-    """Writes a model that knows more words, with its configuration and vocabulary, as one to train further.
-
-    Args:
-      checkpoint: a model in any layout; None for that of $BERT_BASE_DIR, else the default one.
-      settings: those of the action, by name.
-      environment: names folders.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Writes a model with more words to train further; the default model is that of $BERT_BASE_DIR."""
     _refuse_contradictions(settings)
     checkpoint_output.refuse_taken(Path(settings["output"]), overwrite=settings["overwrite"])
     model = _opened(checkpoint, settings, environment)
@@ -117,7 +96,7 @@ def _opened(
 
 
 def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
-    """Returns what cuts texts for a model, whose parts fit each other."""
+    """Makes the model's tokenizer; checks that its parts fit each other."""
     place, path = model.found.folder, model.vocabulary_file
     if path is None:
         raise CheckpointError(f"{place}: no vocabulary beside the weights; name it with --vocab_file")
@@ -132,7 +111,7 @@ def _tokenizer(model: PublishedModel, given: bool | None) -> WordPieceTokenizer:
 
 
 def _words(tokenizer: WordPieceTokenizer, counts: Counts | None, settings: Mapping[str, Any]) -> tuple[NewWord, ...]:
-    """Returns the words to add, those of --add first; at least one."""
+    """Words to add, those of --add first; at least one."""
     listed: tuple[NewWord, ...] = ()
     if settings["add"] is not None:
         listed, notes = additions.listed(settings["add"], tokenizer)
@@ -158,19 +137,18 @@ def _frequent(counts: Counts, listed: Container[str], settings: Mapping[str, Any
 
 
 def _least(settings: Mapping[str, Any]) -> int:
-    """Returns how often a word of --from must occur: a number that occurs once is no word of the domain."""
+    """Minimum count of a word of --from; the default drops rare ones, such as a number that occurs once."""
     return int(settings["min_frequency"] or MIN_FREQUENCY)
 
 
 def _of_corpus(counts: Counts | None, tokenizer: WordPieceTokenizer, settings: Mapping[str, Any]) -> Counts:
-    """Returns the words of --from, which is another text than the one that is measured where both are given."""
     if counts is None or settings[TEXT] is not None:
         return corpus_words.count([settings[FROM]], settings, lower_case=tokenizer.lower_case)
     return counts
 
 
 def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, pieces: word_rows.Pieces) -> None:
-    """Writes checkpoint, configuration and vocabulary; without a step, since no training goes on."""
+    """Writes checkpoint, configuration and vocabulary; without a step because no training is continued."""
     entries = word_rows.with_new_rows({name: value for name, value in model.entries.items() if name != STEP}, pieces)
     config = dataclasses.replace(model.config, vocab_size=len(entries[word_rows.TABLE]))
     checkpoint_output.write_model(folder, entries, beside=None)
@@ -187,7 +165,7 @@ def _write(folder: Path, model: PublishedModel, after: WordPieceTokenizer, piece
 
 
 def _write_casing(folder: Path, source: Path, lower_case: bool) -> None:
-    """Writes how texts are prepared; a tokenizer.json is left behind, which has a vocabulary of its own."""
+    """Writes tokenizer settings without tokenizer.json, which embeds the old vocabulary."""
     checkpoint_output.copy(folder, source, [_TOKENIZER_CONFIG])
     if (source / _TOKENIZER).is_file() and not (folder / _TOKENIZER_CONFIG).is_file():
         (folder / _TOKENIZER_CONFIG).write_text(documents.to_json({"do_lower_case": lower_case}) + "\n", encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the vocabulary command prints of texts and words."""
+"""Formats texts and words for the vocabulary command."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ _SHOWN = 5
 
 
 def fertility_lines(found: Mapping[str, Fertility]) -> Iterator[str]:
-    """Yields a table of what vocabularies make of a text, a line for each."""
     yield from table(_HEAD, [(name, *_cells(one)) for name, one in found.items()])
 
 
@@ -24,18 +23,11 @@ def _cells(found: Fertility) -> Sequence[str]:
 
 
 def shown(words: Iterable[str], most: int = 20) -> str:
-    """Returns the first of some words, and how many more there are.
-
-    Args:
-      words: all of them.
-      most: that are shown.
-    """
     every = list(words)
     return ", ".join(every[:most]) + (f" and {len(every) - most:,} more" if len(every) > most else "")
 
 
 def warn(notes: Sequence[str]) -> None:
-    """Logs the first of some lines, and how many more there are."""
     for note in notes[:_SHOWN]:
         log.warning("%s", note)
     if len(notes) > _SHOWN:

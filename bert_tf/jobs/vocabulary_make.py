@@ -1,4 +1,4 @@
-"""A vocabulary made of a corpus."""
+"""Makes a vocabulary from a corpus."""
 
 from __future__ import annotations
 
@@ -25,22 +25,12 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Made:
-    """A vocabulary that was made.
-
-    Attributes:
-      output: its file.
-      vocabulary: what is in it.
-      trained: the same, with the characters that it lacks.
-      fertility: what it makes of the corpus.
-    """
-
     output: Path
     vocabulary: Vocabulary
-    trained: Trained
-    fertility: Fertility
+    trained: Trained  # the same, with the characters it lacks
+    fertility: Fertility  # on the corpus
 
     def __str__(self) -> str:
-        """What the command prints."""
         return "\n".join(_lines(self)) + "\n"
 
     def _repr_html_(self) -> str:
@@ -48,15 +38,7 @@ class Made:
 
 
 def make(corpus: Sequence[str], settings: Mapping[str, Any]) -> Made:
-    """Writes a vocabulary of a corpus; the same file on every call, whatever the number of cores.
-
-    Args:
-      corpus: files or patterns.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
+    """Writes the same file on every call, regardless of the number of cores; `corpus` has files or patterns."""
     training.refuse_missing()
     if settings["unused"] >= settings["size"]:
         raise FlagError(f"--unused={settings['unused']}: --size={settings['size']} counts these rows too; raise it")

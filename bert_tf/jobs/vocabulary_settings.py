@@ -1,4 +1,4 @@
-"""Settings of the vocabulary command, by action; a module that imports no TensorFlow."""
+"""Settings of the vocabulary command, by action; imports no TensorFlow."""
 
 from __future__ import annotations
 

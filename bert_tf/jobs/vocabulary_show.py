@@ -1,4 +1,4 @@
-"""What is in a vocabulary, and how well it fits a text."""
+"""Shows the contents of a vocabulary and how well it fits a text."""
 
 from __future__ import annotations
 
@@ -20,37 +20,24 @@ from bert_tf.tokenization.wordpiece import WordPieceTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class Shown:
-    """A vocabulary.
-
-    Attributes:
-      vocabulary: its pieces, with their fingerprint.
-      lower_case: whether texts are lowered for it.
-      reason: what says so.
-      fertility: what it makes of the text; None without one.
-    """
-
     vocabulary: Vocabulary
-    lower_case: bool
-    reason: str
-    fertility: Fertility | None
+    lower_case: bool  # whether texts are lowercased for it
+    reason: str  # how casing was determined
+    fertility: Fertility | None  # None without a text
 
     @property
     def special(self) -> dict[str, int]:
-        """The row of each special piece."""
         return dict(zip(SPECIAL_TOKENS, self.vocabulary.ids(SPECIAL_TOKENS)))
 
     @property
     def unused(self) -> list[int]:
-        """The rows that new words would take."""
         return additions.unused_rows(self.vocabulary)
 
     @property
     def longest(self) -> str:
-        """The first of the longest pieces."""
         return max(self.vocabulary.tokens, key=len)
 
     def __str__(self) -> str:
-        """What the command prints."""
         return "\n".join(_lines(self)) + "\n"
 
     def _repr_html_(self) -> str:
@@ -58,15 +45,6 @@ class Shown:
 
 
 def show(name: str | os.PathLike[str], settings: Mapping[str, Any]) -> Shown:
-    """Reads a vocabulary.
-
-    Args:
-      name: its file, or a folder with vocab.txt in it.
-      settings: those of the action, by name.
-
-    Raises:
-      BertError: something that the user can fix.
-    """
     path = Path(name)
     vocabulary = Vocabulary.from_file(path / run_layout.VOCABULARY if path.is_dir() else path)
     signs = casing.find(vocabulary)

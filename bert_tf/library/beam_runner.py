@@ -1,4 +1,4 @@
-"""Apache Beam, as an argument of calls."""
+"""Apache Beam as an argument of calls."""
 
 from __future__ import annotations
 
@@ -16,21 +16,15 @@ Written = Union[Path, str]  # a file; a text where it lies on another file syste
 
 
 def runner(beam: Arguments) -> Beam | None:
-    """Returns how Beam runs a job; None where it does not.
-
-    Raises:
-      FlagError: the arguments are one text.
-    """
+    """Returns how Beam runs a job, None if it does not; raises FlagError if the arguments are a single string."""
     if isinstance(beam, str):
         raise FlagError(f"--beam={beam!r}: expected a list of arguments")
     return None if beam is False else Beam(() if beam is True else tuple(beam), _begin_worker)
 
 
 def written(names: Iterable[str]) -> tuple[Written, ...]:
-    """Returns files that were written."""
     return tuple(name if paths.has_scheme(name) else Path(name) for name in names)
 
 
 def _begin_worker() -> Mapping[str, str]:
-    """Begins in a process that Beam has started, where the import of this module has quieted TensorFlow."""
     return os.environ

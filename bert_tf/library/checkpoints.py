@@ -1,4 +1,4 @@
-"""Checkpoints as things to look into, compare and write anew, as calls."""
+"""Inspecting, comparing and rewriting checkpoints, as calls."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from bert_tf.settings import named
 
 @takes(SETTINGS["inspect"])
 def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Inspected:
-    """Says what is in a checkpoint, read one tensor at a time; as `python -m bert_tf checkpoint inspect`.
+    """Lists what a checkpoint contains, reading one tensor at a time; as `python -m bert_tf checkpoint inspect`.
 
     Args:
-      checkpoint: a prefix, a run for its best or newest, or a Hugging Face folder.
+      checkpoint: a prefix, a run (its best or newest checkpoint), or a Hugging Face folder.
       **settings: none.
 
     Raises:
-      BertError: there is none, or it is damaged.
+      BertError: the checkpoint is missing or damaged.
     """
     named(SETTINGS["inspect"], settings)
     return checkpoint_inspect.inspect(checkpoint)
@@ -33,7 +33,7 @@ def inspect_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> I
 
 @takes(())
 def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Difference:
-    """Says how far two checkpoints are from each other; as `python -m bert_tf checkpoint diff`.
+    """Measures the distance of two checkpoints; as `python -m bert_tf checkpoint diff`.
 
     Args:
       a: the first.
@@ -49,20 +49,20 @@ def diff_checkpoints(a: str | os.PathLike[str], b: str | os.PathLike[str], **set
 
 @takes(SETTINGS["average"])
 def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.PathLike[str]], **settings: Any) -> Path:
-    """Writes the mean of checkpoints as a model, which `load` takes; as `python -m bert_tf checkpoint average`.
+    """Writes the mean of checkpoints as a model that `load` takes; as `python -m bert_tf checkpoint average`.
 
         bert_tf.fine_tune("MRPC", output_dir="out/mrpc", save_checkpoints_steps=100)
         bert_tf.average_checkpoints("out/mrpc", last=3, output="out/mrpc/last3")
 
     Args:
-      checkpoints: several; or one run, with `last` or `best`.
-      **settings: those of the command, by the names of its flags.
+      checkpoints: several checkpoints, or one run with `last` or `best`.
+      **settings: the command's flags, by name.
 
     Returns:
       The folder of the model.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     values = values_of(SETTINGS["average"], settings)
     names = [checkpoints] if isinstance(checkpoints, (str, os.PathLike)) else list(checkpoints)
@@ -71,14 +71,14 @@ def average_checkpoints(checkpoints: str | os.PathLike[str] | Iterable[str | os.
 
 @takes(SETTINGS["strip"])
 def strip_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Written:
-    """Writes a checkpoint without what only training needs; as `python -m bert_tf checkpoint strip`.
+    """Writes a checkpoint without training state; as `python -m bert_tf checkpoint strip`.
 
     Args:
-      checkpoint: a prefix, or a run for its best or newest.
-      **settings: those of the command, by the names of its flags.
+      checkpoint: a prefix, or a run (its best or newest checkpoint).
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return checkpoint_rewrite.strip(checkpoint, values_of(SETTINGS["strip"], settings))
 
@@ -88,24 +88,24 @@ def convert_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> W
     """Writes a model in another layout; as `python -m bert_tf checkpoint convert`.
 
     Args:
-      checkpoint: a prefix, a run for its best or newest, or a Hugging Face folder.
-      **settings: those of the command, by the names of its flags.
+      checkpoint: a prefix, a run (its best or newest checkpoint), or a Hugging Face folder.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return checkpoint_rewrite.convert(checkpoint, values_of(SETTINGS["convert"], settings))
 
 
 @takes(SETTINGS["rename"])
 def rename_checkpoint(checkpoint: str | os.PathLike[str], **settings: Any) -> Written:
-    """Writes a checkpoint with other names, or says which; as `python -m bert_tf checkpoint rename`.
+    """Writes a checkpoint with renamed variables, or lists the new names; as `python -m bert_tf checkpoint rename`.
 
     Args:
-      checkpoint: a prefix, or a run for its best or newest.
-      **settings: those of the command, by the names of its flags.
+      checkpoint: a prefix, or a run (its best or newest checkpoint).
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return checkpoint_rewrite.rename(checkpoint, values_of(SETTINGS["rename"], settings))

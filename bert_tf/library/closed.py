@@ -1,4 +1,4 @@
-"""Models that a program holds until it closes them, and the error of one that was closed."""
+"""Models that a program must close, and the error for a closed one."""
 
 from __future__ import annotations
 
@@ -25,34 +25,22 @@ class Closable(abc.ABC):
     """A model that loads its weights lazily; `close`, or the end of a `with` block, frees them."""
 
     def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
-        """Reads nothing yet.
-
-        Args:
-          trained: weights, and what belongs to them.
-          inference: where and how to compute.
-        """
         self._trained, self._inference = trained, inference
         self._lock = threading.Lock()
         self._closed = False
 
     @property
     def checkpoint(self) -> str:
-        """The checkpoint, by the name that TensorFlow knows it by."""
         return self._trained.prefix
 
     @contextlib.contextmanager
     def _turn(self) -> Iterator[None]:
-        """Has the block to itself: threads take turns.
-
-        Raises:
-          ForkedError: this process cannot compute; it might wait for a thread of its parent.
-        """
+        """Serializes threads; raises ForkedError in a forked process, which could deadlock on a thread of its parent."""
         forks.begin()
         with self._lock:
             yield
 
     def close(self) -> None:
-        """Frees weights and session; the model cannot be used afterwards."""
         if forks.is_child():  # they are the parent's
             self._closed = True
             return
@@ -61,13 +49,11 @@ class Closable(abc.ABC):
             self._forget()
 
     def __enter__(self: T) -> T:
-        """Returns the model, to be closed at the end of the block."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
-        """Closes it."""
         self.close()
 
     @abc.abstractmethod
     def _forget(self) -> None:
-        """Frees what was read, if anything was."""
+        """Frees loaded weights, if any."""

@@ -1,4 +1,4 @@
-"""Published data sets, and what is in one's own files, as calls."""
+"""Published data sets and checks of own files, as calls."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def fetch_data(
     source_dir: str | os.PathLike[str] | None = None,
     sha256: str | Iterable[str] | None = None,
 ) -> list[Path]:
-    """Puts the published files of a task where `fine_tune` looks for them; as `python -m bert_tf data fetch`.
+    """Downloads a task's published files to where `fine_tune` expects them; as `python -m bert_tf data fetch`.
 
     Args:
-      task: its name; one language of XNLI brings all.
-      data_dir: gets a folder of the task's name.
-      source_dir: has the published files already; nothing is downloaded. The flag is --from.
-      sha256: of each published file, as a text with commas or a list.
+      task: its name; one language of XNLI fetches all.
+      data_dir: receives a folder named after the task.
+      source_dir: already holds the published files, nothing is downloaded; the flag is --from.
+      sha256: of each published file, as a list or comma-separated.
 
     Returns:
       The folders that hold the files.
 
     Raises:
-      BertError: a file cannot be had, has another sum, or cannot be written.
+      BertError: a file is unavailable, has another checksum or cannot be written.
     """
     sums = sha256 if sha256 is None or isinstance(sha256, str) else ",".join(sha256)
     target = fetch_job.default_folder(os.environ) if data_dir is None else Path(data_dir)
@@ -43,17 +43,17 @@ def fetch_data(
 
 @takes(check_job.SETTINGS)
 def check_data(data_dir: str | os.PathLike[str] | None = None, **settings: Any) -> Checked:
-    """Counts rows, labels, lengths and duplicates, and names rows that cannot be used; as `python -m bert_tf data check`.
+    """Counts rows, labels, lengths and duplicates, and reports unusable rows; as `python -m bert_tf data check`.
 
     Args:
-      data_dir: folder of a task's files; None for one's own, which `train_file` and the like name.
-      **settings: those of the command, by the names of its flags.
+      data_dir: folder of a task's files; None for own files, named by `train_file` etc.
+      **settings: the command's flags, by name.
 
     Returns:
-      What was found; `problems` says why data cannot be used, and is empty where they can.
+      The findings; `problems` says why the data are unusable and is empty if they are usable.
 
     Raises:
-      BertError: the settings do not belong together, or there is no such folder.
+      BertError: the settings contradict each other, or the folder is missing.
     """
     config = check_job.configured(data_dir, **settings)
     return check_job.check(config.task, config.data_dir, check_job.find_ruler(config.vocab_file, os.environ))

@@ -1,4 +1,4 @@
-"""Vectors of texts, as a program holds what makes them."""
+"""Text vectors, as calls and as an encoder that a program holds."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _OF_MODEL = frozenset(row.name for row in MODEL)
 
 
 class Encoder(Closable):
-    """A model that makes vectors of texts. Weights are loaded lazily; `close` frees them.
+    """A model that computes text vectors. Weights are loaded lazily; `close` frees them.
 
-    Threads may call `encode` of one encoder; they take turns.
+    Threads may share one encoder; they take turns.
 
         with bert_tf.encoder() as encoder:
             encoder.encode(["He left.", "He went away."], normalize=True)
     """
 
     def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
-        """Reads nothing yet; `encoder` makes encoders.
+        """Loads nothing yet; use `encoder` to create one.
 
         Args:
-          trained: weights, and what belongs to them.
+          trained: weights and their metadata.
           inference: where and how to compute.
         """
         super().__init__(trained, inference)
@@ -62,21 +62,21 @@ class Encoder(Closable):
         normalize: bool = False,
         tokens: bool = False,
     ) -> Floats | list[Floats]:
-        """Returns vectors of texts, or of their tokens.
+        """Returns vectors of texts or of their tokens.
 
         Args:
           texts: N texts, or pairs (text, second text), which become one sequence.
           pooling: mean (over all tokens), cls or max.
-          layers: whose vectors stand side by side: -1 is the last, 0 the first; -1, (-1, -2) or "-1,-2".
-          normalize: divides each vector by its length, so that products are cosines.
-          tokens: a vector for each token, those that are put around texts included.
+          layers: layers to concatenate, 0 the first and -1 the last; as -1, (-1, -2) or "-1,-2".
+          normalize: scales vectors to length 1, so that dot products are cosines.
+          tokens: returns a vector for each token, special tokens included.
 
         Returns:
           [N, D] float32, D the hidden size times the number of layers; with `tokens` [T, D] for each text.
 
         Raises:
-          DataError: a text is of another form.
-          FlagError: there is no such pooling or layer.
+          DataError: a text has the wrong type.
+          FlagError: unknown pooling or layer.
           ClosedError: the encoder was closed.
         """
         if pooling not in POOLINGS:
@@ -91,11 +91,9 @@ class Encoder(Closable):
         return np.split(found.values, np.cumsum(found.lengths)[:-1]) if examples else []
 
     def __repr__(self) -> str:
-        """Says where it is."""
         return f"<bert_tf.Encoder {self.checkpoint}>"
 
     def _loaded(self, options: VectorOptions) -> TextEncoder:
-        """Returns what computes such vectors: the one there is, or another in its place."""
         if self._closed:
             raise ClosedError(f"{self!r} was closed; make another")
         if self._made is None or self._made[0] != options:
@@ -111,16 +109,16 @@ class Encoder(Closable):
 
 @takes((BATCH_SIZE, *MODEL, *machine_settings.SETTINGS))
 def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -> Encoder:
-    """Returns what makes vectors of texts; a pretrained model is enough.
+    """Returns an encoder of texts; a pretrained model is enough.
 
     Args:
       checkpoint: a checkpoint, a run, or a Hugging Face folder; else that of $BERT_BASE_DIR, else the default one.
-      **settings: `max_seq_length` and others of the model, `batch_size`, `precision`, and those of devices, by the names of the
-        flags of `python -m bert_tf encode`.
+      **settings: model settings such as `max_seq_length`, `batch_size`, `precision` and device settings, by the flag
+        names of `python -m bert_tf encode`.
 
     Raises:
-      CheckpointError: there is no such model, or a file is missing or damaged.
-      FlagError: a setting is unknown or has an unusable value.
+      CheckpointError: the model or one of its files is missing or damaged.
+      FlagError: a setting is unknown or invalid.
     """
     given = named((BATCH_SIZE, *MODEL, *machine_settings.SETTINGS), settings)
     batch_size = given.pop(BATCH_SIZE.name, None)
@@ -133,20 +131,20 @@ def encoder(checkpoint: str | os.PathLike[str] | None = None, **settings: Any) -
 
 @takes(SETTINGS)
 def encode_file(*, beam: Arguments = False, **settings: Any) -> Path | tuple[Written, ...]:
-    """Writes the vectors of the texts of files; does what `python -m bert_tf encode` does. For texts in memory: `encoder`.
+    """Writes the vectors of the texts in files; as `python -m bert_tf encode`. For texts in memory use `encoder`.
 
         bert_tf.encode_file(input="texts.txt", output="vectors.npz")
 
     Args:
-      beam: arguments of Apache Beam, whose pipeline does it; True for none.
-      **settings: those of the command, by the names of its flags.
+      beam: arguments of Apache Beam, to run as a pipeline; True for none.
+      **settings: the command's flags, by name.
 
     Returns:
-      The file of vectors, or the folder of those of several inputs; of Beam the shards, as texts where they lie on another file
-      system.
+      The file of vectors, or the folder if there are several inputs; with Beam the shards, as strings if they lie on
+      another file system.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     by = runner(beam)
     config = configured(**settings)

@@ -1,4 +1,4 @@
-"""Many checkpoints by labelled examples, as a call."""
+"""Evaluation of many checkpoints on labelled examples, as a call."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ Names = Union[str, "os.PathLike[str]", Iterable[Union[str, "os.PathLike[str]"]]]
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What checkpoints reach, a row for each and each split.
+    """Results of checkpoints, one row for each checkpoint and split.
 
     Attributes:
-      rows: of the table, those of earlier calls with the same folder among them.
+      rows: of the table, including those of earlier calls with the same folder.
       failed: rows that say why a checkpoint could not be evaluated.
-      path: of the table as a file; results.json beside it has the same.
+      path: of the table as a file; results.json beside it has the same content.
     """
 
     rows: Sequence[Row]
@@ -40,15 +40,14 @@ class Table:
 
     @property
     def glue(self) -> Glue | None:
-        """GLUE's score of the best checkpoint for each task; None where fewer than two tasks are there."""
+        """The GLUE score from the best checkpoint for each task; None if there are fewer than two tasks."""
         return glue.of(self.rows)
 
     def __str__(self) -> str:
-        """What the command prints."""
+        """The command's output."""
         return rows_text.for_screen(self._all)
 
     def _repr_html_(self) -> str:
-        """Returns a table for notebooks."""
         return "".join(_table(lines) for lines in rows_text.cells_for_screen(self.rows)) + "".join(
             f"<p>{html.escape(f'{row.checkpoint}: {row.error}')}</p>" for row in self._all if row.error
         )
@@ -67,17 +66,17 @@ def evaluate(
     beam: Arguments = False,
     **settings: Any,
 ) -> Table:
-    """Evaluates many checkpoints in one process; does what `python -m bert_tf evaluate` does. Rows that are there stay.
+    """Evaluates many checkpoints in one process and keeps existing rows; as `python -m bert_tf evaluate`.
 
     Args:
-      checkpoints: prefixes, folders for their best or newest, FOLDER:all for all steps, or patterns.
-      task_name: the tasks whose dev splits to evaluate on.
-      output_dir: gets results.tsv and results.json.
-      beam: arguments of Apache Beam, whose pipeline predicts; True for none.
-      **settings: those of the command, by the names of its flags.
+      checkpoints: prefixes, folders (their best or newest checkpoint), FOLDER:all for all steps, or patterns.
+      task_name: tasks to evaluate on, by their dev splits.
+      output_dir: receives results.tsv and results.json.
+      beam: arguments of Apache Beam, to predict in a pipeline; True for none.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix, other than a checkpoint.
+      BertError: invalid settings or input; an unusable checkpoint becomes a row of `failed` instead.
     """
     config = configured(checkpoints=checkpoints, task_name=task_name, output_dir=output_dir, **settings)
     if settings.get(JOB.name) is None and CUSTOM in (canonical_name(entry.name) for entry in config.job.tasks):

@@ -1,4 +1,4 @@
-"""Words for [MASK], as a program asks for them."""
+"""Filling in [MASK], as a call and as a filler that a program holds."""
 
 from __future__ import annotations
 
@@ -29,36 +29,36 @@ _KEYWORDS = (BATCH_SIZE, *OF_MODEL, *OF_MACHINE)
 class WordFiller(Closable):
     """A model that fills in masked words. Weights are loaded lazily; `close` frees them.
 
-    Threads may call `fill_mask` of one filler; they take turns.
+    Threads may share one filler; they take turns.
 
         with bert_tf.word_filler("uncased_L-12_H-768_A-12") as filler:
             filler.fill_mask(["Paris is the [MASK] of France."])[0][0].words[0].piece
     """
 
     def __init__(self, trained: Trained, inference: InferenceOptions) -> None:
-        """Reads nothing yet; `word_filler` makes fillers.
+        """Loads nothing yet; use `word_filler` to create one.
 
         Args:
-          trained: weights, and what belongs to them.
+          trained: weights and their metadata.
           inference: where and how to compute.
         """
         super().__init__(trained, inference)
         self._made: LoadedFiller | None = None
 
     def fill_mask(self, texts: Iterable[Any], top: int = TOP.default) -> list[tuple[Filled, ...]]:
-        """Returns the words that fit the places of texts.
+        """Returns the most probable words for each [MASK].
 
         Args:
-          texts: N texts, each with [MASK] at least once.
-          top: words of each place, up to 10.
+          texts: N texts, each with at least one [MASK].
+          top: words for each [MASK], up to 10.
 
         Returns:
-          For each text its places in their order: `start` and `end` in the text, and `words`, the most probable first, each
-          with its `piece` and `probability`.
+          For each text its masks in order: `start` and `end` in the text, and `words`, the most probable first, each with
+          its `piece` and `probability`.
 
         Raises:
-          CheckpointError: the model has no head for masked words.
-          DataError: a text is of another form, or has no [MASK].
+          CheckpointError: the model has no masked-LM head.
+          DataError: a text has the wrong type or no [MASK].
           FlagError: `top` is out of bounds.
           ClosedError: the filler was closed.
         """
@@ -70,7 +70,6 @@ class WordFiller(Closable):
             return filler.filled(filler.read(examples), examples, words) if examples else []
 
     def __repr__(self) -> str:
-        """Says where it is."""
         return f"<bert_tf.WordFiller {self.checkpoint}>"
 
     def _loaded(self) -> LoadedFiller:
@@ -88,16 +87,16 @@ class WordFiller(Closable):
 
 @takes(_KEYWORDS)
 def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFiller:
-    """Returns what fills in masked words: a run of pre-training, or a pretrained model that kept its head.
+    """Returns a filler of masked words from a pre-training run or a pretrained model with a masked-LM head.
 
     Args:
-      checkpoint: a checkpoint, a run, or a folder in Hugging Face's layout.
-      **settings: `max_seq_length` and others of the model, `batch_size`, `precision`, and those of devices, by the names of the
-        flags of `python -m bert_tf fill-mask`.
+      checkpoint: a checkpoint, a run, or a Hugging Face folder.
+      **settings: model settings such as `max_seq_length`, `batch_size`, `precision` and device settings, by the flag
+        names of `python -m bert_tf fill-mask`.
 
     Raises:
-      CheckpointError: there is no such model, or a file is missing or damaged.
-      FlagError: a setting is unknown or has an unusable value.
+      CheckpointError: the model or one of its files is missing or damaged.
+      FlagError: a setting is unknown or invalid.
     """
     given = named(_KEYWORDS, settings)
     batch_size = given.pop(BATCH_SIZE.name, None)
@@ -108,19 +107,19 @@ def word_filler(checkpoint: str | os.PathLike[str], **settings: Any) -> WordFill
 
 @takes(SETTINGS)
 def fill_mask(checkpoint: str | os.PathLike[str], **settings: Any) -> tuple[Filled, ...] | Path:
-    """Fills in the masked words of a text, or of a file; does what `python -m bert_tf fill-mask` does. For many: `word_filler`.
+    """Fills in masked words of a text or file; as `python -m bert_tf fill-mask`. For many texts use `word_filler`.
 
         bert_tf.fill_mask("out/pretrained", text="Paris is the [MASK] of France.")[0].words
 
     Args:
-      checkpoint: a checkpoint, a run, or a folder in Hugging Face's layout.
-      **settings: those of the command, by the names of its flags.
+      checkpoint: a checkpoint, a run, or a Hugging Face folder.
+      **settings: the command's flags, by name.
 
     Returns:
-      The places of the text, see `WordFiller.fill_mask`; of files the output.
+      The masks of the text, see `WordFiller.fill_mask`; for files the output path.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     config = configured(os.fspath(checkpoint), **settings)
     found = job.fill_mask(config, environment=os.environ)

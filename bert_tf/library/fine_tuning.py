@@ -50,23 +50,23 @@ def fine_tune(
     seeds: str | Iterable[int] | None = None,
     **settings: Any,
 ) -> Model | SeedRuns:
-    """Trains a model, and evaluates it where there is data for that; does what `run_classifier.py` does.
+    """Trains a model and evaluates it if there is evaluation data; as `run_classifier.py`.
 
-    The folder holds what the command leaves, `report.html` included. The same call again goes on where training was stopped.
-    Threads take turns; Ctrl-C reaches the main thread alone.
+    The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
+    Threads take turns; Ctrl-C reaches only the main thread.
 
     Args:
-      task: a name, as MRPC; or an object, as `SentenceTask`.
-      output_dir: where checkpoints and results go; out/TASK where it is not given.
-      seeds: several, as "1-3", [1, 2] or range(1, 4): a run for each, one after the other.
-      **settings: those of the command, by the names of its flags: `num_train_epochs=3`, `learning_rate=2e-5`,
+      task: a name such as MRPC, or an object such as a `SentenceTask`.
+      output_dir: for checkpoints and results; by default out/TASK.
+      seeds: several, as "1-3", [1, 2] or range(1, 4): one run for each, in sequence.
+      **settings: the command's flags, by name: `num_train_epochs=3`, `learning_rate=2e-5`,
         `init_checkpoint="uncased_L-12_H-768_A-12"`.
 
     Returns:
-      The trained model; of a run that was evaluated while it trained, the best. With `seeds`, the runs of all.
+      The trained model, the best one if the run was evaluated during training. With `seeds`, all runs.
 
     Raises:
-      BertError: something that the caller can fix, as a setting that is unknown; one line.
+      BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     own = None if task is None or isinstance(task, str) else _checked(task)

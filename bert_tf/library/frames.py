@@ -1,4 +1,4 @@
-"""Columns of a cluster's data frames that a model computes, as calls in a job of Spark."""
+"""Model outputs as columns of Spark data frames, as calls."""
 
 from __future__ import annotations
 
@@ -37,21 +37,21 @@ def predict_frame(
     output: str = "prediction",
     **settings: Any,
 ) -> DataFrame:
-    """Returns a data frame of Spark with a column of predictions; see docs/cluster.md.
+    """Returns a Spark data frame with a column of predictions; see docs/cluster.md.
 
         predictions = bert_tf.predict_frame(frame, "out/mrpc", columns={"text_a": "title", "text_b": "body"})
         predictions.select("id", "prediction.label").write.parquet("out")
 
     Args:
-      frame: rows.
-      checkpoint: a checkpoint, or the folder of a run for its best or newest; it is sent to the executors.
-      columns: the frame's name of each column that the model reads (text_a, text_b; question, context; tokens; options); None
-        where the frame calls them so, or as files do.
-      output: name of the new column, a struct with `label` and what else is predicted.
+      frame: input rows.
+      checkpoint: a checkpoint, or a run folder (its best or newest checkpoint); it is sent to the executors.
+      columns: maps model inputs (text_a, text_b; question, context; tokens; options) to the frame's columns; None if
+        the names are the same or those used in files.
+      output: name of the new column, a struct with `label` and the other predictions.
       **settings: those of `load`, and `skip_bad_rows`.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return job.predict(frame, os.fspath(checkpoint), _job(output, columns, settings))
 
@@ -60,18 +60,18 @@ def predict_frame(
 def evaluate_frame(
     frame: DataFrame, checkpoint: str | os.PathLike[str], *, columns: Mapping[str, str] | None = None, **settings: Any
 ) -> Result:
-    """Measures a model by the labelled rows of a data frame of Spark; metrics are those of all rows, not means over parts.
+    """Evaluates a model on a Spark data frame's labelled rows; metrics cover all rows, not means over partitions.
 
-    Labels and predictions come to the process that calls, not the texts of sentences. The result lists no predictions.
+    Labels and predictions come to the calling process, the texts of sentences do not. The result lists no predictions.
 
     Args:
-      frame: rows.
+      frame: labelled rows.
       checkpoint: see `predict_frame`.
-      columns: see `predict_frame`; `label` is the column of the label.
+      columns: see `predict_frame`; `label` is the label column.
       **settings: those of `load`.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return Result(_ROWS, job.evaluate(frame, os.fspath(checkpoint), _job(_PART, columns, settings)), [])
 
@@ -88,20 +88,20 @@ def encode_frame(
     normalize: bool = False,
     **settings: Any,
 ) -> DataFrame:
-    """Returns a data frame of Spark with a column of vectors, lists of numbers; see docs/cluster.md.
+    """Returns a Spark data frame with a column of vectors (lists of numbers); see docs/cluster.md.
 
     Args:
-      frame: rows.
+      frame: input rows.
       checkpoint: see `encoder`; it is sent to the executors.
-      columns: the columns of text_a and, of pairs, text_b.
+      columns: the columns of text_a and, for pairs, text_b.
       output: name of the new column.
-      pooling: see `Encoder.encode`; so are the next two.
-      layers: whose vectors stand side by side.
-      normalize: whether vectors have length 1.
+      pooling: see `Encoder.encode`.
+      layers: layers to concatenate, see `Encoder.encode`.
+      normalize: scales vectors to length 1.
       **settings: those of `encoder`, and `skip_bad_rows`.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     name = None if checkpoint is None else os.fspath(checkpoint)
     options = VectorOptions(pooling, layer_numbers(layers), normalize)
@@ -118,5 +118,4 @@ def _job(output: str, columns: Mapping[str, str] | None, settings: Mapping[str, 
 
 
 def _begin() -> Mapping[str, str]:
-    """Begins in a process of an executor; the import of this module has quieted TensorFlow."""
     return os.environ

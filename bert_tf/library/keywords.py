@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
-    """Returns a decorator of functions with `**settings`: the signature names each setting instead; paths are checked."""
+    """Decorates a function with `**settings`: its signature lists each setting, and path arguments are checked."""
     rows = tuple(settings_of(settings) if isinstance(settings, type) else settings)
 
     def decorated(function: F) -> F:
@@ -39,7 +39,6 @@ def takes(settings: type | Iterable[Setting] = ()) -> Callable[[F], F]:
 
 
 def _usable(parameter: inspect.Parameter, value: Any) -> Any:
-    """Returns the value of an argument that is a path, or several where the annotation allows them, once it is checked."""
     if value is None and parameter.default is None:
         return None
     several = parameter.kind is inspect.Parameter.VAR_POSITIONAL or "Iterable" in str(parameter.annotation)
@@ -49,25 +48,13 @@ def _usable(parameter: inspect.Parameter, value: Any) -> Any:
 
 
 def values_of(settings: Iterable[Setting], given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the value of each setting: the one given, else its default.
-
-    Args:
-      settings: that there are.
-      given: some of them, by name.
-
-    Raises:
-      FlagError: one is unknown or has an unusable value.
-    """
+    """Returns each setting's given value or default; raises FlagError for unknown or invalid ones."""
     rows = tuple(settings)
     return {**{row.name: row.default for row in rows}, **named(rows, given)}
 
 
 def seeds_text(seeds: str | Iterable[int] | None) -> str | None:
-    """Returns seeds as the flag has them: 1,2 for [1, 2].
-
-    Raises:
-      FlagError: they are neither a text nor whole numbers.
-    """
+    """Returns seeds in the flag's form, 1,2 for [1, 2]; raises FlagError if they are not integers."""
     if seeds is None or isinstance(seeds, str):
         return seeds
     try:

@@ -1,4 +1,4 @@
-"""Trained models, from folders."""
+"""Loads trained models from folders."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ def load(
     """Returns a trained model; its weights are loaded lazily.
 
     Args:
-      path: folder of a run, for its best checkpoint or the newest; or a checkpoint.
-      task: what it has learned, where no record of a run says it.
-      data_dir: folder of the task's files, for `Model.evaluate`; else as the command finds it.
-      batch_size: rows at a time on each device; None for as many as suit their lengths.
-      **settings: `max_seq_length` and others of the model, `n_best_size` and other decoding options, `engine`, `precision`, and
-        those of devices, by the names of the flags of `python -m bert_tf predict`.
+      path: a run folder (its best or newest checkpoint), or a checkpoint.
+      task: the learned task, if no run record names it.
+      data_dir: folder of the task's files for `Model.evaluate`; by default as the command finds it.
+      batch_size: rows per batch on each device; None to choose it by their lengths.
+      **settings: model settings such as `max_seq_length`, decoding options such as `n_best_size`, `engine`, `precision`
+        and device settings, by the flag names of `python -m bert_tf predict`.
 
     Raises:
-      CheckpointError: there is no trained model, a file is missing or damaged, or nothing says what the model has learned.
-      FlagError: a setting is unknown or has an unusable value.
+      CheckpointError: there is no trained model, a file is missing or damaged, or the task is unknown.
+      FlagError: a setting is unknown or invalid.
     """
     given = named((*MODEL, *RULES, _BATCH_SIZE, *machine_settings.SETTINGS), {"batch_size": batch_size, **settings})
     batch_size = given.pop(_BATCH_SIZE.name, None)

@@ -1,4 +1,4 @@
-"""The machine, and what will fit into its memory, as calls."""
+"""Devices and memory forecasts, as calls."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ _DEVICES = tuple(settings_of(DeviceSettings))
 
 @takes(_DEVICES)
 def devices(**settings: Any) -> Report:
-    """Says what there is to compute on, and what a run with the same settings would use; as `python -m bert_tf devices`.
+    """Reports the devices and what a run with these settings would use; as `python -m bert_tf devices`.
 
-    It sets devices up, which happens once a process.
+    It sets devices up, which happens once per process.
 
     Args:
-      **settings: of devices, by the names of the flags.
+      **settings: device flags, by name.
 
     Raises:
-      BertError: the machine is not as the settings want it.
+      BertError: the machine does not meet the settings.
     """
     return devices_job.survey(DeviceSettings(**named(_DEVICES, settings)), environment=os.environ)
 
 
 @takes(plan_job.SETTINGS)
 def memory_plan(**settings: Any) -> Plan:
-    """Forecasts whether a step of training fits into memory, what takes it, and what helps; as `python -m bert_tf memory plan`.
+    """Forecasts whether a training step fits into memory, and what helps; as `python -m bert_tf memory plan`.
 
         bert_tf.memory_plan(bert_config_file="bert_config.json", gpu_memory_mb=5175, train_batch_size=12).fits
 
     Args:
-      **settings: those of the command, by the names of its flags.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: a setting is unusable, or the file of the model cannot be read.
+      BertError: a setting is invalid, or the model's file cannot be read.
     """
     return plan_job.make_plan(plan_job.configured(**settings))

@@ -1,4 +1,4 @@
-"""A trained model, as a program holds it."""
+"""A trained model held by a program."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from bert_tf.tasks.tables import JSONL
 class Model(Closable):
     """A trained model. Weights are loaded lazily; `close`, or the end of a `with` block, frees them.
 
-    Several may live in one process. Threads may call `predict` and `evaluate` of one model; they take turns.
+    One process may hold several. Threads may share one model; they take turns.
 
         with bert_tf.load("out/mrpc") as model:
             model.predict([("He left.", "He went away.")])[0].label
@@ -45,14 +45,14 @@ class Model(Closable):
         find_data: Callable[[Task], str],
         family: Family | None = None,
     ) -> None:
-        """Reads nothing yet; `load` and `fine_tune` make models.
+        """Loads nothing yet; use `load` or `fine_tune` to create one.
 
         Args:
-          trained: weights, and what belongs to them.
-          task: what was learned.
+          trained: weights and their metadata.
+          task: the learned task.
           inference: where and how to compute.
-          find_data: returns the folder of the task's files, when a split is asked for.
-          family: what was learned, with the rules to use; None for that of the task.
+          find_data: returns the folder of the task's files, called when a split is needed.
+          family: task family with its decoding options; None for that of the task.
         """
         super().__init__(trained, inference)
         self._task, self._find_data = task, find_data
@@ -62,26 +62,26 @@ class Model(Closable):
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Names of the labels, in the order of the classes; empty where there are none, as for a number."""
+        """Label names in class order; empty if the task has none, as in regression."""
         return self._family.labels
 
     @functools.cached_property
     def reader(self) -> Reader:
-        """How it reads rows: without TensorFlow, in any process."""
+        """Converts rows to features without TensorFlow, in any process."""
         return Reader(self._family, self._trained.tokenizer, self._trained.limits)
 
     @property
     def digest(self) -> str:
-        """Sha256 of the checkpoint's index, which tells weights from others of the same name."""
+        """SHA-256 of the checkpoint's index, which distinguishes weights of the same name."""
         return self._trained.digest
 
     @property
     def weight_bytes(self) -> int:
-        """Of the weights in memory."""
+        """Bytes of the weights in memory."""
         return self._trained.weight_bytes
 
     def load_weights(self) -> None:
-        """Reads the weights now, so that the first prediction does not wait for them.
+        """Loads the weights now, so that the first prediction does not wait for them.
 
         Raises:
           CheckpointError: they are damaged.
@@ -94,16 +94,16 @@ class Model(Closable):
         """Predicts rows in memory.
 
         Args:
-          rows: of the form that the family reads; of sentences texts, pairs (text, second text) or mappings: `SentenceTask`,
-            with as many texts as in training.
-          as_frame: whether to return a data frame of pandas.
+          rows: in the form of the task family; for sentences texts, pairs (text, second text) or mappings as in
+            `SentenceTask`, with as many texts as in training.
+          as_frame: returns a pandas data frame.
 
         Returns:
-          One object for each row, in their order, with its `label`; of sentences also `probabilities` by label, and `id`. Or a
-          data frame with the columns that files of predictions have, and the index of the rows where they have one.
+          One object for each row, in order, with its `label`; for sentences also `probabilities` by label and `id`. Or a
+          data frame with the columns of prediction files and, if the rows have one, their index.
 
         Raises:
-          DataError: a row is of another form.
+          DataError: a row has the wrong form.
           FlagError: pandas is not installed.
           ClosedError: the model was closed.
         """
@@ -121,15 +121,15 @@ class Model(Closable):
         return pandas.DataFrame(found, index=index, columns=None if found else ["id", "label"])
 
     def answer(self, examples: Sequence[Any]) -> Sequence[Any]:
-        """Predicts rows that were read by `reader`, see `predict`.
+        """Predicts rows that `reader` has read, see `predict`.
 
         Args:
-          examples: from `Reader.examples`, also from several calls.
+          examples: from `Reader.examples`, possibly of several calls.
         """
         return self._family.listed(self._predictions(examples), examples) if examples else []
 
     def encode(self, texts: Iterable[Any], **options: Any) -> Floats | list[Floats]:
-        """Returns vectors of texts by the encoder of the model, see `Encoder.encode`.
+        """Returns text vectors from the model's encoder, see `Encoder.encode`.
 
         Args:
           texts: N texts or pairs.
@@ -138,22 +138,22 @@ class Model(Closable):
         return self._encoder.encode(texts, **options)
 
     def fill_mask(self, texts: Iterable[Any], **options: Any) -> list[tuple[Filled, ...]]:
-        """Returns the words that fit the places of [MASK] in texts, see `WordFiller.fill_mask`; of a model of pre-training.
+        """Returns the most probable words for each [MASK], see `WordFiller.fill_mask`; only for pre-training models.
 
         Args:
-          texts: N texts, each with [MASK] at least once.
+          texts: N texts, each with at least one [MASK].
           **options: `top`.
         """
         return self._filler.fill_mask(texts, **options)
 
     def evaluate(self, data: str | Iterable[Any] = DEV) -> Result:
-        """Measures the model by labelled examples.
+        """Evaluates the model on labelled examples.
 
         Args:
-          data: the name of a split of the task, dev by default; or rows with labels, of sentences see `SentenceTask`.
+          data: a split of the task, dev by default, or labelled rows (for sentences see `SentenceTask`).
 
         Raises:
-          DataError: there is no such split, or a row is of another form.
+          DataError: the split does not exist, or a row has the wrong form.
           ClosedError: the model was closed.
         """
         family = self._family
@@ -166,15 +166,15 @@ class Model(Closable):
 
     @takes(OPTIONS)
     def export(self, format: str, output: str | os.PathLike[str], **options: Any) -> Path:  # noqa: A002  (as the flag)
-        """Writes the model as what other software runs; returns the folder.
+        """Exports the model for other software; returns the folder.
 
         Args:
           format: key of `export.formats.FORMATS`, such as saved_model.
-          output: the folder; it is written whole or not at all.
-          **options: `overwrite` and others, by the names of the flags of `python -m bert_tf export`.
+          output: the folder, written atomically.
+          **options: `overwrite` and others, by the flag names of `python -m bert_tf export`.
 
         Raises:
-          FlagError: an option is unknown or has an unusable value, or an optional package is missing.
+          FlagError: an option is unknown or invalid, or an optional package is missing.
           OutputError: the folder holds something else, or cannot be written.
         """
         from bert_tf.jobs import export  # few programs need it
@@ -190,11 +190,9 @@ class Model(Closable):
         super().close()
 
     def __repr__(self) -> str:
-        """Says what it has learned, and where it is."""
         return f"<bert_tf.Model {self._task.name}: {self._learned}; {self.checkpoint}>"
 
     def _repr_html_(self) -> str:
-        """Returns a table for notebooks."""
         config = self._trained.config
         facts = {
             "task": self._task.name,
@@ -211,7 +209,7 @@ class Model(Closable):
         return ", ".join(self.labels) or self._family.kind
 
     def _split(self, name: str) -> Sequence[Any]:
-        """Returns the examples of a split, or of the one split that a purpose has."""
+        """Returns the examples of a split or of a purpose; FlagError if the purpose has several splits."""
         task, folder = self._task, self._find_data(self._task)
         splits = task.splits(folder, name) if name in PURPOSES else (name,)
         if len(splits) > 1:
@@ -235,7 +233,6 @@ class Model(Closable):
         return self._computer
 
     def _forget(self) -> None:
-        """Drops a graph whose weights could not be read."""
         if self._computer is not None:
             self._computer.close()
             self._computer = None

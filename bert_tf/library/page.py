@@ -1,4 +1,4 @@
-"""The page of a run, or of several side by side, as a call."""
+"""The HTML report of one or several runs, as a call."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ _HEIGHT = 600  # pixels of a notebook
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """A page that was written; a notebook shows it.
+    """A written report, displayed by notebooks.
 
     Attributes:
-      path: of the file, which needs no other.
+      path: of the self-contained file.
     """
 
     path: Path
 
     def _repr_html_(self) -> str:
-        """Returns the page in a frame."""
         contents = html.escape(self.path.read_text(encoding="utf-8"))
         return f'<iframe srcdoc="{contents}" width="100%" height="{_HEIGHT}" style="border: 0"></iframe>'
 
 
 @takes()
 def write_report(*folders: str | os.PathLike[str], output: str | os.PathLike[str] | None = None, redact: bool = False) -> Page:
-    """Makes the page of a run, or of several side by side; does what `python -m bert_tf report` does.
+    """Writes the report of a run, or of several side by side; as `python -m bert_tf report`.
 
     Args:
       *folders: output folders of the runs.
-      output: file to write; else report.html in the folder, of several in the current one.
-      redact: whether absolute paths in `run_config.json` of the runs are first cut to their names; they are lost.
+      output: file to write; by default report.html in the folder, for several in the current one.
+      redact: first cuts absolute paths in the runs' `run_config.json` to file names, irreversibly.
 
     Raises:
       BertError: a folder holds no run, or the file cannot be written.

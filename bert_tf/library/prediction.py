@@ -1,4 +1,4 @@
-"""Files of any size by a trained model, as a call."""
+"""Prediction of files of any size, as a call."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from bert_tf.library.keywords import takes
 
 @takes(SETTINGS)
 def predict_files(*, beam: Arguments = False, **settings: Any) -> tuple[Written, ...]:
-    """Predicts files of any size; does what `python -m bert_tf predict` does. For rows in memory there is `Model.predict`.
+    """Predicts files of any size; as `python -m bert_tf predict`. For rows in memory use `Model.predict`.
 
         bert_tf.predict_files(checkpoint="out/mrpc", input="rows.tsv", output="predictions.tsv")
 
     Args:
-      beam: arguments of Apache Beam, whose pipeline does it; True for none.
-      **settings: those of the command, by the names of its flags.
+      beam: arguments of Apache Beam, to run as a pipeline; True for none.
+      **settings: the command's flags, by name.
 
     Returns:
-      The files of predictions; of Beam the shards, as texts where they lie on another file system.
+      The files of predictions; with Beam the shards, as strings if they lie on another file system.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     by = runner(beam)
     config = configured(**settings)

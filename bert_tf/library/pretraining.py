@@ -19,23 +19,23 @@ from bert_tf.profiling.timing.wall_clock import WALL
 def pretrain(
     input_file: str | os.PathLike[str] | None = None, *, output_dir: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Path:
-    """Learns from text without labels, and evaluates on held-out documents; does what `python -m bert_tf pretrain` does.
+    """Trains on unlabelled text and evaluates on held-out documents; as `python -m bert_tf pretrain`.
 
-    The folder holds what the command leaves, `report.html` included. The same call again goes on where training was stopped.
+    The folder receives the command's files, `report.html` included. Repeating the call resumes a stopped training.
 
         folder = bert_tf.pretrain("texts/*.txt", output_dir="out/mine", num_train_steps=10_000)
         model = bert_tf.fine_tune("MRPC", init_checkpoint=folder)
 
     Args:
-      input_file: text files or shards, with commas or patterns; the bundled sample where none is named.
-      output_dir: where checkpoints and results go; out/pretraining where it is not given.
-      **settings: those of the command, by the names of its flags.
+      input_file: text files or shards, comma-separated or as patterns; by default the bundled sample.
+      output_dir: for checkpoints and results; by default out/pretraining.
+      **settings: the command's flags, by name.
 
     Returns:
-      The folder of the run, which `init_checkpoint` takes.
+      The folder of the run, which `init_checkpoint` accepts.
 
     Raises:
-      BertError: something that the caller can fix, as a setting that is unknown; one line.
+      BertError: invalid settings or input, such as an unknown setting; the message is one line.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     if "seeds" in settings:

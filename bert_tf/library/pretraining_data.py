@@ -1,4 +1,4 @@
-"""Rows to pre-train on, as a call."""
+"""Masked rows for pre-training, as a call."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from bert_tf.library.keywords import takes
 
 @takes(SETTINGS)
 def make_pretraining_data(*, beam: Arguments = False, **settings: Any) -> Written:
-    """Writes text as shards of masked rows; does what `python -m bert_tf pretraining-data` does.
+    """Writes text as shards of masked rows; as `python -m bert_tf pretraining-data`.
 
         bert_tf.make_pretraining_data(input_file="texts/*.txt", output_file="rows.tfrecord", vocab_file="vocab.txt")
 
     Args:
-      beam: arguments of Apache Beam, whose pipeline does it; True for none.
-      **settings: those of the command, by the names of its flags.
+      beam: arguments of Apache Beam, to run as a pipeline; True for none.
+      **settings: the command's flags, by name.
 
     Returns:
-      The `paths` of the shards, how many `documents`, `sentences` and `pieces` there were, and a `tally` of the rows.
+      The `paths` of the shards, the counts of `documents`, `sentences` and `pieces`, and a `tally` of the rows.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return job.make(configured(**settings), beam=runner(beam))

@@ -1,7 +1,4 @@
-"""Rows become what a model computes. No TensorFlow, and what reads can be sent to another process.
-
-Shapes: E examples, N rows of features.
-"""
+"""Converts rows to features without TensorFlow; the reader can be sent to another process."""
 
 from __future__ import annotations
 
@@ -22,24 +19,14 @@ _ROW = "row"  # ids are row-0, row-1
 
 @dataclasses.dataclass(frozen=True)
 class Reader:
-    """How a model reads rows.
-
-    Attributes:
-      family: what the model has learned.
-      tokenizer: cuts texts as its training did.
-      limits: how much of a text it reads.
-    """
+    """How a model reads rows."""
 
     family: Family
     tokenizer: WordPieceTokenizer
-    limits: Limits
+    limits: Limits  # on text lengths
 
     def examples(self, rows: Iterable[Any]) -> Sequence[Any]:
-        """Returns rows that are to be predicted as examples, see `Model.predict`.
-
-        Raises:
-          DataError: a row is of another form; names its number, counted from 0.
-        """
+        """Returns rows to predict as examples; a DataError names the row, counted from 0."""
         try:
             return self.family.from_rows(rows, _ROW, labelled=False)
         except DataError as error:
@@ -48,11 +35,10 @@ class Reader:
             raise DataError(str(error).removeprefix(f"{_ROW}: "), ROWS) from error
 
     def features(self, examples: Sequence[Any]) -> Features:
-        """Returns the [N] rows that a model computes of E examples."""
+        """Returns the rows of features that the model computes; an example may have several."""
         return self.family.features(examples, self.tokenizer, self.limits)
 
     def tokens(self, examples: Sequence[Any]) -> list[int]:
-        """Returns how many tokens each of E examples has, over all its rows."""
         if not examples:
             return []
         features = self.features(examples)

@@ -1,4 +1,4 @@
-"""Records of a run's time and memory, as calls."""
+"""A run's time and memory records, as calls."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _OF_REPORT, _OF_PEAK, _OF_DIFF = ((TOP, *SETTINGS[action]) for action in ("repor
 
 @takes(profile_job.SETTINGS)
 def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
-    """Says where the time of recorded steps went; as `python -m bert_tf profile`.
+    """Reports where the time of recorded steps went; as `python -m bert_tf profile`.
 
     Args:
-      folder: of a run that was trained with `profile_steps`.
-      **settings: those of the command, by the names of its flags; `top` leaves out further operations.
+      folder: of a run trained with `profile_steps`.
+      **settings: the command's flags, by name; `top` limits the number of operations.
 
     Raises:
-      BertError: there is no record, or it is damaged.
+      BertError: the record is missing or damaged.
     """
     chosen = values_of(profile_job.SETTINGS, settings)
     top = chosen.pop("top")
@@ -36,11 +36,11 @@ def profile(folder: str | os.PathLike[str], **settings: Any) -> Tables:
 
 @takes(_OF_REPORT)
 def memory_report(file: str | os.PathLike[str], **settings: Any) -> Told:
-    """Sums what the operations of a step put out; as `python -m bert_tf memory report`.
+    """Sums the output bytes of a step's operations; as `python -m bert_tf memory report`.
 
     Args:
       file: the trace that training wrote with `memory_trace_step`.
-      **settings: those of the command, by the names of its flags.
+      **settings: the command's flags, by name.
 
     Raises:
       BertError: the file cannot be read.
@@ -50,11 +50,11 @@ def memory_report(file: str | os.PathLike[str], **settings: Any) -> Told:
 
 @takes(_OF_PEAK)
 def memory_peak(file: str | os.PathLike[str], **settings: Any) -> Told:
-    """Says what was alive when the memory of a step was highest; as `python -m bert_tf memory peak`.
+    """Lists what was allocated at a step's memory peak; as `python -m bert_tf memory peak`.
 
     Args:
       file: live_memory_stepN.tsv, which training wrote with `memory_trace_step`.
-      **settings: those of the command, by the names of its flags.
+      **settings: the command's flags, by name.
 
     Raises:
       BertError: the file cannot be read.
@@ -64,12 +64,12 @@ def memory_peak(file: str | os.PathLike[str], **settings: Any) -> Told:
 
 @takes(_OF_DIFF)
 def memory_diff(a: str | os.PathLike[str], b: str | os.PathLike[str], **settings: Any) -> Told:
-    """Says what a trace has in the place of what another has; as `python -m bert_tf memory diff`.
+    """Compares two memory traces; as `python -m bert_tf memory diff`.
 
     Args:
       a: the first trace.
       b: the second.
-      **settings: those of the command, by the names of its flags.
+      **settings: the command's flags, by name.
 
     Raises:
       BertError: a file cannot be read.

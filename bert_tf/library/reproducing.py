@@ -1,4 +1,4 @@
-"""A published run again, as a call."""
+"""Repeating a published run, as a call."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from bert_tf.runtime import noise
 
 @dataclasses.dataclass(frozen=True)
 class Reproduction:
-    """A published run and one here, side by side.
+    """A published run and its repetition here, side by side.
 
     Attributes:
       folder: holds reproduction.md and .json, log.txt, and the run of each seed.
-      report: all that was compared.
+      report: the whole comparison.
     """
 
     folder: Path
@@ -37,16 +37,16 @@ class Reproduction:
 
     @property
     def rows(self) -> Sequence[Row]:
-        """Of the comparison: `what`, `published`, `measured`, `verdict`, `reason`."""
+        """Rows of the comparison: `what`, `published`, `measured`, `verdict`, `reason`."""
         return self.report.rows
 
     @property
     def is_outside(self) -> bool:
-        """Whether something that is comparable is outside of what was published."""
+        """Whether a comparable value lies outside the published range."""
         return self.report.is_outside
 
     def __str__(self) -> str:
-        """What the command prints."""
+        """The command's output."""
         return report.to_markdown(self.report)
 
     def _repr_html_(self) -> str:
@@ -55,17 +55,17 @@ class Reproduction:
 
 @takes(SETTINGS)
 def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) -> Reproduction:
-    """Repeats a published run, and compares; does what `python -m bert_tf reproduce` does. Its log goes to log.txt alone.
+    """Repeats a published run and compares; as `python -m bert_tf reproduce`, but its log goes only to log.txt.
 
         bert_tf.reproduce("gtx1060", seeds=range(1, 6)).rows
 
     Args:
-      run: its name, as gtx1060.
-      seeds: which to train, as "1-5" or a list; the published run is one draw.
-      **settings: those of the command, by the names of its flags.
+      run: its name, such as gtx1060.
+      seeds: to train with, as "1-5" or a list; the published run is a single draw.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
       KeyboardInterrupt: Ctrl-C; a checkpoint was saved first.
     """
     config = configured(run, seeds=seeds_text(seeds), **settings)
@@ -79,7 +79,7 @@ def reproduce(run: str, *, seeds: str | Iterable[int] = "1", **settings: Any) ->
 
 @contextlib.contextmanager
 def _published_log() -> Iterator[None]:
-    """Has the job hear the log in the published form, which is compared; the handlers of the program hear no more of it."""
+    """Lets the job log in the published form, for the comparison, without extra lines in the program's handlers."""
     root, of_tensorflow = logging.getLogger(), logging.getLogger("tensorflow")
     loggers = (log_form.log, of_tensorflow, log_form.short, log_form.published)
     before = [(one, one.level, one.disabled, one.handlers[:], one.filters[:]) for one in loggers]

@@ -1,4 +1,4 @@
-"""Result of an evaluation, for a program and a notebook."""
+"""An evaluation result for programs and notebooks."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from bert_tf.tasks.evaluation import Evaluation
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Result:
-    """What a model reaches on labelled examples.
+    """Result of a model on labelled examples.
 
     Attributes:
       name: of the examples: the split, or "rows".
-      evaluation: all that is known of it; `details()` is what eval_results.json holds.
-      predictions: one for each example, in their order.
+      evaluation: full evaluation; `details()` is the content of eval_results.json.
+      predictions: one for each example, in order.
     """
 
     name: str
@@ -26,21 +26,19 @@ class Result:
 
     @property
     def metrics(self) -> Mapping[str, float]:
-        """Metrics by name, `loss` among them."""
+        """Metrics by name, including `loss`."""
         return self.evaluation.values
 
     @property
     def intervals(self) -> Mapping[str, tuple[float, float]]:
-        """Ends of the 95 % interval of each metric that has one."""
+        """Bounds of the 95 % interval, for the metrics that have one."""
         return self.evaluation.intervals
 
     def __repr__(self) -> str:
-        """Says what was reached."""
         reached = ", ".join(f"{metric} {value:.4f}" for metric, value in self.metrics.items())
         return f"<bert_tf.Result {self.name}: {reached}; {self.evaluation.examples} examples>"
 
     def _repr_html_(self) -> str:
-        """Returns a table of the metrics for notebooks."""
         rows = []
         for metric, value in self.metrics.items():
             ends = self.intervals.get(metric)

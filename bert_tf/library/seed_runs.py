@@ -1,4 +1,4 @@
-"""Results of several seeds of one training."""
+"""Results of one training repeated with several seeds."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from bert_tf.tasks.base import Task
 
 @dataclasses.dataclass(frozen=True)
 class SeedRuns:
-    """A run for each seed.
+    """One run for each seed.
 
     Attributes:
       folder: holds the folder of each run, seeds.tsv and report.html.
-      results: what each seed reached, in their order.
+      results: of each seed, in order.
     """
 
     folder: Path
@@ -30,11 +30,14 @@ class SeedRuns:
 
     @property
     def spread(self) -> Mapping[str, Spread]:
-        """Mean, standard deviation, lowest and highest of each metric, by the name that eval_results.json has."""
+        """Mean, standard deviation, minimum and maximum of each metric, named as in eval_results.json."""
         return seeds_table.spreads(self.results)
 
     def model(self, seed: int) -> Model:
         """Returns the model of a seed, see `load`.
+
+        Args:
+          seed: one of the trained seeds.
 
         Raises:
           CheckpointError: no run has this seed.
@@ -44,7 +47,7 @@ class SeedRuns:
         )
 
     def __str__(self) -> str:
-        """What the command prints."""
+        """The command's output."""
         return "\n".join(seeds_table.table(self.results))
 
     def _repr_html_(self) -> str:

@@ -1,4 +1,4 @@
-"""Vocabularies made, extended and shown, as calls."""
+"""Making, extending and inspecting vocabularies, as calls."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def make_vocabulary(corpus: str | os.PathLike[str] | Iterable[str | os.PathLike[
 
     Args:
       corpus: a file or a pattern, or several.
-      **settings: those of the command, by the names of its flags.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     names = [corpus] if isinstance(corpus, (str, os.PathLike)) else list(corpus)
     return vocabulary_make.make([os.fspath(name) for name in names], values_of(SETTINGS["make"], settings))
@@ -37,15 +37,15 @@ def make_vocabulary(corpus: str | os.PathLike[str] | Iterable[str | os.PathLike[
 def extend_vocabulary(
     checkpoint: str | os.PathLike[str] | None = None, *, corpus: str | os.PathLike[str] | None = None, **settings: Any
 ) -> Extended:
-    """Writes a model that knows more words; as `python -m bert_tf vocabulary extend`.
+    """Writes a model with additional words; as `python -m bert_tf vocabulary extend`.
 
     Args:
       checkpoint: a model in any layout; None for that of $BERT_BASE_DIR, else the default one.
-      corpus: whose words save most pieces; --from of the command.
-      **settings: those of the command, by the names of its flags.
+      corpus: source of the words, chosen by the pieces they save; the flag is --from.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     given = settings if corpus is None else {**settings, FROM: corpus}
     rows = _EXTEND if corpus is None else SETTINGS["extend"]
@@ -55,13 +55,13 @@ def extend_vocabulary(
 
 @takes(SETTINGS["show"])
 def show_vocabulary(vocabulary: str | os.PathLike[str], **settings: Any) -> Shown:
-    """Says what is in a vocabulary, and how well it fits a text; as `python -m bert_tf vocabulary show`.
+    """Reports what a vocabulary contains and how well it fits a text; as `python -m bert_tf vocabulary show`.
 
     Args:
-      vocabulary: its file, or a folder with vocab.txt in it.
-      **settings: those of the command, by the names of its flags.
+      vocabulary: its file, or a folder with vocab.txt.
+      **settings: the command's flags, by name.
 
     Raises:
-      BertError: something that the caller can fix.
+      BertError: invalid settings or input.
     """
     return vocabulary_show.show(vocabulary, values_of(SETTINGS["show"], settings))

@@ -1,1 +1,1 @@
-"""Batches become logits."""
+"""From batches to logits."""

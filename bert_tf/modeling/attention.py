@@ -22,32 +22,16 @@ _MASKED = -10000.0  # added to the scores of padding, as published: its softmax 
 
 
 def mask_bias(input_mask: tf.Tensor) -> tf.Tensor:
-    """Returns what is added to attention scores.
-
-    Args:
-      input_mask: [B, T] 1 for real tokens, 0 for padding.
-
-    Returns:
-      [B, 1, 1, T] 0 for real tokens and a large negative number for padding.
-    """
+    """Score bias [B, 1, 1, T] of an input mask [B, T]: 0 for real tokens, a large negative number for padding."""
     return (1.0 - tf.cast(input_mask[:, None, None, :], tf.float32)) * _MASKED
 
 
 def attention(
     rows: tf.Tensor, bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, execution: Execution
 ) -> tf.Tensor:
-    """Attends, projects, adds and normalizes; owns the variable scope `attention`.
+    """Attends, projects, adds and normalizes: rows [N, D], bias [B, 1, 1, T] to [M, D]; variable scope `attention`.
 
-    Args:
-      rows: [N, D] hidden states.
-      bias: [B, 1, 1, T] from `mask_bias`.
-      layout: where the rows lie in the batch.
-      queries: tokens that attend; all are attended to.
-      config: sizes and rates.
-      execution: how to compute it.
-
-    Returns:
-      [M, D] of these tokens.
+    `queries` selects the tokens that attend; all are attended to. `layout` locates the rows in the batch.
     """
     sequences = _Sequences(queries.take(rows), rows, bias, queries.layout, layout)
     with tf1.variable_scope("attention"):
@@ -57,7 +41,7 @@ def attention(
 
 
 class _Sequences(NamedTuple):
-    """What attends, and what is attended to."""
+    """Attending tokens, and the tokens attended to."""
 
     queries: tf.Tensor  # [M, D]
     rows: tf.Tensor  # [N, D]
@@ -67,7 +51,7 @@ class _Sequences(NamedTuple):
 
 
 def _self_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """Attends within each sequence; owns the variable scope `self`; returns [M, D], heads side by side."""
+    """Attends within each sequence; returns [M, D], heads side by side; variable scope `self`."""
     if execution.native and isinstance(sequences.layout, Packed):
         return _native_attention(sequences, config, execution)
     queries, rows, bias, of_queries, layout = sequences
@@ -86,7 +70,7 @@ def _self_attention(sequences: _Sequences, config: BertConfig, execution: Execut
 
 
 def _native_attention(sequences: _Sequences, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """As `_self_attention`, by a kernel that reads rows as they lie; owns the variable scope `self`."""
+    """As `_self_attention`, by a native kernel that reads rows in place; variable scope `self`."""
     queries, rows, bias, of_queries, layout = sequences
     heads = config.num_attention_heads
     with tf1.variable_scope("self"):
@@ -101,6 +85,5 @@ def _native_attention(sequences: _Sequences, config: BertConfig, execution: Exec
 
 
 def _attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
-    """As `custom_gradients.attend`, differentiated op by op."""
     weights = custom_gradients.softmax(tf.matmul(query, key, transpose_b=True), bias)
     return tf.matmul(weights if kept is None else tf.multiply(weights, kept, name="dropped"), value)

@@ -1,4 +1,4 @@
-"""Element-wise functions with gradients written by hand: fewer passes over memory than those derived op by op.
+"""Element-wise functions with hand-written gradients: fewer memory passes than those derived op by op.
 
 Shapes: N rows, D width; B batch, H heads, Q queries, T keys, K = D // H.
 """
@@ -21,7 +21,6 @@ _TANH_SCALE, _TANH_CUBE = math.sqrt(2.0 / math.pi), 0.044715
 
 @tf.custom_gradient
 def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-    """X times the normal distribution function of x; see `layers.gelu_erf`."""
     distribution = 0.5 + 0.5 * tf.math.erf(x * _ROOT_HALF)
 
     def gradient(upstream: tf.Tensor) -> tf.Tensor:
@@ -32,7 +31,6 @@ def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 
 @tf.custom_gradient
 def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
-    """The tanh form; see `layers.gelu_tanh`."""
     square = tf.square(x)
     half_tanh = 0.5 * tf.tanh(x * (square * (_TANH_SCALE * _TANH_CUBE) + _TANH_SCALE))
 
@@ -48,12 +46,8 @@ def gelu_tanh(x: tf.Tensor) -> tuple[tf.Tensor, Gradient]:
 def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
     """Rows times a kernel: [N, D] and [D, E] to [N, E].
 
-    The gradient of the rows is a product with the transposed kernel, for which TensorFlow on a CPU reads the kernel column by
-    column: in float32 a fifth to a third slower, where E is more than D. Transposing the kernel first costs a tenth of that.
-
-    Args:
-      x: [N, D] rows.
-      kernel: [D, E].
+    The gradient of the rows is a product with the transposed kernel, which TensorFlow on a CPU reads column by column: in
+    float32 a fifth to a third slower if E > D. Transposing the kernel first costs a tenth of that.
     """
     if x.dtype != tf.float32 or kernel.shape[1] <= kernel.shape[0]:
         return tf.matmul(x, kernel)
@@ -71,20 +65,13 @@ def product(x: tf.Tensor, kernel: tf.Tensor) -> tf.Tensor:
 
 
 def _transposed(matrix: tf.Tensor) -> tf.Tensor:
-    """Returns [E, D] of [D, E]; with a third axis, since the graph optimizer would fold a plain transpose into the product."""
+    """[D, E] to [E, D]; adds a third axis, since the graph optimizer would fold a plain transpose into the product."""
     rows, columns = matrix.shape
     return tf.reshape(tf.transpose(tf.reshape(matrix, [rows, columns, 1]), [1, 0, 2]), [columns, rows])
 
 
 def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> tf.Tensor:
-    """Normalizes each row: [N, D], [D] and [D] to [N, D].
-
-    Args:
-      x: [N, D] rows.
-      gamma: [D] scale.
-      beta: [D] shift.
-      epsilon: is added to the variance.
-    """
+    """Normalizes each row: x [N, D], gamma [D] and beta [D] to [N, D]; `epsilon` is added to the variance."""
 
     @tf.custom_gradient
     def normalize(x: tf.Tensor, gamma: Weights, beta: Weights) -> tuple[tf.Tensor, Gradient]:
@@ -104,27 +91,16 @@ def layer_norm(x: tf.Tensor, gamma: Weights, beta: Weights, epsilon: float) -> t
 
 
 def softmax(scores: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
-    """Weights from scores [B, H, Q, T] and the bias of padding, in float32 inside.
-
-    Args:
-      scores: [B, H, Q, T] before they are normalized.
-      bias: is added to them, and hides padding.
-    """
+    """Weights from scores [B, H, Q, T] plus the bias that hides padding, in float32 internally."""
     return tf.cast(tf.nn.softmax(tf.cast(scores, tf.float32) + bias), scores.dtype)
 
 
 def attend(query: tf.Tensor, key: tf.Tensor, value: tf.Tensor, bias: tf.Tensor, kept: tf.Tensor | None) -> tf.Tensor:
-    """Attention from scaled queries: [B, H, Q, K], [B, H, T, K], [B, H, T, K] to [B, H, Q, K].
+    """Attention: query (scaled by 1 / sqrt(K)) [B, H, Q, K], key and value [B, H, T, K] to [B, H, Q, K].
 
-    The gradient needs the product of weights and their gradient summed over keys, which is the product of the result and
-    its gradient summed over K (Dao et al., 2022).
-
-    Args:
-      query: scaled by 1 / sqrt(K).
-      key: keys.
-      value: values.
-      bias: [B, 1, 1, T] from `attention.mask_bias`.
-      kept: [B, H, Q, T] what dropout multiplies weights with, or None.
+    `bias` is [B, 1, 1, T] from `attention.mask_bias`; `kept` [B, H, Q, T] are dropout's factors, or None. The gradient needs
+    the product of weights and their gradient summed over keys, which equals the product of the result and its gradient summed
+    over K (Dao et al., 2022).
     """
 
     @tf.custom_gradient

@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al., 2014) that a continued run repeats."""
+"""Dropout (Srivastava et al., 2014) that a resumed run reproduces."""
 
 from __future__ import annotations
 
@@ -19,52 +19,35 @@ _FRACTION_BITS = {tf.float16: 10, tf.bfloat16: 7}
 
 
 class DropElements(Protocol):
-    """What layers call: `Dropout` in training, `no_dropout` elsewhere."""
+    """Interface for layers: `Dropout` in training, `no_dropout` elsewhere."""
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
-        """Returns x with a share `rate` of its elements zero and the others scaled to keep the mean."""
+        """Zeroes a share `rate` of the elements and scales the others to keep the mean."""
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
-        """Returns what to multiply elements with: 0, or 1 / (1 - rate); None where nothing is dropped.
+        """Factors of elements: 0, or 1 / (1 - rate); None if nothing is dropped.
 
-        In 16 bits it is one of the two numbers next to 1 / (1 - rate), so often that their mean is that.
-
-        Args:
-          shape: of the elements.
-          rate: share that is dropped.
-          dtype: of the elements.
+        In 16 bits the factor is one of the two neighbours of 1 / (1 - rate), at frequencies that keep the mean.
         """
 
     def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        """Returns uint8 1 where an element is kept and 0 elsewhere, by a native kernel, and what to multiply those with.
+        """Uint8 1 for kept elements, else 0, by a native kernel, and the factor of kept ones; same elements as `mask`.
 
-        The elements are those that `mask` would drop. There is no tensor where nothing is dropped.
-
-        Args:
-          shape: of the elements.
-          rate: share that is dropped.
+        None instead of a tensor if nothing is dropped.
         """
 
     def after(self, event: tf.Tensor) -> DropElements:
-        """Returns what drops from here on as this does, but draws no random number before a tensor is there."""
+        """The same dropout, but draws no random number before the tensor `event` is available."""
 
 
 class Dropout:
-    """Drops elements in training, by a stream of random numbers that depends on (seed, step) alone.
+    """Drops elements in training, by random numbers that depend only on (seed, step).
 
-    Stateless random numbers make a step repeatable: a run that continues from a checkpoint drops what the uninterrupted
-    run would have dropped.
+    Stateless random numbers make a step repeatable: a resumed run drops what the uninterrupted run would have.
     """
 
     def __init__(self, seed: int, step: tf.Tensor | tf.Variable, *, replica: int = 0, micro_batch: int | tf.Tensor = 0) -> None:
-        """Begins a stream.
-
-        Args:
-          seed: of the run.
-          step: scalar int64, the training step.
-          replica: number of the replica, so that replicas drop different elements.
-          micro_batch: number of the micro-batch, so that each drops different elements.
-        """
+        """Starts a stream; `step` is a scalar int64. Each replica and micro-batch drops different elements."""
         with tf.device(HOST):  # seeds and sizes that a GPU computes would have to be waited for
             self._first = tf.cast(micro_batch, tf.int64) * (1 << 48) + (replica * (1 << 32) + seed)
             self._step = tf.cast(step, tf.int64) * (1 << 16)
@@ -73,15 +56,11 @@ class Dropout:
         self._event: tf.Tensor | None = None  # that numbers wait for
 
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
-        """See `DropElements`."""
         kept = None if rate == 0.0 else self.mask(tf.shape(x), rate, x.dtype)
         return x if kept is None else tf.multiply(x, kept, name=f"{_SCOPE}/dropped")
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> tf.Tensor | None:
-        """See `DropElements`.
-
-        Sixteen random bits decide on an element: random numbers are the most expensive part of dropout.
-        """
+        """Sixteen random bits decide on an element: random numbers are the most expensive part of dropout."""
         if rate == 0.0:
             return None
         with tf1.name_scope(_SCOPE):
@@ -102,7 +81,6 @@ class Dropout:
         return tf.reshape(kept, shape)
 
     def kept(self, shape: tf.Tensor, rate: float) -> tuple[tf.Tensor | None, float]:
-        """See `DropElements`."""
         if rate == 0.0:
             return None, 1.0
         dropped, scale = _levels(rate)
@@ -113,7 +91,7 @@ class Dropout:
                 return tf.reshape(native.kept(tf.identity(seed), size, dropped), shape), scale
 
     def _next(self, shape: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns the seed of the next call, [2], and how many elements it is for."""
+        """Seed [2] and number of elements of the next call."""
         call = self._calls
         self._calls += 1
         if call not in self._drawn:
@@ -122,20 +100,19 @@ class Dropout:
         return self._drawn[call]
 
     def after(self, event: tf.Tensor) -> Dropout:
-        """See `DropElements`."""
         later = copy.copy(self)
         later._event = event
         return later
 
 
 def _levels(rate: float) -> tuple[int, float]:
-    """Returns how many of `_LEVELS` drop an element, and what keeps the mean."""
+    """How many of `_LEVELS` drop an element, and the factor that keeps the mean."""
     dropped = min(round(rate * _LEVELS), _LEVELS - 1)
     return dropped, _LEVELS / (_LEVELS - dropped)
 
 
 def _number_below(scale: float, dtype: tf.DType) -> tuple[float, float]:
-    """Returns the number of a type of 16 bits that is next to a scale or is it, and the step to the next; else the scale."""
+    """Largest 16-bit number up to a scale, and the distance to the next; the scale itself for other types."""
     if dtype not in _FRACTION_BITS:
         return scale, 0.0
     step = 2.0 ** (math.floor(math.log2(scale)) - _FRACTION_BITS[dtype])
@@ -143,29 +120,23 @@ def _number_below(scale: float, dtype: tf.DType) -> tuple[float, float]:
 
 
 def _from(level: int, draws: tf.Tensor, dtype: tf.DType) -> tf.Tensor:
-    """Returns 1 where a draw reaches a level, else 0."""
+    """1 if a draw reaches a level, else 0."""
     return tf.cast(draws >= tf.constant(min(level, _LEVELS - 1), tf.uint16), dtype)
 
 
 class _NoDropout:
-    """Stands for `Dropout` outside of training."""
-
     def __call__(self, x: tf.Tensor, rate: float) -> tf.Tensor:
-        """Returns x."""
         del rate
         return x
 
     def mask(self, shape: tf.Tensor, rate: float, dtype: tf.DType) -> None:
-        """Returns None: nothing is dropped."""
         del shape, rate, dtype
 
     def kept(self, shape: tf.Tensor, rate: float) -> tuple[None, float]:
-        """Returns None: nothing is dropped."""
         del shape, rate
         return None, 1.0
 
     def after(self, event: tf.Tensor) -> _NoDropout:
-        """Returns itself."""
         del event
         return self
 

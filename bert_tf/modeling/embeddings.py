@@ -1,6 +1,6 @@
-"""Token ids to vectors.
+"""From token ids to vectors.
 
-Shapes: N rows of tokens, D hidden size, A words.
+Shapes: N rows of tokens, D hidden size, A words, V vocabulary.
 """
 
 from __future__ import annotations
@@ -36,18 +36,9 @@ def embeddings(
     *,
     lookup: Lookup = tf.gather,
 ) -> tf.Tensor:
-    """Adds word, segment and position vectors; owns the variable scope `embeddings`.
+    """Adds word, segment and position vectors: three [N] ids to [N, D]; variable scope `embeddings`.
 
-    Args:
-      token_ids: [N] ids of word pieces.
-      segment_ids: [N] 0 or 1.
-      positions: [N] place in the sequence.
-      config: sizes and rates.
-      execution: how to compute it.
-      lookup: reads rows of the word table, [V, D] and [N] to [N, D].
-
-    Returns:
-      [N, D] one row a token.
+    `lookup` reads rows of the word table: [V, D] and [N] to [N, D].
     """
     with tf1.variable_scope("embeddings"):
         words = _table("word_embeddings", config.vocab_size, config)
@@ -66,30 +57,16 @@ def _table(name: str, entries: int, config: BertConfig) -> tf.Variable:
 
 
 class JointLookup:
-    """A lookup that reads further words with those of the inputs: an update that is put off has to know all at once.
+    """Reads further words together with the inputs: a deferred update must know all at once."""
 
-    Attributes:
-      words: the further ones, once the inputs are read.
-    """
-
-    words: Words
+    words: Words  # the further ones, once inputs are read
 
     def __init__(self, lookup: Lookup, ids: tf.Tensor) -> None:
-        """Takes what reads, and what to read.
-
-        Args:
-          lookup: see `embeddings`.
-          ids: [A] of the further words.
-        """
+        """`ids` [A] are the further words."""
         self._lookup, self._ids = lookup, ids
 
     def __call__(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the vectors of the inputs; see `embeddings`.
-
-        Args:
-          table: [V, D] the words.
-          ids: [N] of the inputs.
-        """
+        """Reads input vectors: table [V, D] and ids [N] to [N, D]."""
         rows = self._lookup(table, tf.concat([ids, self._ids], axis=0))
         inputs = tf.size(ids)
         self.words = Words(self._ids, rows[inputs:])

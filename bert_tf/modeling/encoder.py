@@ -24,7 +24,7 @@ tf1 = tf.compat.v1
 
 
 class Encoded(NamedTuple):
-    """What the encoder says of a batch."""
+    """Encoder outputs of a batch."""
 
     pooled: tf.Tensor  # [B, D] one vector a sequence, from [CLS]
     sequence: tf.Tensor | None  # [B, T, D] one vector a token; its padding has no meaning
@@ -35,25 +35,16 @@ class Encoded(NamedTuple):
 
     @property
     def read(self) -> tuple[tf.Tensor, Layout]:
-        """`rows` and their layout.
-
-        Raises:
-          ValueError: the encoder computed the first tokens alone.
-        """
+        """`rows` and their layout; ValueError if only the first tokens were computed."""
         if self.rows is None or self.layout is None:
             raise ValueError("the encoder computed the first tokens alone")
         return self.rows, self.layout
 
     def of_tokens(self, compute: Callable[[tf.Tensor], tf.Tensor]) -> tf.Tensor:
-        """Returns [B, T, ...] what is computed of each token; of those at the places that are read, [B, S, ...].
+        """Applies `compute`, [P, D] to [P, ...], to each token; returns [B, T, ...], or [B, S, ...] at selected places.
 
-        It is computed without padding where tokens are packed; there it has no meaning.
-
-        Args:
-          compute: makes [P, ...] of [P, D].
-
-        Raises:
-          ValueError: the encoder computed the first tokens alone.
+        Packed tokens are computed without padding, whose values have no meaning. Raises ValueError if only the first tokens
+        were computed.
         """
         rows, layout = self.read
         return tf.gather(compute(rows), layout.row_of())
@@ -69,19 +60,10 @@ def bert(
     reads: Reads = Tokens.ALL,
     lookup: Lookup = tf.gather,
 ) -> Encoded:
-    """Encodes a batch; owns the variable scope `bert`.
+    """Encodes a batch: ids, mask (0 for padding) and segment ids, each [B, T]; variable scope `bert`.
 
-    Args:
-      input_ids: [B, T] ids of word pieces.
-      input_mask: [B, T] 1 for real tokens, 0 for padding.
-      segment_ids: [B, T] 0 or 1.
-      config: sizes and rates.
-      execution: how to compute it.
-      reads: what the caller reads beside `pooled`; where it is not all tokens, `sequence` is None.
-      lookup: reads rows of the word table, see `embeddings`.
-
-    Returns:
-      The vectors of sequences and of tokens.
+    `reads` says what the caller reads besides `pooled`: unless it is all tokens, `sequence` is None. For `lookup` see
+    `embeddings`.
     """
     # Where all of a sequence is masked, nothing is: each score loses the same, which softmax does not see.
     input_mask = tf.maximum(input_mask, 1 - tf.reduce_max(input_mask, axis=1, keepdims=True))
@@ -108,18 +90,9 @@ def _make_layout(execution: Execution) -> type[Packed | Padded]:
 def _layers(
     rows: tf.Tensor, bias: tf.Tensor, layout: Layout, last: Selection, config: BertConfig, execution: Execution
 ) -> tuple[tf.Tensor, list[tf.Tensor]]:
-    """Computes all layers, of the last one some tokens alone.
+    """Computes all layers, `last` tokens only in the last: rows [N, D], bias [B, 1, 1, T] to [M, D].
 
-    Args:
-      rows: [N, D] embedded tokens.
-      bias: [B, 1, 1, T] of attention.
-      layout: of the rows.
-      last: what the last layer computes.
-      config: sizes and rates.
-      execution: how to compute it.
-
-    Returns:
-      [M, D] of the last layer, and [B, T, D] of each; of the last [B, Q, D].
+    Also returns each layer's [B, T, D], the last one's [B, Q, D].
     """
     top = config.num_hidden_layers - 1
     states = []
@@ -137,7 +110,7 @@ def _layers(
 def _layer(
     bias: tf.Tensor, layout: Layout, queries: Selection, config: BertConfig, rows: tf.Tensor, execution: Execution
 ) -> tf.Tensor:
-    """Attends and feeds forward, in the variable scope of a layer; [N, D] to [M, D]."""
+    """Attends and feeds forward, [N, D] to [M, D], in the variable scope of a layer."""
     attended = attention(rows, bias, layout, queries, config, execution)  # [M, D]
     with tf1.variable_scope("intermediate"):
         wide = layers.activated(attended, config.intermediate_size, config, execution, scope="dense")
@@ -148,16 +121,7 @@ def _layer(
 def _encoded(
     pooled: tf.Tensor, states: Sequence[tf.Tensor], rows: tf.Tensor, layout: Layout, reads: Reads, execution: Execution
 ) -> Encoded:
-    """Returns what is read of the layers.
-
-    Args:
-      pooled: [B, D].
-      states: [B, T, D] of each layer.
-      rows: [M, D] of the last layer.
-      layout: of these.
-      reads: what the caller reads.
-      execution: how they were computed.
-    """
+    """Selects what is read: pooled [B, D], states [B, T, D] per layer, rows [M, D] of the last layer."""
     # What no head reads of these is not computed: a graph leaves out what nobody asks for.
     sequences = tuple(tf.cast(state, tf.float32) for state in states)
     if reads is Tokens.FIRST:

@@ -1,4 +1,4 @@
-"""Execution options of the encoder: how it is computed, apart from what it computes."""
+"""Execution options of the encoder: how it is computed, not what."""
 
 from __future__ import annotations
 
@@ -11,23 +11,12 @@ from bert_tf.modeling.dropout import DropElements, no_dropout
 
 @dataclasses.dataclass(frozen=True)
 class Execution:
-    """Ways of computing that lead to the same numbers.
+    """Ways of computing the same numbers, unless `dtype` is not float32."""
 
-    Attributes:
-      dropout: `dropout.Dropout` in training.
-      pack_tokens: computes real tokens only; padding exists around attention alone.
-      last_layer_cls_only: computes of the last layer only what is read of it.
-      dtype: of activations and matrix products; variables, LayerNorm and softmax stay float32. The numbers differ if it
-        is not float32.
-      custom_gradients: hand-written gradients, which keep and recompute less than those derived op by op.
-      native: kernels of one's own on the CPU, see `native`; they have to be loaded.
-      recompute: keeps of each layer its input alone, and computes the rest again for the gradient.
-    """
-
-    dropout: DropElements = no_dropout
-    pack_tokens: bool = True
-    last_layer_cls_only: bool = True
-    custom_gradients: bool = True
-    native: bool = False
-    recompute: bool = False
-    dtype: tf.DType = tf.float32
+    dropout: DropElements = no_dropout  # active in training only
+    pack_tokens: bool = True  # computes real tokens only; pads only around attention
+    last_layer_cls_only: bool = True  # the last layer computes only what is read
+    custom_gradients: bool = True  # hand-written; keep and recompute less
+    native: bool = False  # custom CPU kernels, which must be loaded
+    recompute: bool = False  # keeps only layer inputs; recomputes in backward pass
+    dtype: tf.DType = tf.float32  # variables, LayerNorm and softmax stay float32

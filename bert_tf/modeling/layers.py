@@ -1,4 +1,4 @@
-"""The parts that every room of the encoder uses.
+"""Layers shared by all parts of the encoder.
 
 Shapes: N rows (tokens or sequences), D width of the input, E width of the output. Rows are the leading axes.
 """
@@ -18,16 +18,16 @@ tf1 = tf.compat.v1
 
 
 def gelu_tanh(x: tf.Tensor) -> tf.Tensor:
-    """Gaussian error linear unit by the tanh approximation (Hendrycks and Gimpel, 2016), as Google's BERT computes it.
+    """Gaussian error linear unit, tanh approximation (Hendrycks and Gimpel, 2016), as in Google's BERT.
 
-    Its cube and the derivative of that are out of the range of float16 where the function is not.
+    Its cube and the cube's derivative exceed the range of float16 even if the function does not.
     """
     wide = tf.cast(x, tf.float32) if x.dtype == tf.float16 else x
     return tf.cast(tf.nn.gelu(wide, approximate=True), x.dtype)
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
-    """Gaussian error linear unit in its exact form, as Hugging Face's BERT computes it."""
+    """Gaussian error linear unit in its exact form, as in Hugging Face's BERT."""
     return tf.nn.gelu(x, approximate=False)
 
 
@@ -44,75 +44,42 @@ _NATIVE_ACTIVATIONS = {"gelu_tanh": False, "gelu_erf": True}  # whether exact
 
 
 def activation(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """Applies the function that the configuration names to each element.
-
-    Args:
-      x: the elements.
-      config: names the function.
-      execution: how the encoder is computed.
-    """
     table = _CUSTOM_ACTIVATIONS if execution.custom_gradients else _ACTIVATIONS
     return table[config.hidden_act](x)
 
 
 def initializer(config: BertConfig) -> tf1.truncated_normal_initializer:
-    """Returns the initializer of a matrix that no checkpoint provides.
+    """Initializer of a matrix that no checkpoint provides.
 
-    Its seed is its place among the matrices of the model. Left to itself TensorFlow counts random operations, of which there
-    are more under some strategies.
+    Seeded by the matrix's index in the model: TensorFlow's default counts random operations, and some strategies add more.
     """
     place = sum(len(variable.shape) == 2 for variable in tf1.trainable_variables())
     return tf1.truncated_normal_initializer(stddev=config.initializer_range, seed=place)
 
 
 def product(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tuple[tf.Tensor, tf.Variable]:
-    """As `dense`, but the bias is returned, for a native kernel that adds it: [N, E], and [E].
-
-    Args:
-      x: [N, D] rows.
-      width: E.
-      config: how to initialize.
-      scope: name of the scope.
-    """
+    """As `dense`, but returns the bias [E] for a native kernel to add: x [N, D] to [N, E]."""
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
         return custom_gradients.product(x, kernel), bias
 
 
 def dense(x: tf.Tensor, width: int, config: BertConfig, *, scope: str) -> tf.Tensor:
-    """Multiplies rows with a kernel and adds a bias; owns the variable scope named by `scope`.
-
-    Args:
-      x: [N, D] rows.
-      width: E.
-      config: how to initialize.
-      scope: name of the scope.
-
-    Returns:
-      [N, E].
-    """
+    """Multiplies rows by a kernel and adds a bias: [N, D] to [N, E]; variable scope `scope`."""
     with tf1.variable_scope(scope):
         kernel, bias = _weights(x, width, config)
         return tf.nn.bias_add(tf.matmul(x, kernel), tf.cast(bias, x.dtype))  # [N, E]
 
 
 def _weights(x: tf.Tensor, width: int, config: BertConfig) -> tuple[tf.Tensor, tf.Variable]:
-    """Returns the kernel [D, E] of this scope in the type of the rows, and its bias [E]."""
+    """Kernel [D, E] of the current scope in the rows' dtype, and bias [E]."""
     kernel = tf1.get_variable("kernel", [x.shape[-1], width], initializer=initializer(config))
     bias = tf1.get_variable("bias", [width], initializer=tf1.zeros_initializer())
     return tf.cast(kernel, x.dtype), bias
 
 
 def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution, *, scope: str) -> tf.Tensor:
-    """The function that the configuration names of a dense layer: [N, D] to [N, E].
-
-    Args:
-      x: [N, D] rows.
-      width: E.
-      config: names the function.
-      execution: how the encoder is computed.
-      scope: of the dense layer.
-    """
+    """The configured activation of a dense layer: [N, D] to [N, E]."""
     if execution.native and config.hidden_act in _NATIVE_ACTIVATIONS:
         multiplied, bias = product(x, width, config, scope=scope)
         return native.gelu(multiplied, bias, exact=_NATIVE_ACTIVATIONS[config.hidden_act])
@@ -120,14 +87,7 @@ def activated(x: tf.Tensor, width: int, config: BertConfig, execution: Execution
 
 
 def add_and_norm(x: tf.Tensor, residual: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """A dense layer to the width of what it is added to, dropout, the sum, and its LayerNorm: [N, E] to [N, D].
-
-    Args:
-      x: [N, E] rows.
-      residual: [N, D].
-      config: sizes and rates.
-      execution: how to compute it.
-    """
+    """Dense layer, dropout, sum with the residual [N, D], LayerNorm: [N, E] to [N, D]."""
     if not execution.native:
         projected = dense(x, residual.shape[-1], config, scope="dense")
         return layer_norm(execution.dropout(projected, config.hidden_dropout_prob) + residual, config, execution)
@@ -148,16 +108,7 @@ def _norm_weights(x: tf.Tensor) -> tuple[tf.Variable, tf.Variable]:
 
 
 def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Tensor:
-    """Normalizes each row (Ba et al., 2016); owns the variable scope `LayerNorm`.
-
-    Args:
-      x: [N, D] rows.
-      config: the number added to the variance.
-      execution: whose gradient.
-
-    Returns:
-      [N, D].
-    """
+    """Normalizes each row (Ba et al., 2016), [N, D] to [N, D]; variable scope `LayerNorm`."""
     if execution.native:
         return _native_norm(x, config)
     with tf1.variable_scope("LayerNorm"):
@@ -167,21 +118,13 @@ def layer_norm(x: tf.Tensor, config: BertConfig, execution: Execution) -> tf.Ten
 
 
 def _layer_norm(x: tf.Tensor, gamma: custom_gradients.Weights, beta: custom_gradients.Weights, epsilon: float) -> tf.Tensor:
-    """As `custom_gradients.layer_norm`, differentiated op by op."""
     centered = x - tf.reduce_mean(x, axis=-1, keepdims=True)  # [N, D]
     variance = tf.reduce_mean(tf.square(centered), axis=-1, keepdims=True)  # [N, 1]
     return centered * tf.math.rsqrt(variance + epsilon) * gamma + beta
 
 
 def scorer(config: BertConfig, weights: str, bias: str, labels: int) -> Callable[[tf.Tensor], tf.Tensor]:
-    """Makes the variables of the last layer of a head; returns what computes [N, labels] scores of [N, D] vectors.
-
-    Args:
-      config: how to initialize.
-      weights: name of the [labels, D] variable.
-      bias: name of the [labels] variable.
-      labels: how many scores there are.
-    """
+    """Makes the output variables of a head, [labels, D] and [labels]; returns a function from [N, D] to [N, labels]."""
     kernel = tf1.get_variable(weights, [labels, config.hidden_size], initializer=initializer(config))
     offsets = tf1.get_variable(bias, [labels], initializer=tf1.zeros_initializer())
     return lambda vectors: tf.nn.bias_add(tf.matmul(vectors, kernel, transpose_b=True), offsets)

@@ -1,4 +1,4 @@
-"""Packed tokens of a batch: as rows of real tokens, and padded to one length around attention.
+"""Packed tokens of a batch: rows of real tokens, padded to one length only around attention.
 
 Shapes: B batch, T tokens of the longest sequence, N rows, D hidden size, H heads, K = D // H.
 """
@@ -17,45 +17,35 @@ class Layout(Protocol):
     """Moves tokens between rows [N, D] and the padded batch."""
 
     def pack(self, values: tf.Tensor) -> tf.Tensor:
-        """[B, T] one value a token to [N]."""
+        """[B, T] one value per token to [N]."""
 
     def positions(self) -> tf.Tensor:
-        """Returns the [N] place of each row in its sequence."""
+        """Position [N] of each row in its sequence."""
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
         """[N, D] to [B, D]: the first token of each sequence, [CLS]."""
 
     def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
-        """[N, D] to [B, H, T, K]; what lies in padding is finite, and has no meaning.
-
-        Args:
-          rows: [N, D] tokens.
-          heads: H, how many there are.
-        """
+        """[N, D] to [B, H, T, K]; padding holds finite, meaningless values."""
 
     def join_heads(self, context: tf.Tensor) -> tf.Tensor:
         """[B, H, T, K] to [N, D], heads side by side."""
 
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
-        """[N, D] to [B, T, D]; what lies in padding is finite, and has no meaning."""
+        """[N, D] to [B, T, D]; padding holds finite, meaningless values."""
 
     def row_of(self) -> tf.Tensor:
-        """Returns the [B, T] row of each token, of padding that of any."""
+        """Row [B, T] of each token, any row for padding."""
 
     def starts(self) -> tf.Tensor:
-        """Returns the [B + 1] first row of each sequence, and behind them the number of rows."""
+        """First row of each sequence, then the number of rows: [B + 1]."""
 
     def longest(self) -> tf.Tensor:
-        """Returns T, a scalar."""
+        """T, a scalar."""
 
 
 def rows_at(rows: tf.Tensor, where: tf.Tensor) -> tf.Tensor:
-    """Returns some rows: [N, D] and [M] to [M, D].
-
-    Args:
-      rows: to take them of.
-      where: their numbers.
-    """
+    """Selects rows: [N, D] and [M] to [M, D]."""
     size = tf.shape(rows)
 
     @tf.custom_gradient
@@ -70,62 +60,45 @@ class Padded:
     """Rows are all positions, padding included: N = B T."""
 
     def __init__(self, input_mask: tf.Tensor) -> None:
-        """Reads the sizes of a batch off its [B, T] mask."""
         self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
 
     def pack(self, values: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return tf.reshape(values, [-1])
 
     def positions(self) -> tf.Tensor:
-        """See `Layout`."""
         return tf.tile(tf.range(self._tokens), [self._batch])
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return self.unpack(rows)[:, 0]
 
     def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
-        """See `Layout`."""
         split = tf.reshape(rows, [-1, self._tokens, heads, rows.shape[-1] // heads])  # [B, T, H, K]
         return tf.transpose(split, [0, 2, 1, 3])
 
     def join_heads(self, context: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return tf.reshape(tf.transpose(context, [0, 2, 1, 3]), [-1, context.shape[1] * context.shape[3]])
 
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return tf.reshape(rows, [-1, self._tokens, rows.shape[-1]])
 
     def row_of(self) -> tf.Tensor:
-        """See `Layout`."""
         return tf.reshape(tf.range(self._batch * self._tokens), [self._batch, self._tokens])
 
     def starts(self) -> tf.Tensor:
-        """See `Layout`."""
         return tf.range(self._batch + 1) * self._tokens
 
     def longest(self) -> tf.Tensor:
-        """See `Layout`."""
         return self._tokens
 
 
 class Packed:
     """Rows are the real tokens, one sequence after the other.
 
-    The first position of a sequence is read, so that it is a row in any case.
-
-    Both directions are gathers, and each is the other's gradient: a prefix sum over the mask says which row a position
-    has, the positions of ones in the mask where a row lies.
+    The first position of a sequence is always a row, since it is read. Both directions are gathers, each the gradient of the
+    other: a prefix sum over the mask maps positions to rows, the indices of ones in the mask map rows to positions.
     """
 
     def __init__(self, input_mask: tf.Tensor) -> None:
-        """Finds the rows.
-
-        Args:
-          input_mask: [B, T] 1 for real tokens, 0 for padding.
-        """
         with tf.device(HOST):  # has the mask already, and knows sizes without waiting for a GPU
             self._batch, self._tokens = tf.unstack(tf.shape(input_mask))
             input_mask = tf.maximum(input_mask, tf.one_hot(0, self._tokens, dtype=input_mask.dtype))
@@ -138,21 +111,17 @@ class Packed:
         self._by_heads: dict[int, tuple[tf.Tensor, tf.Tensor]] = {}
 
     def pack(self, values: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         with tf.device(HOST):
             return tf.gather(tf.reshape(values, [-1]), self._place_of)
 
     def positions(self) -> tf.Tensor:
-        """See `Layout`."""
         with tf.device(HOST):
             return self._place_of % self._tokens
 
     def first(self, rows: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return rows_at(rows, self._first_rows)
 
     def split_heads(self, rows: tf.Tensor, heads: int) -> tf.Tensor:
-        """See `Layout`."""
         from_rows, from_padded = self._indices(heads)
         width = rows.shape[-1] // heads
 
@@ -166,7 +135,6 @@ class Packed:
         return gather(rows)
 
     def join_heads(self, context: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         heads, width = context.shape[1], context.shape[3]
         from_rows, from_padded = self._indices(heads)
 
@@ -180,25 +148,21 @@ class Packed:
         return gather(context)
 
     def unpack(self, rows: tf.Tensor) -> tf.Tensor:
-        """See `Layout`."""
         return tf.reshape(tf.gather(rows, self._row_of), [-1, self._tokens, rows.shape[-1]])
 
     def row_of(self) -> tf.Tensor:
-        """See `Layout`."""
         with tf.device(HOST):
             return tf.reshape(self._row_of, [self._batch, self._tokens])
 
     def starts(self) -> tf.Tensor:
-        """See `Layout`."""
         with tf.device(HOST):
             return tf.concat([self._first_rows, tf.shape(self._place_of)], axis=0)
 
     def longest(self) -> tf.Tensor:
-        """See `Layout`."""
         return self._tokens
 
     def _indices(self, heads: int) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns [B, H, T] in terms of [N H], and [N, H] in terms of [B H T]; made once for all layers."""
+        """[B, H, T] as indices into [N H], and [N, H] into [B H T]; made once for all layers."""
         if heads not in self._by_heads:
             with tf.device(HOST), tf.name_scope("places"):
                 head = tf.range(heads)

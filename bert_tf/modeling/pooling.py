@@ -1,4 +1,4 @@
-"""The vectors of the tokens of a text become one: their mean, that of [CLS], or their maximum.
+"""Pools token vectors of a text into one: mean, [CLS] or maximum.
 
 Shapes: B batch, T tokens, D hidden size.
 """
@@ -14,12 +14,9 @@ from bert_tf.head_spec import CLS, MAX, MEAN
 
 
 def pooled(tokens: tf.Tensor, input_mask: tf.Tensor, pooling: str) -> tf.Tensor:
-    """Returns [B, D] one vector a text; what lies in padding counts for nothing.
+    """Pools tokens [B, T, D] to [B, D], ignoring padding; [CLS] pooling also accepts [B, 1, D].
 
-    Args:
-      tokens: [B, T, D] vectors; those of padding are finite. Of [CLS] alone where only that is pooled: [B, 1, D].
-      input_mask: [B, T] 1 for real tokens, 0 for padding; each text has one real token at least.
-      pooling: of `head_spec.POOLINGS`.
+    `input_mask` [B, T] has at least one real token per text; vectors of padding must be finite.
     """
     return _POOLINGS[pooling](tokens, input_mask)
 

@@ -1,4 +1,4 @@
-"""Activations that are computed again in the backward pass, in the place of being kept (Chen et al., 2016).
+"""Recomputes activations in the backward pass instead of keeping them (Chen et al., 2016).
 
 Shapes: N rows of tokens, M rows that a layer returns, D hidden size.
 """
@@ -20,18 +20,10 @@ Layer = Callable[[tf.Tensor, Execution], tf.Tensor]
 
 
 def recomputed(layer: Layer, rows: tf.Tensor, execution: Execution) -> tf.Tensor:
-    """Computes a layer of which only the input is kept; to be called in the variable scope that owns the layer.
+    """Computes a layer, [N, D] to [M, D], keeping only its input; call it in the variable scope of the layer.
 
-    The gradient builds the layer a second time, from the same weights and random numbers, so it is the same to the last
-    bit.
-
-    Args:
-      layer: [N, D] to [M, D]; creates its variables by `get_variable`.
-      rows: [N, D].
-      execution: how to compute it.
-
-    Returns:
-      [M, D].
+    The gradient builds the layer a second time, from the same weights and random numbers, so it is identical to the last bit.
+    The layer must create its variables by `get_variable`.
     """
     scope = tf1.get_variable_scope()
     weights: dict[str, tf.Tensor] = {}

@@ -1,6 +1,6 @@
-"""Sampled softmax (Bengio and Senécal, 2008): some words are drawn in the place of all; no other has a gradient.
+"""Sampled softmax (Bengio and Senécal, 2008): a sample of words instead of all; only those get a gradient.
 
-The sum over all words but the true one is estimated by those drawn, each divided by how often it is expected: of a score s and
+The sum over all words but the true one is estimated by those drawn, each divided by its expected count: of a score s and
 n draws with probability q, exp(s - log(n q)). The mean of that over draws is the sum itself. All places share the words drawn.
 
 Shapes: P places, D hidden size, V words, n words drawn.
@@ -20,13 +20,7 @@ _NEVER = -1e30  # score of what is not drawn
 
 
 def draw(count: int, words: int, seed: tf.Tensor) -> tf.Tensor:
-    """Returns [count] ids, drawn one by one with `probability`.
-
-    Args:
-      count: how many.
-      words: of the vocabulary.
-      seed: [2] integers, what they depend on.
-    """
+    """Draws [count] ids with replacement by `probability`; the seed is [2]."""
     flat = _FLAT * words
     with tf.device(HOST):
         share = tf.random.stateless_uniform([count], seed)
@@ -35,26 +29,13 @@ def draw(count: int, words: int, seed: tf.Tensor) -> tf.Tensor:
 
 
 def probability(ids: tf.Tensor, words: int) -> tf.Tensor:
-    """Returns how probable ids are to be drawn: frequent words come first in a vocabulary, and are drawn more often.
-
-    Args:
-      ids: of any shape.
-      words: of the vocabulary.
-    """
+    """Sampling probability of ids of any shape: frequent words come first in a vocabulary and are drawn more often."""
     flat = _FLAT * words
     return tf.math.log1p(1.0 / (tf.cast(ids, tf.float32) + flat)) / math.log1p(words / flat)
 
 
 def log_probabilities(rows: tf.Tensor, true: Words, drawn: Words, bias: tf.Tensor | tf.Variable, dtype: tf.DType) -> tf.Tensor:
-    """Returns [P] estimates of the log-probability of true words, in nats.
-
-    Args:
-      rows: [P, D] what vectors of words are multiplied by.
-      true: the P words.
-      drawn: those that stand for all others.
-      bias: [V] that is added to scores.
-      dtype: of the product.
-    """
+    """Estimates [P] log-probabilities of the true words in nats, from rows [P, D] and bias [V]."""
     expected = tf.cast(tf.size(drawn.ids), tf.float32) * probability(drawn.ids, bias.shape[0])
     true_scores = tf.reduce_sum(rows * true.vectors, axis=-1) + tf.gather(bias, true.ids)  # [P]
     scores = tf.matmul(tf.cast(rows, dtype), tf.cast(drawn.vectors, dtype), transpose_b=True)  # [P, n]

@@ -1,4 +1,4 @@
-"""Tokens that a layer computes: these alone are queries, and of the others there are keys and values alone.
+"""Tokens that a layer computes: only these are queries; the others only provide keys and values.
 
 Shapes: B batch, T tokens, S slots of the row that has most, Q selected tokens; N rows of tokens, M selected rows, P rows of
 slots, D hidden size.
@@ -19,14 +19,14 @@ MakeLayout = Callable[[tf.Tensor], Layout]  # of a mask
 
 
 class Places(NamedTuple):
-    """Places that rows name, in the order in which they name them."""
+    """Places that rows name, in their order."""
 
     positions: tf.Tensor  # [B, S] of tokens; where there is no slot, of any
     slots: tf.Tensor  # [B] how many slots there are
 
 
 class Tokens(enum.Enum):
-    """Tokens of the last layer that a head reads, where it names no places."""
+    """Tokens of the last layer read by a head that names no places."""
 
     ALL = "all tokens"
     FIRST = "first tokens"
@@ -43,42 +43,23 @@ class Selection(NamedTuple):
 
 
 def last_queries(reads: Reads, layout: Layout, input_mask: tf.Tensor, make_layout: MakeLayout) -> Selection:
-    """Returns the tokens that the last layer has to compute.
-
-    Args:
-      reads: what is read of it.
-      layout: of the rows of all tokens.
-      input_mask: [B, T] of these.
-      make_layout: for the selected rows.
-    """
+    """Tokens that the last layer must compute; `layout` and `input_mask` [B, T] describe all tokens."""
     if isinstance(reads, Places):
         return first_tokens_and(reads, layout, make_layout)
     return first_tokens(layout, input_mask) if reads is Tokens.FIRST else all_tokens(layout)
 
 
 def all_tokens(layout: Layout) -> Selection:
-    """Returns all tokens of a layout."""
     return Selection(layout, lambda rows: rows)
 
 
 def first_tokens(layout: Layout, input_mask: tf.Tensor) -> Selection:
-    """Returns the first token of each sequence.
-
-    Args:
-      layout: of the rows of all tokens.
-      input_mask: [B, T] of these.
-    """
+    """Selects the first token of each sequence; `layout` and `input_mask` [B, T] describe all tokens."""
     return Selection(Padded(input_mask[:, :1]), layout.first)
 
 
 def first_tokens_and(places: Places, layout: Layout, make_layout: MakeLayout) -> Selection:
-    """Returns the first token of each sequence, and behind it those at some places: Q = 1 + S.
-
-    Args:
-      places: of the others.
-      layout: of the rows of all tokens.
-      make_layout: for the selected rows.
-    """
+    """Selects the first token of each sequence, followed by those at `places`: Q = 1 + S."""
     with tf.device(HOST):
         positions = tf.pad(places.positions, [[0, 0], [1, 0]])
         selected = make_layout(tf.sequence_mask(places.slots + 1, tf.shape(positions)[1], tf.int32))
@@ -87,14 +68,7 @@ def first_tokens_and(places: Places, layout: Layout, make_layout: MakeLayout) ->
 
 
 def of_slots(places: Places, layout: Layout, make_layout: MakeLayout, *, behind_first: bool) -> Selection:
-    """Returns the places alone.
-
-    Args:
-      places: which.
-      layout: of the rows that they are taken of: all tokens, or `first_tokens_and` the places.
-      make_layout: for the rows of slots.
-      behind_first: whether it is the latter.
-    """
+    """Selects only the places, from all tokens or (`behind_first`) from the result of `first_tokens_and`."""
     with tf.device(HOST):
         slots = make_layout(tf.sequence_mask(places.slots, tf.shape(places.positions)[1], tf.int32))
         rows = layout.row_of()

@@ -1,1 +1,1 @@
-"""Kernels of one's own for the CPU: C++ operations that are compiled on the machine, and checked there."""
+"""Custom CPU kernels: C++ operations compiled and checked on the machine."""

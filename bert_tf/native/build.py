@@ -1,4 +1,4 @@
-"""Builds the library of kernels, once for each key, in a folder where it is found again; so is a build that failed."""
+"""Builds the kernel library once per key and caches it in a folder; failed builds are cached too."""
 
 from __future__ import annotations
 
@@ -40,38 +40,25 @@ _QUIET = {"CUDA_VISIBLE_DEVICES": "-1", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 class Build(NamedTuple):
-    """What came of a build.
-
-    Attributes:
-      folder: that holds it.
-      compiler: its first line about itself.
-      failure: why there is no library; empty where there is one.
-      seconds: that it took.
-      sha256: of the library.
-    """
+    """Result of a build."""
 
     folder: Path
-    compiler: str
-    failure: str = ""
-    seconds: float = 0.0
-    sha256: str = ""
+    compiler: str  # first line of its version output
+    failure: str = ""  # why there is no library; empty if there is one
+    seconds: float = 0.0  # build time
+    sha256: str = ""  # of the library
 
     @property
     def library(self) -> Path:
-        """The file of the library."""
         return self.folder / LIBRARY
 
 
 class _FailedError(Exception):
-    """A build has failed for a reason that will be there the next time."""
+    """A build failed for a permanent reason."""
 
 
 def find(folder: Path) -> Build | None:
-    """Returns the build that a folder holds; None where there is none, or the library is not the one that was checked.
-
-    Args:
-      folder: of one key.
-    """
+    """The cached build of a key's folder; None if absent, or if the library is not the one that was checked."""
     try:
         record = documents.json_value(files.read_text(folder / RECORD))
         found = Build(folder, **record)
@@ -82,14 +69,9 @@ def find(folder: Path) -> Build | None:
 
 
 def make(folder: Path, chosen: Compiler) -> tuple[Build, bool]:
-    """Returns the build of a folder, which is made where there is none, and whether it was; one process at a time.
+    """The build of a folder, made if absent, and whether it was made; one process at a time.
 
-    Args:
-      folder: of one key.
-      chosen: by which it is built.
-
-    Raises:
-      OutputError: the folder cannot be written, or there is too little memory or space.
+    Raises OutputError if the folder cannot be written, or memory or space is short.
     """
     atomic.make_folder(folder.parent)
     with lock.claiming(folder, wait=True):
@@ -134,12 +116,7 @@ def _run(
     stdin: str = "",
     environment: Mapping[str, str] | None = None,
 ) -> None:
-    """Runs a command and keeps what it says.
-
-    Raises:
-      _FailedError: it fails, or takes too long.
-      OutputError: it fails for want of memory or space, which the next time there may be.
-    """
+    """Runs a command and keeps its output; raises _FailedError, or OutputError if memory or space is short."""
     with output.open("w", encoding="utf-8") as said:
         process = subprocess.Popen(
             command,

@@ -1,6 +1,6 @@
-"""Checks a library against TensorFlow's own arithmetic, in a process of its own: `python -m bert_tf.native.check LIBRARY`.
+"""Checks a library against TensorFlow's arithmetic in a subprocess: `python -m bert_tf.native.check LIBRARY`.
 
-Each operation and its gradient, on small random inputs; a wrong one ends the process with a line that names it.
+Tests each operation and its gradient on small random inputs; a wrong one ends the process with a line that names it.
 
 Shapes: N rows of tokens, D width, E width of the feed-forward layer; M rows of queries, B sequences, H heads, Q queries and T
 tokens of the longest sequence, K = D / H.
@@ -34,33 +34,20 @@ _EPSILON = 1e-12
 
 
 class WrongError(Exception):
-    """An operation computes something else than TensorFlow."""
+    """An operation differs from TensorFlow."""
 
 
 class _Case(NamedTuple):
-    """An operation, and the same in TensorFlow's own.
+    """An operation and its reference in TensorFlow."""
 
-    Attributes:
-      name: what is said of it.
-      inputs: those of the type of activations come first.
-      activations: how many these are.
-      own: of inputs, of which the activations are in the type that is checked.
-      reference: of inputs in float64.
-    """
-
-    name: str
-    inputs: Sequence[_Array]
-    activations: int
-    own: Callable[..., tf.Tensor]
-    reference: Callable[..., tf.Tensor]
+    name: str  # for messages
+    inputs: Sequence[_Array]  # activations first
+    activations: int  # number of inputs that are activations
+    own: Callable[..., tf.Tensor]  # takes activations in the checked type
+    reference: Callable[..., tf.Tensor]  # takes inputs in float64
 
 
 def main(library: str) -> None:
-    """Checks a library.
-
-    Args:
-      library: its file.
-    """
     ops.load(library)
     try:
         for dtype in ops.DTYPES:
@@ -70,14 +57,6 @@ def main(library: str) -> None:
 
 
 def check(dtype: tf.DType) -> None:
-    """Checks all operations of a library that is loaded.
-
-    Args:
-      dtype: of activations.
-
-    Raises:
-      WrongError: one is wrong.
-    """
     random = np.random.default_rng(0)
     with tf.Graph().as_default(), tf1.Session() as session:
         for case in (*_gelu(random), *_norm(random), *_attention(random)):
@@ -105,7 +84,7 @@ def _with_gradients(
 def _compare(
     what: str, found: _Tensors, expected: _Tensors, session: tf1.Session, tolerance: float = _TOLERANCE[tf.float32]
 ) -> None:
-    """Compares arrays that belong together: what is 0 in exact arithmetic, as the gradient of a key's bias, has errors too."""
+    """Compares related arrays together: exact zeros, such as the gradient of a key's bias, have errors too."""
     pairs = session.run([[tf.cast(x, tf.float64) for x in pair] for pair in zip(found, expected)])
     if [own.shape for own, _ in pairs] != [exact.shape for _, exact in pairs]:
         raise WrongError(f"{what} has another shape")
@@ -162,17 +141,11 @@ def _attention(random: np.random.Generator) -> Iterator[_Case]:
 
 
 class _Sequences(NamedTuple):
-    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], with their biases [D].
+    """Attention of queries, keys and values, [M, D], [N, D] and [N, D], with their biases [D]."""
 
-    Attributes:
-      queries: of each sequence.
-      hidden: [N], added to the scores of a key.
-      kept: [B, H, Q, T], where dropout leaves a weight; None for no dropout.
-    """
-
-    queries: tuple[int, ...]
-    hidden: _Array
-    kept: tf.Tensor | None
+    queries: tuple[int, ...]  # of each sequence
+    hidden: _Array  # [N], added to the scores of a key
+    kept: tf.Tensor | None  # [B, H, Q, T] weights that dropout keeps, or None
 
     def own(self, *inputs: tf.Tensor) -> tf.Tensor:
         starts = [tf.constant([0, *np.cumsum(counts)], tf.int32) for counts in (self.queries, _TOKENS)]
@@ -192,12 +165,10 @@ class _Sequences(NamedTuple):
 
 
 def _in_heads(rows: tf.Tensor) -> tf.Tensor:
-    """Returns [H, rows, K]."""
     return tf.transpose(tf.reshape(rows, [-1, _HEADS, _HEAD]), [1, 0, 2])
 
 
 def _attend(rows: _Tensors, hidden: _Array, kept: tf.Tensor | None) -> tf.Tensor:
-    """Returns what one sequence comes to, [rows, D]."""
     query, key, value = rows
     weights = tf.nn.softmax(tf.matmul(query, key, transpose_b=True) * _HEAD**-0.5 + hidden)
     if kept is not None:
@@ -217,7 +188,7 @@ def _check_kept(session: tf1.Session) -> None:
 
 
 class _Update(NamedTuple):
-    """What `ops.adamw` takes of numbers."""
+    """Numeric inputs of `ops.adamw`."""
 
     rate: float = 0.01
     clip: float = 0.7
@@ -247,7 +218,6 @@ def _variable(value: _Array) -> tf.Variable:
 
 
 def _updated(gradient: tf.Tensor, before: Sequence[_Array], place: int, update: _Update) -> _Tensors:
-    """Returns weights and moments of a variable after a step."""
     rate, clipped = update.rate * update.factors[place], gradient * update.clip
     weights, first, second = (tf.cast(tf.constant(x, tf.float32), tf.float64) for x in before)
     first += (clipped - first) * (1.0 - update.beta_1)

@@ -1,4 +1,4 @@
-"""The C++ compiler of this machine, and what it is told."""
+"""The machine's C++ compiler and its flags."""
 
 from __future__ import annotations
 
@@ -23,28 +23,18 @@ _NEEDED = ("avx2", "fma")  # instructions without which the kernels are slower t
 
 
 class Compiler(NamedTuple):
-    """A compiler that answers.
+    """A working compiler."""
 
-    Attributes:
-      command: with the arguments that $CXX gives it.
-      version: its first line about itself.
-    """
-
-    command: tuple[str, ...]
-    version: str
+    command: tuple[str, ...]  # with the arguments in $CXX
+    version: str  # first line of its version output
 
     def compiling(self, library: Path) -> list[str]:
-        """Returns the command that reads a source from its input and writes a library."""
         own, here = [*self.command, *flags(), "-I", str(SOURCES), "-x", "c++", "-"], tf.sysconfig
         return [*own, *here.get_compile_flags(), "-o", str(library), *here.get_link_flags()]
 
 
 def find(environment: Mapping[str, str]) -> Compiler | None:
-    """Returns the first of $CXX, g++ and clang++ that answers; None where none does.
-
-    Args:
-      environment: CXX, and PATH where it is another than that of the process.
-    """
+    """The first of $CXX, g++ and clang++ that works; None if none does. PATH is taken from `environment`."""
     for command in (_named(environment.get("CXX", "")), *([name] for name in _NAMES)):
         found = shutil.which(command[0], path=environment.get("PATH")) if command else None
         version = found and _version([found, *command[1:]])
@@ -54,27 +44,21 @@ def find(environment: Mapping[str, str]) -> Compiler | None:
 
 
 def unsuited(instructions: Collection[str]) -> str:
-    """Returns why kernels would not be fast on a CPU; nothing where they are.
-
-    Args:
-      instructions: that it has, by Linux's names.
-    """
     missing = [name for name in _NEEDED if name not in instructions]
     return f"they need an x86 CPU with {' and '.join(map(str.upper, _NEEDED))}" if missing else ""
 
 
 def flags() -> tuple[str, ...]:
-    """Returns what decides on the instructions of a library."""
     return (*_GENERAL, *_MACHINE, *_ARITHMETIC)
 
 
 def source() -> str:
-    """Returns one source that includes all kernels: TensorFlow's headers are read once."""
+    """One source that includes all kernels, so that TensorFlow's headers are parsed once."""
     return "".join(f'#include "{path.name}"\n' for path in sorted(SOURCES.glob("*.cc")))
 
 
 def _named(text: str) -> list[str]:
-    """Returns a command with its arguments; nothing where a quotation has no end."""
+    """Splits a command into arguments; empty for an unclosed quotation."""
     try:
         return shlex.split(text)
     except ValueError:

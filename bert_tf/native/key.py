@@ -1,4 +1,4 @@
-"""What a library of kernels depends on, as a name: where any of it changes, another library is built."""
+"""Cache key of a kernel library: any change of its dependencies builds another one."""
 
 from __future__ import annotations
 
@@ -19,11 +19,6 @@ _DIGITS = 20
 
 
 def key(chosen: Compiler) -> str:
-    """Returns the name of the library of this machine, package and TensorFlow.
-
-    Args:
-      chosen: by which it is built.
-    """
     sources = [*sorted(SOURCES.iterdir()), Path(check.__file__), Path(ops.__file__)]
     depends = {
         "compiler": [*chosen.command, chosen.version],
@@ -36,11 +31,7 @@ def key(chosen: Compiler) -> str:
 
 
 def cpu(info: Path = _CPU_INFO) -> list[str]:
-    """Returns what tells the model of the CPU and its instructions.
-
-    Args:
-      info: Linux's description of all cores; the first is taken.
-    """
+    """Identifies CPU model and instructions, by the first core of Linux's cpuinfo."""
     if not info.is_file():
         return [platform.machine(), platform.processor()]
     first = info.read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
@@ -49,16 +40,12 @@ def cpu(info: Path = _CPU_INFO) -> list[str]:
 
 
 def instructions(info: Path = _CPU_INFO) -> frozenset[str]:
-    """Returns the instructions of an x86 CPU by Linux's names; nothing of another, or where Linux does not say.
-
-    Args:
-      info: as of `cpu`.
-    """
+    """Instructions of an x86 CPU by Linux names; empty for other CPUs or if unknown."""
     named = dict(line.split(": ", 1) for line in cpu(info) if ": " in line)
     return frozenset(named.get("flags", "").split())
 
 
 def _abi() -> list[str]:
-    """Returns the flags of TensorFlow but for those that name its folder."""
+    """TensorFlow's compiler flags, except those that contain its folder."""
     given = (*tf.sysconfig.get_compile_flags(), *tf.sysconfig.get_link_flags())
     return [flag for flag in given if not flag.startswith(("-I", "-L"))]

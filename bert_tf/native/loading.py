@@ -1,4 +1,4 @@
-"""Has the kernels of this machine: found, else built, and loaded; one line of the log says why not, or what it took."""
+"""Finds or builds, then loads the machine's kernels; one log line reports the cost or why not."""
 
 from __future__ import annotations
 
@@ -21,11 +21,7 @@ _NO_COMPILER = "no C++ compiler: install g++ or clang++, or name one with CXX"
 
 
 def use(environment: Mapping[str, str]) -> bool:
-    """Loads the kernels, which are built where that was not yet tried; returns whether they are loaded.
-
-    Args:
-      environment: names the folder and the compiler.
-    """
+    """Loads the kernels, building them on the first try; returns whether they are loaded."""
     with _one_at_a_time:
         return _use(environment)
 
@@ -43,11 +39,6 @@ def _use(environment: Mapping[str, str]) -> bool:
 
 
 def state(environment: Mapping[str, str]) -> str:
-    """Says whether there are kernels for this machine; builds nothing.
-
-    Args:
-      environment: as for `use`.
-    """
     unsuited = compiler.unsuited(instructions())
     if unsuited:
         return f"none: {unsuited}"
@@ -68,7 +59,6 @@ def state(environment: Mapping[str, str]) -> str:
 
 
 def _load(environment: Mapping[str, str]) -> str:
-    """Returns why no library is loaded; nothing where one is."""
     if not sys.executable:
         return "the name of this Python is not known, which checks them in a process of its own"
     unsuited = compiler.unsuited(instructions())
@@ -96,12 +86,12 @@ def _load(environment: Mapping[str, str]) -> str:
 
 
 def _place(environment: Mapping[str, str], chosen: compiler.Compiler) -> Path:
-    """Returns the folder of the library without links in its path: only what was checked is loaded."""
+    """Folder of the library with links resolved: only what was checked is loaded."""
     return home.compiled(environment).resolve() / key(chosen)
 
 
 def _unsafe(place: Path, found: build.Build | None) -> str:
-    """Returns why a library is not loaded, or built, in a folder where others could put one of theirs."""
+    """Why a folder is unsafe to load from or build in: others could plant a library there."""
     why = files.unsafe(place if found is None else found.library)
     return f"{why}; or set {home.VARIABLE} to a folder of this user" if why else ""
 

@@ -21,14 +21,7 @@ _loading = threading.Lock()  # gradients can be registered once
 
 
 def load(path: str | os.PathLike[str]) -> None:
-    """Loads a library of kernels, for all graphs of the process.
-
-    Args:
-      path: of the library.
-
-    Raises:
-      tf.errors.OpError: it is not for this TensorFlow.
-    """
+    """Loads a kernel library for all graphs of the process; tf.errors.OpError if it does not suit TensorFlow."""
     with _loading:
         if not _loaded:
             library = tf.load_op_library(os.fspath(path))
@@ -37,7 +30,6 @@ def load(path: str | os.PathLike[str]) -> None:
 
 
 def is_loaded() -> bool:
-    """Whether a library is loaded."""
     return bool(_loaded)
 
 
@@ -48,56 +40,32 @@ def _library() -> Any:
 
 
 def kept(seed: tf.Tensor, size: tf.Tensor, dropped: int) -> tf.Tensor:
-    """Returns [size] uint8 1 where the random bits of `tf.random.stateless_uniform`, 16 an element, reach `dropped`, else 0.
+    """[size] uint8: 1 if 16 bits of `tf.random.stateless_uniform` (seed [2] int64) reach `dropped`, else 0.
 
-    Args:
-      seed: [2] int64.
-      size: scalar int64, number of elements.
-      dropped: of the 65536 values of 16 bits.
+    `dropped` counts values out of 65536.
     """
     state = tf.raw_ops.StatelessRandomGetKeyCounter(seed=seed)
     return _library().bert_tf_kept(key=state.key, counter=state.counter, size=size, dropped=dropped)
 
 
 def gelu(x: tf.Tensor, bias: tf.Tensor | tf.Variable, *, exact: bool) -> tf.Tensor:
-    """GELU of [N, E] rows and a bias [E].
-
-    Args:
-      x: the rows.
-      bias: is added to each.
-      exact: whether by the normal distribution, else by tanh.
-    """
+    """GELU of rows [N, E] plus bias [E]; `exact` by the normal distribution, else by tanh."""
     return _library().bert_tf_gelu(x=x, bias=bias, exact=exact)
 
 
 class Added(NamedTuple):
-    """What happens to rows [N, D] before they are normalized: residual + mask * scale * (rows + bias).
+    """Applied to rows [N, D] before normalization: residual + mask * scale * (rows + bias)."""
 
-    Attributes:
-      bias: [D].
-      mask: [N D] uint8 from `kept`; None for no dropout.
-      scale: what the elements that are kept are multiplied by.
-      residual: [N, D].
-    """
-
-    bias: tf.Tensor | tf.Variable
-    mask: tf.Tensor | None
-    scale: float
-    residual: tf.Tensor
+    bias: tf.Tensor | tf.Variable  # [D]
+    mask: tf.Tensor | None  # [N D] uint8 from `kept`; None without dropout
+    scale: float  # of kept elements
+    residual: tf.Tensor  # [N, D]
 
 
 def norm(
     x: tf.Tensor, gamma: tf.Tensor | tf.Variable, beta: tf.Tensor | tf.Variable, epsilon: float, added: Added | None = None
 ) -> tf.Tensor:
-    """LayerNorm of rows, [N, D].
-
-    Args:
-      x: [N, D] rows.
-      gamma: [D] scale.
-      beta: [D] shift.
-      epsilon: is added to the variance.
-      added: what happens before; None for nothing.
-    """
+    """LayerNorm of rows [N, D] with gamma and beta [D]; `epsilon` is added to the variance."""
     nothing = tf.zeros([0], tf.uint8)
     if added is None:
         added = Added(tf.zeros([0]), nothing, 1.0, tf.zeros([0, x.shape[-1]], x.dtype))
@@ -117,16 +85,11 @@ def attention(
     heads: int,
     scale: float,
 ) -> tf.Tensor:
-    """Attention of packed sequences: [M, D], heads side by side.
+    """Attention of packed sequences: queries [M, D], keys and values [N, D] to [M, D], heads side by side.
 
-    Args:
-      rows: queries [M, D], keys and values [N, D], before biases and scaling.
-      biases: [D] of each.
-      hidden: [N] float32, added to the scores of a key.
-      starts: [B + 1] int32 first row of each sequence, and the number of rows; of queries and of keys.
-      mask: [B, H, Q, T] uint8 from `kept`, or None.
-      heads: H.
-      scale: what the weights that are kept are multiplied by.
+    Rows come before biases ([D] each) and scaling. `hidden` [N] float32 is added to the scores of a key; `starts` are [B + 1]
+    int32 first rows of each sequence and the number of rows, for queries and for keys; `mask` is [B, H, Q, T] uint8 from
+    `kept`, or None; `scale` multiplies kept weights.
     """
     names = ("query", "key", "value")
     given = {**dict(zip(names, rows)), **{f"of_{name}": bias for name, bias in zip(names, biases)}}
@@ -141,9 +104,8 @@ def attention(
 def adamw(**inputs: Any) -> tf.Operation:
     """Updates weights and moments by clipped gradients; see `optimization.adamw.AdamW`.
 
-    Args:
-      **inputs: of the operation: `weights`, `first`, `second`, handles of variables; `gradients`; the scalars `rate`, `clip`,
-        `correction`, `epsilon`; `beta_1`, `beta_2`, and of each variable `factors` of the rate and `decays`.
+    Inputs: `weights`, `first`, `second` (variable handles); `gradients`; the scalars `rate`, `clip`, `correction`, `epsilon`;
+    `beta_1`, `beta_2`; and for each variable `factors` of the rate and `decays`.
     """
     return _library().bert_tf_adam_w(**inputs)
 
@@ -182,5 +144,4 @@ def _register_gradients(library: Any) -> None:
 
 
 def covers(dtype: tf.DType) -> bool:
-    """Whether there are kernels for activations of a type."""
     return dtype in DTYPES

@@ -1,1 +1,1 @@
-"""A loss becomes an update."""
+"""From a loss to an update."""

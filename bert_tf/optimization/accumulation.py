@@ -1,4 +1,4 @@
-"""A batch that is computed in micro-batches, one after the other, so that memory is that of one."""
+"""Computes a batch in consecutive micro-batches, with the memory of one."""
 
 from __future__ import annotations
 
@@ -20,14 +20,11 @@ def add_up(
     *,
     like: Sequence[tf.Tensor | tf.Variable],
 ) -> list[tf.Tensor]:
-    """Adds up what is computed of each micro-batch.
+    """Sums the values that `compute` builds from each micro-batch's features and number (scalar int32).
 
-    Args:
-      compute: builds values by the features of some examples and the number of their micro-batch, a scalar int32; takes
-        variables that exist already.
-      features: [B, ...] each; scalars are handed on. Rows of one of `fields.GROUPS` stay in one micro-batch.
-      count: how many; where there are fewer examples, as many as those. Their sizes differ by one example at most.
-      like: of the shapes and types of the values.
+    Features are [B, ...]; scalars are passed on. Rows of one of `fields.GROUPS` stay in one micro-batch. There are at most as
+    many micro-batches as examples; sizes differ by at most one example. `compute` must not create variables; `like` gives the
+    shapes and types of the values.
     """
     first_rows = _first_rows(features)
     size = tf.shape(first_rows)[0] - 1
@@ -53,7 +50,7 @@ def add_up(
 
 
 def _first_rows(features: Features) -> tf.Tensor:
-    """Returns where each example begins, and where the last one ends: [examples + 1]."""
+    """First row of each example, then the number of rows: [examples + 1]."""
     size = tf.shape(next(value for value in features.values() if value.shape.rank))[0]
     if GROUPS.name not in features:
         return tf.range(size + 1)

@@ -1,4 +1,4 @@
-"""AdamW as BERT was published with (google-research/bert optimization.py; Loshchilov and Hutter, 2019)."""
+"""AdamW as published with BERT (google-research/bert optimization.py; Loshchilov and Hutter, 2019)."""
 
 from __future__ import annotations
 
@@ -31,59 +31,29 @@ class AdamWConfig:
 
 
 def is_decayed(variable: tf.Variable, config: AdamWConfig) -> bool:
-    """Whether weight decay applies to a variable.
-
-    Args:
-      variable: that is trained.
-      config: names what is left out.
-    """
     return bool(config.weight_decay) and not is_excluded(variable, config)
 
 
 def is_excluded(variable: tf.Variable, config: AdamWConfig) -> bool:
-    """Whether a variable is one of those that do not decay, whatever the decay.
-
-    Args:
-      variable: that is trained.
-      config: names them.
-    """
+    """Whether a variable is excluded from weight decay, even if the decay is 0."""
     return bool(re.search(config.undecayed, variable.name))
 
 
 def moment_names(variable_name: str) -> tuple[str, str]:
-    """Returns the names of the first and second moment of a variable in checkpoints."""
     return f"{variable_name}/adam_m", f"{variable_name}/adam_v"
 
 
 def zeros(shape: tf.TensorShape, dtype: tf.DType = tf.float32, **_: object) -> tf.Tensor:
-    """Initializes moments.
-
-    An ordinary tensor of zeros is a constant to the graph optimizer, which keeps it in memory beside the variable.
-
-    Args:
-      shape: of the variable.
-      dtype: of its elements.
-      **_: what else TensorFlow gives to initializers.
-    """
+    """Initializes moments; the graph optimizer would keep plain zeros in memory as a constant."""
     return tf.raw_ops.Empty(shape=tf.TensorShape(shape).as_list(), dtype=dtype, init=True)
 
 
 def moved(
     weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor, gradient: tf.Tensor, step: tf.Tensor, config: AdamWConfig, *, decay: float
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Computes an update, operation by operation, of arrays of one shape.
+    """Computes an update op by op; `step` is a scalar integer, the number of steps before this one.
 
-    Args:
-      weights: before the update.
-      m: first moment.
-      v: second moment.
-      gradient: of the loss.
-      step: scalar integer, steps taken before this one.
-      config: constants.
-      decay: weight decay of these weights.
-
-    Returns:
-      What is taken from the weights, before it is multiplied by a rate, and both moments after the update.
+    Returns the decrement of the weights before it is multiplied by a rate, and both new moments.
     """
     m = config.beta_1 * m + (1.0 - config.beta_1) * gradient
     v = config.beta_2 * v + (1.0 - config.beta_2) * tf.square(gradient)
@@ -107,24 +77,15 @@ class Trained(NamedTuple):
 
     @classmethod
     def of(cls, variable: tf.Variable) -> Trained:
-        """Creates the moments."""
         shape, dtype = variable.shape, variable.dtype.base_dtype
         moments = (tf1.get_variable(name, shape, dtype, zeros, trainable=False) for name in moment_names(_name(variable)))
         return cls(variable, *moments)
 
     @property
     def name(self) -> str:
-        """Name of the variable in checkpoints."""
         return _name(self.weights)
 
     def assign(self, weights: tf.Tensor, m: tf.Tensor, v: tf.Tensor) -> tf.Operation:
-        """Sets this replica's copies.
-
-        Args:
-          weights: of the variable.
-          m: first moment.
-          v: second moment.
-        """
         return tf.group([replicas.assign(variable, value) for variable, value in zip(self, (weights, m, v))])
 
 
@@ -133,7 +94,7 @@ def _name(variable: tf.Variable) -> str:
 
 
 class Optimizer:
-    """Updates variables by their gradients and two moments, `<variable>/adam_m` and `<variable>/adam_v`; subclasses say how."""
+    """Updates variables by gradients and moments `<variable>/adam_m` and `/adam_v`; subclasses define the rule."""
 
     def __init__(
         self,
@@ -144,14 +105,10 @@ class Optimizer:
         *,
         factors: Sequence[float] | None = None,
     ) -> None:
-        """Creates the moments; to be called in the outermost variable scope.
+        """Creates the moments; call it in the outermost variable scope.
 
-        Args:
-          variables: what to update.
-          rate: scalar, the rate of this step.
-          step: scalar integer, steps taken before this one.
-          config: constants.
-          factors: what the rate of each variable is multiplied by; None for 1.
+        `step` is a scalar integer, the number of steps before this one; `rate` is a scalar, multiplied by each variable's
+        entry of `factors` (None for 1).
         """
         self._config = config
         self._variables = [Trained.of(variable) for variable in variables]
@@ -161,15 +118,10 @@ class Optimizer:
         self._prepare()
 
     def _prepare(self) -> None:
-        """Makes what all updates of a step need; there may be nothing."""
+        """Computes what all updates of a step share; may be empty."""
 
     def apply(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float = 1.0) -> tf.Operation:
-        """Updates this replica's copy of the variables.
-
-        Args:
-          gradients: of the whole batch, the same on all replicas.
-          scale: scalar that they are multiplied by.
-        """
+        """Updates this replica's variables by gradients of the whole batch (equal on all replicas) times `scale`."""
         updates = []
         for trained, gradient, rate in zip(self._variables, scaled(gradients, scale), self._rates):
             if replicas.writes(trained.weights):
@@ -178,13 +130,6 @@ class Optimizer:
         return tf.group(updates)
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
-        """Updates one variable and its moments.
-
-        Args:
-          trained: the variable.
-          gradient: of the whole batch.
-          rate: scalar, the variable's own.
-        """
         raise NotImplementedError
 
     def _decay(self, trained: Trained) -> float:
@@ -199,7 +144,7 @@ class AdamW(Optimizer):
         m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
         w = w - r (m / (sqrt(v) + epsilon) + decay w)
 
-    and with bias correction m / (1 - b1^t) and v / (1 - b2^t) in the place of m and v.
+    With bias correction, m / (1 - b1^t) and v / (1 - b2^t) replace m and v in the second line.
     """
 
     def _prepare(self) -> None:
@@ -215,19 +160,13 @@ class AdamW(Optimizer):
             self._epsilon = config.epsilon * tf.sqrt(1.0 - self._beta_2_power)
 
     def apply(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float = 1.0) -> tf.Operation:
-        """See `Optimizer`; the native kernel scales gradients itself.
-
-        Args:
-          gradients: of the whole batch, the same on all replicas.
-          scale: scalar that they are multiplied by.
-        """
+        """As `Optimizer.apply`; the native kernel scales gradients itself."""
         if not self._config.native:
             return super().apply(gradients, scale)
         with tf1.name_scope("update/"):
             return self._native(gradients, scale)
 
     def _native(self, gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> tf.Operation:
-        """Updates by one kernel on each device that holds variables which this replica writes."""
         by_device: dict[str, list[int]] = {}
         for place, trained in enumerate(self._variables):
             if replicas.writes(trained.weights):

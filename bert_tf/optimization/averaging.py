@@ -1,11 +1,11 @@
-"""Exponential moving average of the weights, kept beside them in training.
+"""Exponential moving average of the weights during training.
 
 The average after step t, counted from 1, with the decay d of --ema:
 
     e_t = e_{t-1} + (1 - d) / (1 - d^t) (w_t - e_{t-1})
 
-It is the mean of the weights after each step, in which a step counts d times as much as the next one: e = d e + (1 - d) w from
-e = 0, with Adam's correction for its start. So the weights before the first step do not count, and short runs can be averaged.
+It is the mean of the weights after each step, with a step weighted d times its successor: e = d e + (1 - d) w from
+e = 0, with Adam's bias correction. So the initial weights do not count, and short runs can be averaged.
 """
 
 from __future__ import annotations
@@ -26,50 +26,42 @@ _ENDING = "/ema"
 
 
 def shadow_name(variable_name: str) -> str:
-    """Returns the name of a variable's average, among those that only training needs."""
+    """Name of a variable's average, which only training needs."""
     return f"{variable_name}{_ENDING}"
 
 
 def shadows() -> dict[str, tf.Variable]:
-    """Returns the averages in the current graph by the names of their variables."""
     named = ((variable.name.rpartition(":")[0], variable) for variable in tf1.global_variables())
     return {name[: -len(_ENDING)]: variable for name, variable in named if name.endswith(_ENDING)}
 
 
 @dataclasses.dataclass(frozen=True)
 class MovingAverage:
-    """A decay, and what follows from it for steps, which are float32 of any shape.
+    """A decay and derived quantities; steps are float32 of any shape."""
 
-    Attributes:
-      decay: how much a step counts in terms of the next one, above 0 and below 1.
-    """
-
-    decay: float
+    decay: float  # weight of a step relative to its successor, in (0, 1)
 
     @property
     def rate(self) -> float:
-        """-log(decay), rounded once, so that all that is computed of it agrees."""
+        """-log(decay), rounded once so that all derived values agree."""
         return float(np.float32(-math.log(self.decay)))
 
     def faded(self, steps: tf.Tensor) -> tf.Tensor:
-        """Returns decay^steps."""
         return tf.exp(-self.rate * steps)
 
     def counted(self, steps: tf.Tensor) -> tf.Tensor:
-        """Returns 1 - decay^steps: what so many steps count together, all that will ever be being 1."""
+        """1 - decay^steps: the weight of so many steps, relative to infinitely many."""
         return -tf.math.expm1(-self.rate * steps)
 
     def share(self, step: tf.Tensor) -> tf.Tensor:
-        """Returns the share of a step in the average after it; 1 of step 1."""
+        """The weight of a step in the average after it; 1 for step 1."""
         return self.counted(tf.ones_like(step)) / self.counted(step)
 
     def beyond(self, decays: tf.Tensor) -> tf.Tensor:
-        """Returns R_t - (1 - decay^t) for t = 0 ... T, see `deferred`; 0 where weights do not decay.
+        """R_t - (1 - decay^t) for t = 0 ... T, see `deferred`; 0 if weights do not decay.
 
-        R_t = R_{t-1} d / (weight decay of step t) + 1 - d is summed by doubling, in float64.
-
-        Args:
-          decays: [T + 1] logarithms of the weights' decay by all steps before each.
+        R_t = R_{t-1} d / (weight decay of step t) + 1 - d is summed by doubling, in float64. `decays` [T + 1] are logarithms of
+        the weights' cumulative decay before each step.
         """
         logs = tf.cast(decays, tf.float64)
         steps = tf.range(tf.cast(tf.size(decays), tf.float64), dtype=tf.float64)
@@ -82,20 +74,16 @@ class MovingAverage:
         return tf.cast(total + tf.math.expm1(-self.rate * steps), tf.float32)
 
     def follow(self, variables: Sequence[tf.Variable], step: tf.Tensor) -> tf.Operation:
-        """Updates the averages of this replica's copies of variables, and makes them where there are none.
+        """Updates or creates the averages of this replica's variables; `step` counts the steps before this one.
 
-        To be called in the outermost variable scope, and after the weights are updated.
-
-        Args:
-          variables: what is averaged.
-          step: scalar integer, steps taken before this one.
+        Call it in the outermost variable scope, after the update of the weights.
         """
         share = self.share(tf.cast(step, tf.float32) + 1.0)
         return tf.group([_moved(variable, share) for variable in variables])
 
 
 def make_shadow(variable: tf.Variable) -> tf.Variable:
-    """Returns the average of a variable, made where there is none; to be called in the outermost variable scope."""
+    """Gets or creates the average of a variable; call it in the outermost variable scope."""
     name = variable.name.rpartition(":")[0]
     return tf1.get_variable(shadow_name(name), variable.shape, variable.dtype.base_dtype, zeros, trainable=False)
 

@@ -1,8 +1,8 @@
-"""Updates of embedding rows that no token of a batch used, put off until the row is next read.
+"""Defers updates of embedding rows that a batch does not use until the row is next read.
 
 A row without a gradient still moves: its moments shrink, the shrinking first moment moves the weights, and they decay. That
-costs a pass over the table and its moments in every step, for rows that nobody reads. Here a row remembers the step that
-it is current at; when it is read, the steps that it missed are made up for at once. For steps s = t+1 ... t+n, with s
+costs a pass over the table and its moments in every step, for rows that nobody reads. Here each row stores the step that
+it is current at; when it is read, the steps that it missed are applied at once. For steps s = t+1 ... t+n, with s
 counted from the last update of the row, m and v its moments then, q = sqrt(beta_2) and D_s the decay after step s:
 
     w' = D w - m sum_s [ rate_s D_s (beta_1 / q)^s / (sqrt(v) + epsilon_s q^-s) ]
@@ -10,9 +10,9 @@ counted from the last update of the row, m and v its moments then, q = sqrt(beta
 
 What depends on s alone is a number for each row; the sum over s for each element has the form sum_s a_s / (sqrt(v) + u_s),
 with u_s in a narrow interval. Interpolating 1 / (sqrt(v) + u) in log(u) between Chebyshev nodes turns it into a sum over
-the few nodes, with an error below float32's own. Terms of long ago, under 1e-9 of the first, are left out.
+the few nodes, with an error below float32's own. Terms under 1e-9 of the first are dropped.
 
-The moving average of the weights (`averaging`) is made up for in the same way, being linear in them. The missed steps count
+The moving average of the weights (`averaging`) is linear in them, so it catches up in the same way. The missed steps count
 d^(t+n-s) (1 - d) each; with R_t the sum of that over all steps before t, each with the decay between it and t undone:
 
     sum_s d^(t+n-s) (1 - d) D_(t,s) = R_(t+n) D - d^n R_t
@@ -53,25 +53,18 @@ class _Rows(NamedTuple):
 
 
 class _Missed(NamedTuple):
-    """Steps that rows missed, of which a sum over steps is one over nodes: sum_k W_k / (sqrt(v) + u_k), [U, K] each.
+    """Steps that rows missed, as a sum over nodes: sum_k W_k / (sqrt(v) + u_k), [U, K] each."""
 
-    Attributes:
-      nodes: u.
-      weights: W of the sum that moves the weights.
-      averaged: W of the one that moves their average; None where there is none.
-    """
-
-    nodes: tf.Tensor
-    weights: tf.Tensor
-    averaged: tf.Tensor | None
+    nodes: tf.Tensor  # u
+    weights: tf.Tensor  # W of the sum that moves the weights
+    averaged: tf.Tensor | None  # W of the sum that moves their average, if any
 
 
 class DeferredTable:
     """An embedding table in training on one device.
 
-    Attributes:
-      table: [V, D] the variable.
-      gradient_source: [U, D] rows of this step, what a loss is differentiated by; None before they are read.
+    `table` is the [V, D] variable, `gradient_source` the step's [U, D] rows by which a loss is differentiated (None
+    before they are read).
     """
 
     def __init__(
@@ -83,17 +76,9 @@ class DeferredTable:
         total_steps: int,
         average: MovingAverage | None = None,
     ) -> None:
-        """Prepares the updates.
+        """`rate_at` maps integer steps of any shape, also after the last, to rates; `step` is a scalar int64.
 
-        Args:
-          config: constants of the update.
-          rate_at: learning rates of whole steps of any shape and type; may be called for steps after the last.
-          step: scalar int64, steps taken before this one.
-          total_steps: the last step of the run.
-          average: of the rows, which is kept as well; None for none.
-
-        Raises:
-          ValueError: there are more than `MOST_STEPS`.
+        `step` counts the steps before this one. Raises ValueError if `total_steps` exceeds `MOST_STEPS`.
         """
         if total_steps > MOST_STEPS:
             raise ValueError(f"{total_steps} steps: updates can be put off for {MOST_STEPS} at most")
@@ -105,16 +90,9 @@ class DeferredTable:
         self.gradient_source: tf.Tensor | None = None
 
     def lookup(self, table: tf.Variable, ids: tf.Tensor) -> tf.Tensor:
-        """Reads rows as they are at this step, in the variable scope that owns the table.
+        """Reads rows as of this step, [V, D] and [N] to [N, D], in the table's variable scope; ids may repeat.
 
-        The first call makes them current; later calls, for micro-batches, find their rows among those of the first.
-
-        Args:
-          table: [V, D] the variable.
-          ids: [N] which rows; an entry may occur several times.
-
-        Returns:
-          [N, D].
+        The first call makes the rows current; later calls, for micro-batches, must request a subset of its rows.
         """
         if self.gradient_source is not None:
             with tf.device(HOST):
@@ -145,11 +123,7 @@ class DeferredTable:
         return _rows_at(self.gradient_source, inverse)
 
     def apply(self, gradient: tf.Tensor) -> tf.Operation:
-        """Updates the rows of this step.
-
-        Args:
-          gradient: [U, D] with respect to `gradient_source`.
-        """
+        """Updates the rows of this step by the gradient [U, D] of `gradient_source`."""
         with tf.device(self.table.device):
             update, m, v = moved(*self._rows, gradient, self._step, self._config, decay=self._decay)
             rows, average = _Rows(self._rows.weights - self._rate_at(self._step) * update, m, v), self._averages
@@ -158,7 +132,7 @@ class DeferredTable:
             return self._write(self._ids, rows, average, self._step + 1)
 
     def make_current(self) -> tf.Operation:
-        """Brings the whole table and its moments to this step, as checkpoints hold them."""
+        """Brings the whole table and its moments to this step, as checkpoints require."""
         entries = self.table.shape[0]
 
         def chunk(start: tf.Tensor) -> tf.Tensor:
@@ -184,7 +158,6 @@ class DeferredTable:
         return tf.group(writes)
 
     def _made_current(self, ids: tf.Tensor) -> tuple[_Rows, tf.Tensor | None]:
-        """Returns rows, and their average where there is one, with the updates made up for that they missed."""
         config = self._config
         since = tf.gather(self._current_at, ids)  # [U]
         missed = (self._step - since)[:, None]  # [U, 1]
@@ -207,7 +180,6 @@ class DeferredTable:
         return rows, average - m * _summed(found.averaged, found.nodes, root)
 
     def _make_average(self, moving: MovingAverage, own_name: str) -> tf.Variable:
-        """Makes the average of the table, and `_beyond`, a table by step that is computed once a session."""
         self._beyond = tf1.get_variable(
             f"{own_name}/beyond",
             initializer=lambda: moving.beyond(self._decays()),
@@ -218,9 +190,9 @@ class DeferredTable:
         return tf1.get_variable(shadow_name(own_name), self.table.shape, trainable=False, initializer=zeros)
 
     def _joined(self, moving: MovingAverage, since: tf.Tensor, decay: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Returns [U] what the missed steps count in the average, and [U] what their decay takes off the weights there.
+        """[U] weight of the missed steps in the average, and [U] what their decay takes off the weights there.
 
-        Decay apart, rows stay where they are for n steps: the average goes towards them by (1 - d^n) / (1 - d^t).
+        Decay apart, rows stay where they are for n steps: the average moves towards them by (1 - d^n) / (1 - d^t).
         """
         missed, whole = self._step - since, moving.counted(self._step)
         beyond = _at(self._beyond, self._step) * tf.exp(decay) - moving.faded(missed) * _at(self._beyond, since)
@@ -230,16 +202,14 @@ class DeferredTable:
         )
 
     def _decays(self) -> tf.Tensor:
-        """Returns [total + 1] logarithms of the decay by all steps before each; a constant once the graph is optimized."""
+        """[total + 1] logarithms of the cumulative decay before each step; a constant once the graph is optimized."""
         rates = self._rate_at(tf.range(self._total))
         return tf.concat([[0.0], tf.cumsum(tf.math.log1p(-self._decay * rates))], axis=0)
 
     def _quadrature(self, since: tf.Tensor, decays: tf.Tensor) -> _Missed:
-        """Returns weights W and nodes u so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
+        """Nodes u and weights W so that the sum over missed steps is sum_k W_k / (sqrt(v) + u_k).
 
-        Args:
-          since: [U] the step that each row is current at.
-          decays: from `_decays`.
+        `since` [U] is the step that each row is current at; `decays` come from `_decays`.
         """
         config = self._config
         shrinking = config.beta_1 / math.sqrt(config.beta_2)
@@ -283,14 +253,7 @@ class DeferredTable:
         return _Missed(nodes, weights(shrunk_rate * tf.exp(after)), weights(shrunk_rate * kept))
 
     def _kept(self, moving: MovingAverage, step: tf.Tensor, after: tf.Tensor, *, before: tf.Tensor) -> tf.Tensor:
-        """Returns [U, S] how much of what a step has moved is in the average of now.
-
-        Args:
-          moving: the average.
-          step: [U, S] which.
-          after: [U, S] logarithm of the decay since.
-          before: [U, S] that of the decay in the step, undone.
-        """
+        """[U, S] share of a step's move in the current average, from the log decay `after` it and `before` it (undone)."""
         place = tf.minimum(step, float(self._total))
         now, then = (moving.counted(s) + _at(self._beyond, s) for s in (self._step, place))
         faded = moving.faded(tf.maximum(self._step - step, 0.0))
@@ -298,7 +261,7 @@ class DeferredTable:
 
 
 def _summed(weights: tf.Tensor, nodes: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
-    """Returns [U, D] sum_k W_k / (sqrt(v) + u_k)."""
+    """[U, D] sum_k W_k / (sqrt(v) + u_k)."""
     total = tf.zeros_like(root)
     for weight, node in zip(*(tf.unstack(found[:, :, None], axis=1) for found in (weights, nodes))):  # K times [U, 1] both
         total += weight / (root + node)
@@ -306,15 +269,12 @@ def _summed(weights: tf.Tensor, nodes: tf.Tensor, root: tf.Tensor) -> tf.Tensor:
 
 
 def _at(table: tf.Tensor | tf.Variable, step: tf.Tensor) -> tf.Tensor:
-    """Returns what a table by step has of some, of any shape: of decays their logarithm by all steps before."""
+    """Looks up steps of any shape in a table by step (for decays: log of the cumulative decay before)."""
     return tf.gather(table, tf.cast(step, tf.int32))
 
 
 def _rows_at(source: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-    """Returns rows of a matrix: [U, D] and [N] to [N, D].
-
-    The gradient of `tf.gather` has its sizes computed by the device, and the host waits for them.
-    """
+    """[U, D] and [N] to [N, D]; with the gradient of `tf.gather`, the host would wait for sizes from the device."""
 
     @tf.custom_gradient
     def gather(source: tf.Tensor) -> tuple[tf.Tensor, Callable[[tf.Tensor], tf.Tensor]]:

@@ -10,12 +10,7 @@ _SCOPE = "clip_by_global_norm"  # by which a memory trace tells it from the upda
 
 
 def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Applies a function to each tensor where it is computed, so that it does not travel to the default device and back.
-
-    Args:
-      function: of one tensor.
-      tensors: to apply it to.
-    """
+    """Applies a function to each tensor on its own device, to avoid transfers to the default device and back."""
     results = []
     for tensor in tensors:
         with tf.device(tensor.device):
@@ -24,35 +19,20 @@ def on_own_devices(function: Callable[[tf.Tensor], tf.Tensor], tensors: Sequence
 
 
 def dense_gradients(loss: tf.Tensor, variables: Sequence[tf.Tensor | tf.Variable]) -> list[tf.Tensor]:
-    """Returns d loss / d variable for each variable.
+    """Returns d loss / d variable; the loss (scalar) must depend on each variable.
 
-    Rows of an embedding that occur several times are summed, so that a norm taken of the result is the true one.
-
-    Args:
-      loss: scalar.
-      variables: what to differentiate by; the loss depends on each.
+    Repeated rows of an embedding are summed, so that a norm of the result is correct.
     """
     return on_own_devices(tf.convert_to_tensor, tf.gradients(loss, variables))
 
 
 def clipping(gradients: Sequence[tf.Tensor], limit: float) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what gradients are to be multiplied by, so that their common norm is at most `limit`, and that norm before.
-
-    Args:
-      gradients: of the whole batch: the norm of a replica's part says nothing.
-      limit: largest norm.
-    """
+    """Factor that limits the gradients' global norm, and the norm before; requires gradients of the whole batch."""
     with tf.name_scope(_SCOPE):
         norm = tf.linalg.global_norm(gradients)
         return limit / tf.maximum(norm, limit), norm
 
 
 def scaled(gradients: Sequence[tf.Tensor], scale: tf.Tensor | float) -> list[tf.Tensor]:
-    """Multiplies gradients.
-
-    Args:
-      gradients: of the whole batch.
-      scale: scalar, of `clipping`.
-    """
     with tf.name_scope(_SCOPE):
         return on_own_devices(lambda gradient: gradient * scale, gradients)

@@ -1,4 +1,4 @@
-"""LAMB: Adam whose update of each variable is as large as its weights are (You et al., 2019, arXiv 1904.00962, algorithm 2)."""
+"""LAMB: Adam with updates scaled by the weight norm (You et al., 2019, arXiv 1904.00962, algorithm 2)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from bert_tf.optimization.adamw import Optimizer, Trained, is_excluded, moved
 
 
 class Lamb(Optimizer):
-    """Adam with an update of each variable that is as large as its weights.
+    """Adam with each variable's update scaled to the norm of its weights.
 
     For a gradient g at step t, counted from 1, with rate r:
 
@@ -18,8 +18,8 @@ class Lamb(Optimizer):
         u = m / (1 - b1^t) / (sqrt(v / (1 - b2^t)) + epsilon) + decay w
         w = w - r |w| / |u| u
 
-    with norms of the whole variable. As in the published code the ratio is 1 where a norm is 0, and of variables that do not
-    decay: LayerNorm and biases. The correction of moments belongs to the algorithm, whatever `AdamWConfig.bias_correction`.
+    with norms of the whole variable. As in the published code the ratio is 1 if a norm is 0, and for variables without
+    decay: LayerNorm and biases. Bias correction belongs to the algorithm, whatever `AdamWConfig.bias_correction`.
     """
 
     def _update(self, trained: Trained, gradient: tf.Tensor, rate: tf.Tensor) -> tf.Operation:
@@ -32,11 +32,6 @@ class Lamb(Optimizer):
 
 
 def trust_ratio(weights: tf.Tensor, update: tf.Tensor) -> tf.Tensor:
-    """Returns the norm of weights in terms of that of their update; 1 where one of them is 0.
-
-    Args:
-      weights: of a variable.
-      update: of the same shape.
-    """
+    """Weight norm divided by update norm; 1 if either is 0."""
     own, its = tf.linalg.global_norm([weights]), tf.linalg.global_norm([update])
     return tf.where((own > 0.0) & (its > 0.0), tf.math.divide_no_nan(own, its), 1.0)

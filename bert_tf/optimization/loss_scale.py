@@ -18,14 +18,11 @@ _INITIAL, _FACTOR, _PATIENCE = 2.0**15, 2.0, 2000
 class LossScale:
     """Multiplies the loss before it is differentiated; owns the variable scope `loss_scale`.
 
-    A step whose gradients overflow is skipped, and the scale halved; after 2000 steps without, it is doubled.
-
-    Attributes:
-      skipped: scalar, steps skipped so far.
+    A step whose gradients overflow is skipped (counted in `skipped`) and the scale halved; after 2000 steps without overflow,
+    it is doubled.
     """
 
     def __init__(self) -> None:
-        """Creates the state."""
         with tf1.variable_scope(SCOPE):
             self._scale = _state("scale", tf.float32, _INITIAL)
             self._good_steps = _state("good_steps", tf.int64, 0)
@@ -34,26 +31,17 @@ class LossScale:
         self.skipped = self._skipped.read_value()
 
     def scale(self, loss: tf.Tensor) -> tf.Tensor:
-        """Returns what to differentiate."""
         return loss * self._now
 
     def unscale(self, gradients: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-        """Returns the gradients of the loss itself."""
         return on_own_devices(lambda gradient: gradient / self._now, gradients)
 
     @property
     def at_end(self) -> tf.Tensor:
-        """Whether the scale cannot be lowered any more, so that an overflow is a fault."""
+        """Whether the scale is at its minimum, so that an overflow is a fault."""
         return self._now <= 1.0
 
     def update_if(self, finite: tf.Tensor, update: Callable[[], tf.Operation]) -> tf.Operation:
-        """Updates weights where the gradients are finite, and the scale.
-
-        Args:
-          finite: scalar boolean.
-          update: builds the update of the weights.
-        """
-
         def go() -> tf.Tensor:
             doubled = self._good_steps.read_value() + 1 >= _PATIENCE
             with tf.control_dependencies([update()]):

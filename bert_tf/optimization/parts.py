@@ -1,4 +1,4 @@
-"""Parts of the model that are trained differently: some not at all, lower ones at a lower rate. Imports no TensorFlow."""
+"""Parts of the model that are trained differently: frozen, or at a lower rate. Does not import TensorFlow."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYERS = re.compile(r"(?P<first>\d{1,20})(?:-(?P<last>\d{1,20}))?")
 
 
 def part_of(variable: str) -> Part | None:
-    """Returns the part that a variable of a name belongs to; None for the head."""
+    """Part of a variable; None for the head."""
     match = _OWNER.match(variable)
     if match is None:
         return None
@@ -26,14 +26,7 @@ def part_of(variable: str) -> Part | None:
 
 
 def parse_frozen(text: str | None) -> frozenset[Part]:
-    """Reads the flag --freeze.
-
-    Args:
-      text: parts with commas, layers by number or from one to another: embeddings,0-5,pooler; None or empty for none.
-
-    Raises:
-      FlagError: there is no such part.
-    """
+    """Parses --freeze, as embeddings,0-5,pooler; None or empty for none; FlagError for an unknown part."""
     frozen: set[Part] = set()
     for entry in filter(None, (text or "").split(",")):
         name = entry.strip()
@@ -55,33 +48,24 @@ def parse_frozen(text: str | None) -> frozenset[Part]:
 
 
 def check_layers(frozen: Collection[Part], layers: int) -> None:
-    """Compares what is frozen with the model, once its size is known.
-
-    Args:
-      frozen: parts that are not trained.
-      layers: how many the model has.
-
-    Raises:
-      FlagError: there is no such layer.
-    """
+    """Raises FlagError if a frozen layer exceeds the model."""
     beyond = [part for part in frozen if isinstance(part, int) and part >= layers]
     if beyond:
         raise FlagError(f"--freeze: layer {min(beyond)}: the model has {layers} layers, 0 to {layers - 1}")
 
 
 class LayerDecay(NamedTuple):
-    """Layer-wise decay of the learning rate: what lies lower, and is more general, moves less (Howard and Ruder, 2018).
+    """Layer-wise decay of the learning rate: lower, more general layers move less (Howard and Ruder, 2018).
 
     Counted as in BEiT (Bao et al., 2021): head and pooler learn at the full rate, the last layer at `factor` times that, each
-    layer at `factor` times the rate of the one above, embeddings below the first. ELECTRA's code meant the same and begins a
-    power too low, with factor^2 at the last layer.
+    layer at `factor` times the rate of the one above, embeddings below the first. ELECTRA's code intends the same but starts
+    one power too low, with factor^2 at the last layer.
     """
 
     factor: float = 1.0
     layers: int = 0  # of the encoder
 
     def of(self, part: Part | None) -> float:
-        """Returns what the rate of a part is multiplied by; None is the head."""
         heights: dict[Part | None, int] = {EMBEDDINGS: 0, POOLER: self.layers + 1, None: self.layers + 1}
         height = part + 1 if isinstance(part, int) else heights[part]
         return self.factor ** (self.layers + 1 - height)

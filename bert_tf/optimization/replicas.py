@@ -1,7 +1,7 @@
-"""Replicas of a step: how many there are, which of them this is, and sums over them.
+"""Replicas of a step: their number, this one's index, and sums over them.
 
-Each replica computes its part of the global batch. Gradients are added up once; from there on every replica has the same
-numbers and updates its own copy of the weights, so that nothing else is sent around.
+Each replica computes its part of the global batch. Gradients are summed once; then every replica has the same numbers and
+updates its own copy of the weights without further communication.
 """
 
 from __future__ import annotations
@@ -12,37 +12,34 @@ import tensorflow as tf
 
 
 def count() -> int:
-    """Returns how many replicas take a step together, over all machines."""
+    """Number of replicas in a step, over all machines."""
     return tf.distribute.get_replica_context().num_replicas_in_sync
 
 
 def local_count() -> int:
-    """Returns how many of them this process computes."""
     strategy = tf.distribute.get_strategy()
     return 1 if strategy.num_replicas_in_sync == 1 else len(strategy.extended.worker_devices)
 
 
 def local_tensors(name: str) -> list[tf.Tensor]:
-    """Returns the tensors of a name that the replicas of this process made.
+    """Tensors of a name made by this process's replicas.
 
-    What replicas add up is fetched from all: NCCL waits for ever for one that nobody asks.
+    A sum over replicas must be fetched from all: NCCL waits forever for one that is not asked.
     """
     graph = tf.compat.v1.get_default_graph()
     return [graph.get_tensor_by_name(f"{scope}{name}:0") for scope in local_scopes()]
 
 
 def local_scopes() -> list[str]:
-    """Returns the name scopes that TensorFlow gives to the replicas of this process."""
     return ["", *(f"replica_{replica}/" for replica in range(1, local_count()))]
 
 
 def number() -> int:
-    """Returns which of them this is."""
     return int(tf.get_static_value(tf.distribute.get_replica_context().replica_id_in_sync_group))
 
 
 def add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Returns each value summed over replicas, the same on all."""
+    """Each value summed over replicas, equal on all."""
     replica = tf.distribute.get_replica_context()
     if replica.num_replicas_in_sync == 1:
         return list(values)
@@ -50,32 +47,27 @@ def add_up(values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
 
 
 def _add_up(strategy: tf.distribute.Strategy, values: Sequence[tf.Tensor]) -> list[tf.Tensor]:
-    """Sums over replicas; `ReplicaContext.all_reduce` cannot, in a graph it looks in vain for each replica's variables."""
+    """Sums over replicas; in a graph, `ReplicaContext.all_reduce` fails to find each replica's variables."""
     return strategy.extended.batch_reduce_to(tf.distribute.ReduceOp.SUM, [(value, value) for value in values])
 
 
 def writes(variable: tf.Variable) -> bool:
-    """Whether this replica updates a variable: its own copy, or the only one where it is the first replica."""
+    """Whether this replica updates a variable: its own copy, or on the first replica a sole copy."""
     shared = len(tf.distribute.get_strategy().experimental_local_results(variable)) < local_count()
     return not shared or number() == 0
 
 
 def assign(variable: tf.Variable, value: tf.Tensor) -> tf.Operation:
-    """Sets this replica's copy of a variable, if it `writes`; `Variable.assign` would add up over replicas.
-
-    Args:
-      variable: with a copy on each replica.
-      value: of this replica's copy.
-    """
+    """Sets this replica's copy of a variable if it `writes`; `Variable.assign` would sum over replicas."""
     if not writes(variable):
         return tf.no_op()
     return tf.raw_ops.AssignVariableOp(resource=variable.handle, value=value)
 
 
 def differing(variables: Sequence[tf.Variable]) -> tf.Tensor:
-    """Returns [V] whether the copies of each variable differ, to the last bit.
+    """Whether the copies of each variable differ in any bit, [V].
 
-    Each replica hashes its copies; where all hashes are the same, their sum is a multiple of each.
+    Each replica hashes its copies; if all hashes are equal, their sum is a multiple of each.
     """
     hashes = tf.stack([_hash(variable.read_value()) for variable in variables])
     (total,) = add_up([hashes])
@@ -83,6 +75,6 @@ def differing(variables: Sequence[tf.Variable]) -> tf.Tensor:
 
 
 def _hash(values: tf.Tensor) -> tf.Tensor:
-    """Returns a scalar int64: the bits of the values, weighted by odd numbers that depend on the place, modulo 2**64."""
+    """Scalar int64: the values' bits, weighted by odd numbers that depend on the position, modulo 2**64."""
     bits = tf.cast(tf.bitcast(tf.reshape(values, [-1]), tf.int32 if values.dtype.size == 4 else tf.int64), tf.int64)
     return tf.reduce_sum(bits * (tf.range(tf.size(bits, tf.int64)) * 2 + 1))

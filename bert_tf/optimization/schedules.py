@@ -21,21 +21,11 @@ SCHEDULES: Mapping[str, Callable[[tf.Tensor, float], tf.Tensor]] = {
 def learning_rate(
     step: tf.Tensor, *, peak: float, warmup_steps: int, total_steps: int, schedule: str = LINEAR, power: float = 1.0
 ) -> tf.Tensor:
-    """Rises linearly from 0 at step 0 to the peak, then goes down a curve that ends at `total_steps`.
+    """Rises linearly from 0 at step 0 to the peak, then follows a curve that ends at `total_steps`.
 
-    The curve begins where warm-up ends. The linear one alone begins at step 0, as in the published code, so that the rate
-    drops a little where warm-up ends: peak * (1 - step / total_steps).
-
-    Args:
-      step: integer of any shape, steps taken before this one: the first update has rate 0 where there is a warm-up.
-      peak: highest rate.
-      warmup_steps: how long it rises; 0 for not at all.
-      total_steps: where the curve ends.
-      schedule: which curve, a name of `SCHEDULES`.
-      power: of the polynomial.
-
-    Returns:
-      Float32 of the step's shape.
+    `step` is an integer of any shape, the number of steps before this one: with warm-up, the first update has rate 0. The curve
+    begins at the end of warm-up, but the linear one at step 0, as in the published code, so the rate drops a little at the end
+    of warm-up: peak * (1 - step / total_steps). Returns float32.
     """
     steps = tf.cast(step, tf.float32)
     begin = 0 if schedule == LINEAR else warmup_steps

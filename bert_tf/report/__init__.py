@@ -1,1 +1,1 @@
-"""The page of a run: what it reached, how it learned, where time went; or several runs side by side."""
+"""The report page of a run: results, curves, time and memory; or several runs side by side."""

@@ -1,7 +1,7 @@
-"""Charts as Vega-Lite specifications: `drawing` makes pictures of them, live.js changes them as the reader asks.
+"""Charts as Vega-Lite specifications: `drawing` renders them to pictures, live.js changes them interactively.
 
-A row of data is a whole line, its points in two lists; Vega takes the lists apart. Colours are names that style.css gives a
-value to, one for light pages and one for dark.
+A data row is a whole line with its points in two lists, which Vega flattens. Colours are names that style.css
+defines, once for light pages and once for dark ones.
 """
 
 from __future__ import annotations
@@ -48,12 +48,9 @@ CONFIG: Spec = {
 
 
 def following(part: Spec, lines: Sequence[Spec], *, along: Sequence[str] = ("x", "y")) -> Spec:
-    """Returns a part of which only what is nearest to the pointer is seen; pictures do without it.
+    """A layer that shows only what is nearest to the pointer, and nothing in pictures.
 
-    Args:
-      part: of a chart.
-      lines: what is said of what is nearest, of `told`.
-      along: the axes that nearness counts.
+    `lines` are tooltip lines from `told`; `along` are the axes that count for the distance.
     """
     near = {"type": "point", "on": "pointerover", "nearest": True, "clear": "pointerout", "encodings": list(along)}
     seen = {"condition": {"param": "near", "empty": False, "value": 1}, "value": 0}
@@ -65,28 +62,14 @@ def following(part: Spec, lines: Sequence[Spec], *, along: Sequence[str] = ("x",
 
 
 def told(field: str, title: str, form: str = VALUE) -> Spec:
-    """Returns a line of what is said at the pointer.
-
-    Args:
-      field: that is shown.
-      title: what it is called.
-      form: of a number.
-    """
     return {"field": field, "type": "quantitative", "title": title, "format": form}
 
 
 def sheet(field: str, title: str) -> dict[str, Any]:
-    """Returns what every chart has, over a field with a title.
-
-    Args:
-      field: of the values.
-      title: of the axis.
-    """
     x = {"field": field, "type": "quantitative", "title": title, "scale": {"nice": False}}
     fit = {"type": "fit", "contains": "padding"}
     return {"width": SIZE[0], "height": SIZE[1], "autosize": fit, "encoding": {"x": x}}
 
 
 def short(values: Iterable[float]) -> list[float]:
-    """Returns values with as many digits as a chart can show."""
     return [float(f"{value:.{_DIGITS}g}") for value in values]

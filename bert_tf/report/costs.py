@@ -1,4 +1,4 @@
-"""Time and memory, as far as a run wrote them down: timing.json, the phases of recorded steps, traces of memory."""
+"""Time and memory as recorded by a run: timing.json, phases of recorded steps, memory traces."""
 
 from __future__ import annotations
 
@@ -18,58 +18,34 @@ _LEAST_REST = 0.005  # of the phases together: less is their rounding
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """A part of the time of a step.
-
-    Attributes:
-      name: of the part.
-      seconds: that it takes on average.
-      percent: of all parts together.
-    """
+    """Part of the time of a step."""
 
     name: str
-    seconds: float
-    percent: float
+    seconds: float  # mean
+    percent: float  # of all parts together
 
 
 @dataclasses.dataclass(frozen=True)
 class Costs:
-    """What is known of a run.
+    """Recorded time and memory of a run; sequences are empty if nothing was recorded."""
 
-    Attributes:
-      parts: of a step, the largest first; none where nothing is known.
-      steps: how many the parts are means of.
-      spreads: rows of a table of times: name, mean, median, 90th and 99th percentile in seconds.
-      phases: of a recorded step in their order, and what is left of it; none where no step was recorded.
-      recorded: how many steps the phases are means of.
-      diagnosis: what held the run up; empty where nothing says so.
-      wall: of the wall time of the command that trained, in their order; none where it did not come to its end.
-      live: memory of a step over time; None where none was traced.
-      put_out: memory of all outputs of a step; None where none was traced.
-    """
-
-    parts: Sequence[Part]
-    steps: int
-    spreads: Sequence[tuple[str, Sequence[float]]]
-    phases: Sequence[Part]
-    recorded: int
-    diagnosis: str
-    wall: Sequence[Part]
-    live: memory.Live | None
-    put_out: memory.PutOut | None
+    parts: Sequence[Part]  # of a step, largest first
+    steps: int  # number of steps that the parts average
+    spreads: Sequence[tuple[str, Sequence[float]]]  # rows: name; mean, median, 90th, 99th percentile in s
+    phases: Sequence[Part]  # of a recorded step in order, and the rest
+    recorded: int  # number of steps that the phases average
+    diagnosis: str  # the bottleneck; empty if unknown
+    wall: Sequence[Part]  # parts of the wall time, in order; empty if unfinished
+    live: memory.Live | None  # memory of a step over time; None if not traced
+    put_out: memory.PutOut | None  # memory of all outputs; None if not traced
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything."""
         return bool(self.parts or self.phases or self.diagnosis or self.wall or self.live or self.put_out)
 
 
 def of(run: Run, *, traced: bool = True) -> Costs:
-    """Returns what is known of a run; a damaged file counts as none.
-
-    Args:
-      run: to look at.
-      traced: whether the memory of a step is wanted, with its pictures.
-    """
+    """Ignores damaged files; `traced` includes the memory of a step and its charts."""
     timing = read_object(run.folder / run_layout.TIMING) or {}
     recorded = read_object(run.folder / run_layout.PHASES) or {}
     text = mapping(timing, "diagnosis").get("text")
@@ -92,7 +68,7 @@ def _count(found: Mapping[str, Any]) -> int:
 
 
 def _parts(timing: Mapping[str, Any]) -> list[Part]:
-    """Returns the parts of a step: those that were measured, and what is left of batch_cost."""
+    """The measured parts of a step, and the rest of batch_cost."""
     batch, reader, communication = (_mean(timing, name) for name in ("batch", "reader", "communication"))
     named = {
         "computing": max(batch - reader - communication, 0.0),
@@ -103,13 +79,13 @@ def _parts(timing: Mapping[str, Any]) -> list[Part]:
 
 
 def _wall(timing: Mapping[str, Any]) -> list[Part]:
-    """Returns where the wall time went, from the start of the process until the page was made."""
+    """Parts of the wall time, from the start of the process until the page was made."""
     found = mapping(mapping(timing, WALL), "parts")
     return _shares({name: found[key] for key, name in wall_clock.PARTS.items() if is_number(found.get(key))})
 
 
 def _phases(recorded: Mapping[str, Any]) -> list[Part]:
-    """Returns the phases of a recorded step in their order, and what none of them has."""
+    """Phases of a recorded step in order, and the time in none of them."""
     named = {name: seconds for name, seconds in recorded.items() if is_number(seconds) and name not in (_WHOLE, _COUNT)}
     whole = recorded.get(_WHOLE)
     rest = whole - sum(named.values()) if is_number(whole) else 0.0

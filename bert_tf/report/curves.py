@@ -1,4 +1,4 @@
-"""Curves of a page: a row of `MEASURES` for each number that metrics.jsonl may hold."""
+"""Curves of a page; `MEASURES` has a row for each number that metrics.jsonl may hold."""
 
 from __future__ import annotations
 
@@ -20,27 +20,16 @@ _METRIC = "eval_"
 
 
 class Measure(NamedTuple):
-    """A number that is logged every few steps.
+    """A number logged every few steps."""
 
-    Attributes:
-      key: in metrics.jsonl.
-      title: of its chart.
-      unit: behind values; empty where it has none.
-      meaning: one sentence below the chart.
-      factor: from the file's unit to this one.
-      says: which of `_SAID` stand below the chart.
-      smooth: whether single values jump, so that the line is smoothed.
-      from_zero: whether the axis begins at 0.
-    """
-
-    key: str
+    key: str  # in metrics.jsonl
     title: str
-    unit: str
-    meaning: str
-    factor: float = 1.0
-    says: tuple[str, ...] = ("median", "lowest", "highest")
-    smooth: bool = False
-    from_zero: bool = True
+    unit: str  # may be empty
+    meaning: str  # one sentence below the chart
+    factor: float = 1.0  # from the file's unit to `unit`
+    says: tuple[str, ...] = ("median", "lowest", "highest")  # keys of `_SAID`: notes below the chart
+    smooth: bool = False  # values are noisy, so the line is smoothed
+    from_zero: bool = True  # axis starts at 0
 
 
 LEARNING = (
@@ -89,37 +78,21 @@ MEMORY = (
 
 @dataclasses.dataclass(frozen=True)
 class Chart:
-    """A chart of the page.
-
-    Attributes:
-      title: what it shows.
-      unit: of the values.
-      caption: what to know of it.
-      smoothing: what more, where lines are smooth.
-      summary: the same in numbers.
-      spec: what is drawn.
-    """
+    """A chart of the page."""
 
     title: str
     unit: str
     caption: str
-    smoothing: str
-    summary: str
+    smoothing: str  # note, if lines are smoothed
+    summary: str  # the same in numbers
     spec: Spec
 
 
 def of_measures(measures: Sequence[Measure], groups: Sequence[Group]) -> list[Chart]:
-    """Returns a chart for each measure that a run has.
-
-    Args:
-      measures: what can be drawn.
-      groups: runs and their colours.
-    """
     return [chart for measure in measures if (chart := _of_measure(measure, groups)) is not None]
 
 
 def of_evaluations(groups: Sequence[Group]) -> list[Chart]:
-    """Returns a chart for each result that was measured while runs trained, one for each task."""
     keys = dict.fromkeys(
         (group.task, key)
         for group in groups
@@ -165,7 +138,7 @@ def _is_single(groups: Sequence[Group]) -> bool:
 
 
 def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key: str, factor: float = 1.0) -> list[Curve]:
-    """Returns what runs have of a number; the lines of groups are in their order."""
+    """Curves of `key` of all runs, multiplied by `factor`, in the order of the groups."""
     found = [
         (group.name, place, *points(lines(run), key), steps_an_epoch(run))
         for place, group in enumerate(groups)
@@ -175,19 +148,13 @@ def _curves(groups: Sequence[Group], lines: Callable[[Run], Sequence[Line]], key
 
 
 def steps_an_epoch(run: Run) -> float | None:
-    """Returns how many steps see each example once; None where the record does not say, or each of two phases has its own."""
+    """None if the record does not say, or if two phases differ."""
     schedule, batch = mapping(run.record, "schedule"), run.training.get("train_batch_size")
     examples = None if schedule.get("phase2_steps") else schedule.get("train_examples")
     return examples / batch if is_number(examples) and is_number(batch) and examples > 0 and batch > 0 else None
 
 
 def points(lines: Sequence[Line], key: str) -> tuple[Floats, Floats]:
-    """Returns the steps that have a number, and the number.
-
-    Args:
-      lines: of a log, one for each step that it has.
-      key: of the number.
-    """
     found = [(line["step"], line[key]) for line in lines if is_number(line.get(key))]
     steps, values = zip(*found) if found else ((), ())
     return np.array(steps, np.float64), np.array(values, np.float64)
@@ -202,9 +169,9 @@ _SAID: Mapping[str, Callable[[Floats, Floats], str]] = {
 
 
 def training_seconds(run: Run) -> float | None:
-    """Returns how long the logged steps took together; None where the log does not say.
+    """Duration of the logged steps; None if the log does not say.
 
-    The gap between two runs of the same training counts for nothing: each line is the speed of the steps before it.
+    Gaps between two processes of the same training do not count: each line holds the speed of the steps before it.
     """
     batch, first = run.training.get("train_batch_size"), run.training.get("num_train_steps")
     steps, speeds = points(run.metrics, "examples_per_second")
@@ -217,7 +184,7 @@ def training_seconds(run: Run) -> float | None:
 
 
 def figures(run: Run) -> dict[str, tuple[float, str]]:
-    """Returns the median of each measure of speed and the highest value of each of memory, with units, by what they are."""
+    """Median of each speed measure and maximum of each memory measure, with units, by title."""
     kinds = ((SPEED, "median", np.median), (MEMORY, "highest", np.max))
     found = {
         f"{measure.title[0].lower()}{measure.title[1:]}, {kind}": (

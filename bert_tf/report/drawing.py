@@ -1,4 +1,4 @@
-"""Pictures of charts, drawn by Vega in this process."""
+"""Renders charts to pictures with Vega in this process."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from bert_tf.report.charts import CONFIG, Spec
 
 
 def svg(chart: Spec) -> str:
-    """Returns the picture of a chart as SVG, without what follows a pointer.
+    """Renders a chart as SVG without its tooltip layers.
 
-    It may stand in the page itself: colours come from there, and what the chart says is text in it.
+    It is made for embedding: colours come from the page, and text stays text.
     """
     import vl_convert  # with its 80 MB of libraries only where a page is made
 

@@ -1,4 +1,4 @@
-"""Groups of runs: those of a series of seeds are one line of the charts, and their mean says something."""
+"""Groups of runs: the runs of a seed series share one line in charts, and their mean is meaningful."""
 
 from __future__ import annotations
 
@@ -14,24 +14,18 @@ _SEED = "seed"
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-    """A run, or the runs of a series.
-
-    Attributes:
-      name: what the page calls it.
-      runs: at least one.
-    """
+    """A run, or the runs of a seed series."""
 
     name: str
-    runs: Sequence[Run]
+    runs: Sequence[Run]  # at least one
 
     @property
     def task(self) -> str:
-        """Name of the task that all were trained on."""
         return self.runs[0].task
 
 
 def of(runs: Sequence[Run]) -> list[Group]:
-    """Returns the runs in their order, those of a series together if they differ in nothing but the seed."""
+    """Runs in order; those of a series are one group if only the seed differs."""
     by_series: dict[Path, list[Run]] = {}
     for run in runs:
         by_series.setdefault(run.series or run.folder, []).append(run)
@@ -51,19 +45,13 @@ def _series_name(run: Run) -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Sample:
-    """Runs with different seeds and else the same settings: what a mean can be taken of.
+    """Runs that differ only in the seed, so that a mean is meaningful."""
 
-    Attributes:
-      name: the names of the runs, or that of their series.
-      runs: names of two or more.
-    """
-
-    name: str
-    runs: Sequence[str]
+    name: str  # the runs' names, or that of their series
+    runs: Sequence[str]  # names of two or more
 
 
 def samples(runs: Sequence[Run]) -> list[Sample]:
-    """Returns the samples among runs, whether they were trained as a series or one by one."""
     same: dict[str, list[Run]] = {}
     for run in runs:
         if run.training:

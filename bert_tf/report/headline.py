@@ -1,4 +1,4 @@
-"""The figures on top of a page: of a run what it reached, of a series of seeds the means and how far they spread."""
+"""Figures at the top of a page: the results of a run, or mean and spread of a seed series."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from bert_tf.report.wording import duration, metric, number
 
 
 class Figure(NamedTuple):
-    """A figure with its name, and below it what else is to be known."""
+    """A figure with its name and a note below."""
 
     name: str
     value: str
@@ -22,12 +22,6 @@ class Figure(NamedTuple):
 
 
 def figures(group: Group, *, costs: bool) -> list[Figure]:
-    """Returns the figures of a run or a series, on the task that it was trained on.
-
-    Args:
-      group: the run or the series.
-      costs: whether times, speeds and memory are wanted.
-    """
     single = len(group.runs) == 1
     return [
         *_scores(group),

@@ -1,4 +1,4 @@
-"""A chart of lines over steps or epochs: values of runs, smooth where they jump, and those of seeds as a mean in a band."""
+"""Line charts over steps or epochs: noisy values smoothed, seeds as a mean with a band."""
 
 from __future__ import annotations
 
@@ -24,48 +24,27 @@ _NAME: Spec = {"field": "name", "type": "nominal", "title": "run", "format": "",
 
 @dataclasses.dataclass(frozen=True)
 class Curve:
-    """The values of a run.
+    """The values of a run."""
 
-    Attributes:
-      name: of the run, or of the group of runs that it belongs to.
-      line: place of that name in the key of the page.
-      steps: where the points are.
-      values: what they are.
-      steps_an_epoch: to count in epochs; None where it is not known.
-    """
-
-    name: str
-    line: int
+    name: str  # the run or its group
+    line: int  # index of that name in the page's key
     steps: Sequence[float] | Floats
     values: Sequence[float] | Floats
-    steps_an_epoch: float | None = None
+    steps_an_epoch: float | None = None  # to show epochs; None if unknown
 
 
 @dataclasses.dataclass(frozen=True)
 class Style:
-    """What a chart of lines looks like.
-
-    Attributes:
-      unit: of the values; empty where they have none.
-      smooth: whether single values jump, so that a smooth line is shown.
-      from_zero: whether values are never below 0, where the vertical axis begins; else it begins where they do.
-      marks: whether points are marked.
-    """
-
-    unit: str = ""
-    smooth: bool = False
-    from_zero: bool = False
-    marks: bool = False
+    unit: str = ""  # may be empty
+    smooth: bool = False  # values are noisy, so a smoothed line is shown
+    from_zero: bool = False  # start the vertical axis at 0, not at the minimum
+    marks: bool = False  # draw point marks
 
 
 def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
-    """Returns a chart of lines over steps.
+    """A line chart over steps from at least one non-empty curve.
 
     Curves of one line become their mean, in a band from the lowest to the highest.
-
-    Args:
-      curves: at least one, each with at least one point.
-      style: what the chart looks like.
     """
     longest = max(len(curve.steps) for curve in curves)
     way = _Way(
@@ -86,12 +65,7 @@ def line_chart(curves: Sequence[Curve], style: Style) -> Spec:
 
 
 def thinned(values: Sequence[float] | Floats, group: int) -> list[float]:
-    """Returns the means of `group` neighbours each; the last may have fewer.
-
-    Args:
-      values: in their order.
-      group: how many become one.
-    """
+    """Means of `group` neighbours each; the last may have fewer."""
     starts = np.arange(0, len(values), group)
     sums = np.add.reduceat(np.asarray(values, np.float64), starts)
     return short(sums / np.diff(starts, append=len(values)))
@@ -99,13 +73,13 @@ def thinned(values: Sequence[float] | Floats, group: int) -> list[float]:
 
 @dataclasses.dataclass(frozen=True)
 class _Way:
-    """How lines are drawn: their style, whether there is one curve, a band, a known length of epochs; places in the key."""
+    """How lines are drawn."""
 
     style: Style
-    single: bool
-    banded: bool
-    epochs: bool
-    most: int
+    single: bool  # only one curve
+    banded: bool  # some line has a band
+    epochs: bool  # the epoch length is known
+    most: int  # places in the key
 
 
 def _rows(curves: Sequence[Curve], group: int) -> list[Spec]:
@@ -123,7 +97,7 @@ def _rows(curves: Sequence[Curve], group: int) -> list[Spec]:
 
 
 def _layers(way: _Way) -> list[Spec]:
-    """Returns the parts of a chart from back to front; the last follows the pointer."""
+    """Layers from back to front; the last follows the pointer."""
     point = {"point": {"size": 30}} if way.style.marks else {}
     faint = _layer(way, {"type": "line", "strokeWidth": 1, "opacity": 0.4}, "value", raw=True)
     band = _layer(way, {"type": "area", "opacity": 0.25}, "lowest", y2={"field": "highest"})
@@ -134,7 +108,6 @@ def _layers(way: _Way) -> list[Spec]:
 
 
 def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: Spec) -> dict[str, Any]:
-    """Returns a part of a chart of lines, of values as they are logged or as they are shown."""
     y = {"field": field, "type": "quantitative", "title": None, "scale": {"zero": way.style.from_zero}}
     by_line = {**NOMINAL, "field": "line"}
     places = list(range(way.most))
@@ -150,7 +123,7 @@ def _layer(way: _Way, mark: Spec, field: str, *, raw: bool = False, **encoding: 
 
 
 def _shown(way: _Way) -> list[Spec]:
-    """Returns how values become what is shown: smooth, and of several runs the mean."""
+    """Transforms from logged to shown values: smoothing, and the mean of several runs."""
     kept = ["name", "line", "steps_an_epoch"]
     own: list[Spec] = [{"calculate": "datum.value", "as": "shown"}]
     if way.style.smooth:
@@ -165,7 +138,6 @@ def _shown(way: _Way) -> list[Spec]:
 
 
 def _told(way: _Way) -> list[Spec]:
-    """Returns what is said of a point: its line, where it is, its value."""
     unit = f", {way.style.unit}" if way.style.unit else ""
     where = [told("step", "step", _STEP), *([told("epoch", "epoch", _EPOCH)] if way.epochs else ())]
     if way.single:

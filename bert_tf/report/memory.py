@@ -1,4 +1,4 @@
-"""Memory of a step that was traced: what was alive over time, and what was put out."""
+"""Memory of a traced step: live memory over time, and all outputs."""
 
 from __future__ import annotations
 
@@ -28,61 +28,38 @@ _Contents = TypeVar("_Contents")
 
 @dataclasses.dataclass(frozen=True)
 class Phase:
-    """What a phase of the step takes.
-
-    Attributes:
-      name: of the phase.
-      colour: in the picture.
-      mib: of all together.
-      outputs: how many; 0 of what is not made of outputs.
-    """
+    """Memory of one phase of the step."""
 
     name: str
     colour: str
     mib: float
-    outputs: int = 0
+    outputs: int = 0  # how many; 0 if not made of outputs
 
 
 @dataclasses.dataclass(frozen=True)
 class Live:
-    """Live memory of a step.
+    """Live memory of a step."""
 
-    Attributes:
-      step: that was traced.
-      chart: what is drawn.
-      allocator: where the memory is of.
-      mib: at the peak.
-      seconds: of the peak, since the first allocation.
-      agreement: how far the allocator's own count is from it, in a sentence.
-      phases: what was alive at the peak, the lowest layer first.
-    """
-
-    step: int
+    step: int  # the traced step
     chart: charts.Spec
-    allocator: str
-    mib: float
-    seconds: float
-    agreement: str
-    phases: Sequence[Phase]
+    allocator: str  # its device
+    mib: float  # at the peak
+    seconds: float  # of the peak, since the first allocation
+    agreement: str  # difference to the allocator's count, a sentence
+    phases: Sequence[Phase]  # alive at the peak, lowest layer first
 
 
 @dataclasses.dataclass(frozen=True)
 class PutOut:
-    """What the operations of a step put out.
+    """Outputs of all operations of a step."""
 
-    Attributes:
-      step: that was traced.
-      chart: what is drawn.
-      phases: the lowest layer first.
-    """
-
-    step: int
+    step: int  # the traced step
     chart: charts.Spec
-    phases: Sequence[Phase]
+    phases: Sequence[Phase]  # lowest layer first
 
 
 def live(folder: Path) -> Live | None:
-    """Returns the live memory of the traced step of the highest number; None where there is none that can be read."""
+    """Live memory of the last traced step; None if there is no readable trace."""
     found = _newest(folder, LIVE_MEMORY, lambda path: peak_report.make_peak(live_memory_file.read(path), intervals=_INTERVALS))
     if found is None or found[1].moment.live <= 0:
         return None
@@ -111,7 +88,7 @@ def _agreement(found: Agreement) -> str:
 
 
 def put_out(folder: Path) -> PutOut | None:
-    """Returns the outputs of the traced step of the highest number; None where there is none that can be read."""
+    """Outputs of the last traced step; None if there is no readable trace."""
     found = _newest(folder, MEMORY_TRACE, lambda path: trace_report.make_report(trace_file.read(path), intervals=_INTERVALS))
     if found is None or not found[1].total.outputs:
         return None
@@ -138,7 +115,7 @@ def put_out(folder: Path) -> PutOut | None:
 
 
 def _newest(folder: Path, pattern: str, read: Callable[[Path], _Contents]) -> tuple[int, _Contents] | None:
-    """Returns the highest step that has a file, and what is in it; None where it cannot be read."""
+    """Highest step with a file, and its contents; None if it cannot be read."""
     paths = {int(found[1]): path for path in folder.glob(pattern) if (found := re.search(r"step(\d+)\.\w+$", path.name))}
     if not paths:
         return None

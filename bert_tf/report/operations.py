@@ -1,4 +1,4 @@
-"""Operations and scopes that took the time of recorded steps: the tables of `python -m bert_tf profile`, shortened."""
+"""Operations and scopes of recorded steps by time: shortened tables of `python -m bert_tf profile`."""
 
 from __future__ import annotations
 
@@ -19,29 +19,17 @@ _DAMAGED = (BertError, ArithmeticError, LookupError, TypeError, ValueError, Attr
 
 @dataclasses.dataclass(frozen=True)
 class Operations:
-    """What recorded steps were made of.
-
-    Attributes:
-      model: the step as a whole, in words.
-      note: whose times they are.
-      phases: sums by phase of the step.
-      types: sums by type of operation, the longest first.
-      scopes: sums by scope, each followed by those within it.
-      longest: single operations.
-      count: how many operations there are.
-    """
-
-    model: Sequence[tuple[str, str]]
-    note: str
+    model: Sequence[tuple[str, str]]  # the whole step, in words
+    note: str  # whose times they are
     phases: Sequence[GroupRow]
-    types: Sequence[GroupRow]
-    scopes: Sequence[GroupRow]
-    longest: Sequence[OpRow]
-    count: int
+    types: Sequence[GroupRow]  # longest first
+    scopes: Sequence[GroupRow]  # each followed by its children
+    longest: Sequence[OpRow]  # single operations
+    count: int  # number of all operations
 
 
 def of(folder: Path) -> Operations | None:
-    """Returns the tables of a run; None where no step was recorded, or the file is damaged."""
+    """None if no step was recorded or the file is damaged."""
     if not (folder / run_layout.OPERATIONS).is_file():
         return None
     try:

@@ -1,4 +1,4 @@
-"""Results of runs, as a page shows them: scores with their intervals, confusion, the examples most confidently wrong.
+"""Results of runs for the page: scores with intervals, confusion matrix, most confident mistakes.
 
 Shapes: L labels.
 """
@@ -24,84 +24,54 @@ MARKS = ("label", "predicted", "both")
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """A metric of a run on a split, and where it stands on the scale of its table.
-
-    Attributes:
-      run: name of the run.
-      task: that it was evaluated on.
-      split: of the task.
-      metric: its name.
-      value: what was measured.
-      interval: ends of the 95 % interval; None where there is none.
-      examples: how many it was measured on.
-      scale: ends of the scale; equal where there is none.
-    """
+    """A metric of a run on a split, and the scale of its table."""
 
     run: str
     task: str
     split: str
     metric: str
     value: float
-    interval: tuple[float, float] | None
-    examples: int | None
-    scale: tuple[float, float] = (0.0, 1.0)
+    interval: tuple[float, float] | None  # ends of the 95 % interval; None: unknown
+    examples: int | None  # number evaluated; None: unknown
+    scale: tuple[float, float] = (0.0, 1.0)  # ends; equal if there is no scale
 
     def place(self, value: float) -> float:
-        """Returns where a value stands on the scale, in percent from the left."""
+        """Position on the scale, in percent from the left."""
         low, high = self.scale
         return round(100 * min(max((value - low) / (high - low), 0.0), 1.0), 2)
 
 
 @dataclasses.dataclass(frozen=True)
 class Cell:
-    """A field of the confusion matrix.
-
-    Attributes:
-      count: of examples.
-      share: of those with its label.
-    """
+    """A cell of the confusion matrix."""
 
     count: int
-    share: float
+    share: float  # of the examples with its label
     is_right: bool
 
 
 @dataclasses.dataclass(frozen=True)
 class Confusion:
-    """Labels by predictions.
-
-    Attributes:
-      labels: their names.
-      rows: L rows of L fields; none where there are too many labels.
-      frequent: label, prediction and field of the most frequent confusions, where there are too many.
-    """
+    """Labels by predictions."""
 
     labels: Sequence[str]
-    rows: Sequence[Sequence[Cell]]
-    frequent: Sequence[tuple[str, str, Cell]]
+    rows: Sequence[Sequence[Cell]]  # [L][L]; empty if there are too many labels
+    frequent: Sequence[tuple[str, str, Cell]]  # top (label, prediction, cell) if too many labels
 
 
 @dataclasses.dataclass(frozen=True)
 class Wrong:
-    """An example that the model gets wrong, as it is shown.
-
-    Attributes:
-      id: of the example.
-      texts: one or two, in pieces with their mark, `label`, `predicted` or `both`, none for most; cut off where they are long.
-      label: what it is.
-      predicted: what the model takes it for.
-      sure: how sure it is, or how far off.
-    """
+    """A wrongly predicted example."""
 
     id: str
-    texts: Sequence[Sequence[tuple[str, str]]]
+    texts: Sequence[Sequence[tuple[str, str]]]  # per text: (piece, `label`, `predicted`, `both` or empty)
     label: str
     predicted: str
-    sure: str
+    sure: str  # confidence, or the error of a number
 
 
 def scores(runs: Sequence[Run]) -> dict[tuple[str, str, str], list[Score]]:
-    """Returns the scores of runs by task, split and metric, those that can be compared on one scale."""
+    """Scores by task, split and metric; comparable ones share a scale."""
     found: dict[tuple[str, str, str], list[Score]] = {}
     for run in runs:
         for evaluated in run.evaluated:
@@ -123,7 +93,7 @@ def _of_split(run: Run, task: str, split: str, details: Mapping[str, Any]) -> It
 
 
 def _scale(metric: str, values: Sequence[float]) -> tuple[float, float]:
-    """Returns the ends of the scale of one run: none of costs, which have no highest value."""
+    """Scale of a single run; none for costs, which have no upper bound."""
     if ranking.is_cost(metric):
         return 0.0, 0.0
     return (0.0, 1.0) if min(values) >= 0 else (-1.0, 1.0)
@@ -134,14 +104,14 @@ def _interval(ends: object) -> tuple[float, float] | None:
 
 
 def _on_one_scale(rows: Sequence[Score]) -> list[Score]:
-    """Returns scores on a scale from a little below the lowest to a little above the highest."""
+    """Scores on a scale from slightly below the minimum to slightly above the maximum."""
     ends = [end for row in rows for end in (row.value, *(row.interval or ()))]
     margin = 0.05 * (max(ends) - min(ends)) or 0.01
     return [dataclasses.replace(row, scale=(min(ends) - margin, max(ends) + margin)) for row in rows]
 
 
 def time_to_target(run: Run) -> str | None:
-    """Returns when a run reached what --target_metric wants; None where it was not asked for."""
+    """When the run reached --target_metric; None if not requested."""
     found = mapping(run.own.results, "time_to_target") if run.own else {}
     try:
         return wording.time_to_target(found) if found else None
@@ -150,7 +120,6 @@ def time_to_target(run: Run) -> str | None:
 
 
 def confusion(details: Mapping[str, Any]) -> Confusion | None:
-    """Returns the confusion matrix of a split; None where it has none."""
     labels, counts = details.get("labels"), details.get("confusion")
     if not isinstance(labels, list) or not labels or not isinstance(counts, list):
         return None
@@ -174,7 +143,6 @@ def confusion(details: Mapping[str, Any]) -> Confusion | None:
 
 
 def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns precision, recall, F1 and support of each label."""
     rows = details.get("per_class")
     needed = ("precision", "recall", "f1", "support")
     if not isinstance(rows, list):
@@ -184,13 +152,7 @@ def classes(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def wrong(evaluated: Evaluated, split: str, most: int) -> list[Wrong] | None:
-    """Returns the mistakes of a split that the model is surest of; None where the evaluation kept none.
-
-    Args:
-      evaluated: the evaluation.
-      split: its name.
-      most: how many to show.
-    """
+    """The most confident mistakes of a split, at most `most`; None if the evaluation kept none."""
     if evaluated.wrong is None:
         return None
     lines = [line for line in evaluated.wrong if line.get("split") == split]
@@ -211,7 +173,7 @@ def _as_shown(line: Mapping[str, Any]) -> Wrong:
 
 
 def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:
-    """Returns the marks of the first text in their order; none where they are damaged."""
+    """Marks of the first text in order; empty if damaged."""
     text, marks = line.get("text_a"), line.get("marks")
     try:
         found = sorted((int(start), int(end), str(mark)) for start, end, mark in marks or ())
@@ -223,7 +185,7 @@ def _marks(line: Mapping[str, Any]) -> list[tuple[int, int, str]]:
 
 
 def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str, str]]:
-    """Returns a text in pieces; what lies far from all marks is left out."""
+    """Splits a text into pieces; text far from all marks is left out."""
     pieces: list[tuple[str, str]] = []
     at = 0
     for start, end, mark in marks:
@@ -234,7 +196,7 @@ def _marked(text: str, marks: Sequence[tuple[int, int, str]]) -> list[tuple[str,
 
 
 def _near(text: str, *, after: bool, before: bool) -> str:
-    """Returns of a long text between marks what is near the one that it comes after, and the one that it comes before."""
+    """Shortens a long text between marks to what is near the mark before it and the mark after it."""
     if len(text) <= _MOST_TEXT:
         return text
     kept = _MOST_TEXT // 2
@@ -242,7 +204,6 @@ def _near(text: str, *, after: bool, before: bool) -> str:
 
 
 def panels(details: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Returns the tables that a family adds to the page, see `tasks.evaluation.Panel`."""
     found = details.get("panels")
     return [panel for panel in found if _is_panel(panel)] if isinstance(found, list) else []
 
@@ -261,6 +222,5 @@ def _label(value: Any) -> str:
 
 
 def cut(text: str) -> str:
-    """Returns a text, of a long one the beginning."""
     left = len(text) - _MOST_TEXT
     return text if left <= 0 else f"{text[:_MOST_TEXT]} … ({left} more characters)"

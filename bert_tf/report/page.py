@@ -1,4 +1,4 @@
-"""report.html: all of it in one file that loads nothing, and runs no script but its own."""
+"""Writes report.html: a single file that loads nothing and runs only its own scripts."""
 
 from __future__ import annotations
 
@@ -42,55 +42,39 @@ _DASHES = ("solid", "dashed", "dotted")  # of `charts.DASHES`, as style sheets c
 
 @dataclasses.dataclass(frozen=True)
 class Line:
-    """A group in the key of the charts; its task where there are several, and its seeds where it has more than one."""
+    """A group in the key of the charts."""
 
     name: str
     colour: str
     dash: str
-    task: str
-    seeds: int
+    task: str  # empty if all have the same
+    seeds: int  # shown if more than one
 
 
 @dataclasses.dataclass(frozen=True)
 class Spread:
-    """How the values of a metric lie.
-
-    Attributes:
-      name: of the runs.
-      values: one of each.
-    """
+    """Distribution of a metric over runs."""
 
     name: str
-    values: Sequence[float]
+    values: Sequence[float]  # one per run
 
     @property
     def mean(self) -> float:
-        """Their mean."""
         return statistics.fmean(self.values)
 
     @property
     def deviation(self) -> float:
-        """Standard deviation of the sample that they are."""
+        """Sample standard deviation."""
         return statistics.stdev(self.values)
 
 
 def write(path: Path, runs: Sequence[Run]) -> None:
-    """Writes the page of one run, or of several side by side.
-
-    Args:
-      path: of the page.
-      runs: what it shows.
-
-    Raises:
-      OutputError: the file cannot be written.
-    """
     # A text of JSON may hold half a character, which UTF-8 has no bytes for.
     text = render(runs).encode("utf-8", "replace").decode()
     atomic.write_text(path, text)
 
 
 def render(runs: Sequence[Run]) -> str:
-    """Returns the page."""
     return _template().render({**_contents(runs), **_scripts()})
 
 
@@ -190,13 +174,12 @@ def _key(drawn: Sequence[Group]) -> list[Line]:
 
 
 def _spreads(rows: Sequence[outcome.Score], samples: Sequence[Sample]) -> list[Spread]:
-    """Returns how a metric spreads over each of the samples that two runs at least have it of."""
+    """Spread of a metric over each sample with at least two values."""
     found = [Spread(sample.name, [row.value for row in rows if row.run in sample.runs]) for sample in samples]
     return [spread for spread in found if len(spread.values) > 1]
 
 
 def _details(runs: Sequence[Run]) -> list[dict[str, Any]]:
-    """Returns tables of labels and mistakes of each split of each run."""
     shown = runs[:_COMPARED]
     splits = [(run, found, split) for run in shown for found in run.evaluated for split in found.splits]
     most = max(_EXAMPLES_SHOWN // max(len(splits), 3), _LEAST_SHOWN)

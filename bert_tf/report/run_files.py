@@ -1,4 +1,4 @@
-"""Reads the files of a run, as far as it came: files that are missing, cut off or damaged are left out and named."""
+"""Reads the files of a run, complete or not; missing, truncated or damaged files are skipped and reported."""
 
 from __future__ import annotations
 
@@ -24,72 +24,52 @@ _LARGEST = 1e100  # number of a chart
 
 @dataclasses.dataclass(frozen=True)
 class Evaluated:
-    """What the run reached on the dev data of a task.
-
-    Attributes:
-      task: its name.
-      results: contents of eval_results.json.
-      wrong: lines of wrong_examples.jsonl; None where there is no such file.
-    """
+    """Results of a run on a task's dev data."""
 
     task: str
-    results: Mapping[str, Any]
-    wrong: Sequence[Mapping[str, Any]] | None
+    results: Mapping[str, Any]  # contents of eval_results.json
+    wrong: Sequence[Mapping[str, Any]] | None  # lines of wrong_examples.jsonl; None without the file
 
     @property
     def splits(self) -> Mapping[str, Mapping[str, Any]]:
-        """What was measured, by split."""
         found = self.results.get("splits")
         return {name: split for name, split in found.items() if isinstance(split, dict)} if isinstance(found, dict) else {}
 
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """A run's folder.
+    """Contents of a run's folder."""
 
-    Attributes:
-      name: what the page calls it.
-      folder: where it is.
-      record: contents of run_config.json; empty where there is none.
-      metrics: of steps, in their order.
-      evaluations: while it trained, in the order of their steps.
-      evaluated: the task of the run first.
-      problems: one line for each file that could not be read, or not whole.
-      series: the folder that was named, where it is that of a series of seeds; else None.
-    """
-
-    name: str
+    name: str  # on the page
     folder: Path
-    record: Mapping[str, Any]
-    metrics: Sequence[Line]
-    evaluations: Sequence[Line]
-    evaluated: Sequence[Evaluated]
-    problems: Sequence[str]
-    series: Path | None = None
+    record: Mapping[str, Any]  # contents of run_config.json; empty if missing
+    metrics: Sequence[Line]  # ascending steps
+    evaluations: Sequence[Line]  # during training, ascending steps
+    evaluated: Sequence[Evaluated]  # the run's own task first
+    problems: Sequence[str]  # one line per unreadable or incomplete file
+    series: Path | None = None  # the requested folder if it is a seed series
 
     @property
     def training(self) -> Mapping[str, Any]:
-        """What determined the run."""
+        """The part of the record that determines the result."""
         return mapping(self.record, DETERMINING)
 
     @property
     def task(self) -> str:
-        """Name of the task that it was trained on."""
         return str(self.training.get("task_name", "unknown task"))
 
     @property
     def recorded_command(self) -> str:
-        """The command that repeats it; empty where it is not known."""
+        """The command that repeats the run; empty if unknown."""
         return self._text("command")
 
     @property
     def command(self) -> str:
-        """The same for a page that others read: of absolute paths the last two parts."""
+        """The same for publication: absolute paths are cut to their last two parts."""
         return without_folders(self.recorded_command, keep=2)
 
     @property
     def note(self) -> str:
-        """What is to be known of its data; empty where there is nothing."""
         return self._text("data_note")
 
     def _text(self, key: str) -> str:
@@ -98,28 +78,18 @@ class Run:
 
     @property
     def own(self) -> Evaluated | None:
-        """What it reached on that task; None where it was not evaluated."""
+        """Results on the run's own task; None if not evaluated."""
         return next((found for found in self.evaluated if found.task == self.task), None)
 
 
 def mapping(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-    """Returns a part of a JSON object that is an object itself; an empty one where it is not.
-
-    Args:
-      parent: the object.
-      key: of its part.
-    """
+    """A nested JSON object; empty if the value is not an object."""
     found = parent.get(key)
     return found if isinstance(found, dict) else {}
 
 
 def without_folders(command: str, *, keep: int) -> str:
-    """Returns a command whose absolute paths are cut to their last parts; nothing if it cannot be read.
-
-    Args:
-      command: as a shell takes it.
-      keep: how many parts of a path; a device such as /GPU:0 is none.
-    """
+    """Cuts absolute paths of a command to `keep` parts, but not devices such as /GPU:0; empty if unparsable."""
     try:
         words = [word.partition("=") for word in shlex.split(command)]
     except ValueError:
@@ -132,11 +102,7 @@ def _end(path: str, keep: int) -> str:
 
 
 def read(folders: Sequence[Path]) -> list[Run]:
-    """Reads the runs of folders; the folder of a series of seeds stands for its seeds.
-
-    Raises:
-      OutputError: a folder holds no run, or cannot be read.
-    """
+    """Reads runs; a seed series' folder stands for its seeds. Raises OutputError if a folder holds no readable run."""
     try:
         found: dict[Path, Path | None] = {}
         for folder in folders:
@@ -159,13 +125,12 @@ def _runs(folder: Path) -> Iterator[Path]:
 
 
 def _seeds(folder: Path) -> list[Path]:
-    """Returns the runs of a series of seeds, finished or not."""
     seeds = [path for path in folder.glob("seed-*") if path.name[5:].isdecimal() and (path / RECORD).is_file()]
     return sorted(seeds, key=lambda path: int(path.name[5:]))
 
 
 def _names(folders: Sequence[Path]) -> list[str]:
-    """Returns as many last parts of the paths as tell them apart."""
+    """The shortest path endings that are distinct."""
     for parts in range(1, max((len(folder.parts) for folder in folders), default=1) + 1):
         names = ["/".join(folder.parts[-parts:]) for folder in folders]
         if len(set(names)) == len(names):
@@ -188,7 +153,7 @@ def _read(folder: Path, name: str, series: Path | None) -> Run:
 
 
 def read_object(path: Path) -> dict[str, Any] | None:
-    """Returns the object in a JSON file; None where there is no such file, or something else in it."""
+    """None if the file is missing or does not hold a JSON object."""
     try:
         found = documents.json_value(files.read_text(path))
     except (OSError, ValueError):
@@ -204,7 +169,7 @@ def _object(path: Path, problems: list[str]) -> dict[str, Any] | None:
 
 
 def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
-    """Returns the objects of a file of JSON lines; None where there is no such file."""
+    """Objects of a JSON lines file; None if it is missing."""
     try:
         texts = files.read_bytes(path, most=_LARGEST_FILE).decode(errors="replace").split("\n")
     except FileNotFoundError:
@@ -228,7 +193,7 @@ def _lines(path: Path, problems: list[str]) -> list[dict[str, Any]] | None:
 
 
 def _numbers(path: Path, problems: list[str]) -> list[Line]:
-    """Returns the finite numbers of each line that has a step; where steps were taken again, the later line."""
+    """Finite numbers of each line with a step; of repeated steps the later line counts."""
     by_step = {}
     for line in _lines(path, problems) or ():
         numbers = {key: value for key, value in line.items() if is_number(value)}
@@ -238,7 +203,7 @@ def _numbers(path: Path, problems: list[str]) -> list[Line]:
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Returns whether a value of JSON is a number that a chart can show: no infinity, and nothing near it."""
+    """Whether a JSON value is a number that a chart can show, neither infinite nor nearly so."""
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _LARGEST
 
 

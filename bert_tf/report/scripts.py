@@ -1,6 +1,6 @@
-"""The scripts of a page: Vega with Vega-Lite, as vl-convert packs them, and live.js.
+"""Scripts of a page: Vega with Vega-Lite, bundled by vl-convert, and live.js.
 
-Packing takes a second and a half. What was packed is kept in the user's cache folder, with its digest in the first line.
+Bundling takes 1.5 s. The bundle is kept in the user's cache folder, with its digest in the first line.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ _EXPORT = "window.vegaEmbed = vegaEmbed;"
 
 
 def live() -> str:
-    """Returns the page's own script."""
     return _beside("live.js")
 
 
 @functools.cache
 def vega() -> str:
-    """Returns the script that draws, after the notices that its licences require."""
+    """The rendering script, after the notices that its licences require."""
     return f"/*\n{_beside('notices.txt')}*/\n{_bundle()}"
 
 
@@ -49,7 +48,7 @@ def _bundle() -> str:
 
 
 def source(script: str) -> str:
-    """Returns what the page's policy calls a script that may run."""
+    """The hash of a script for the page's content security policy."""
     return f"'sha256-{base64.b64encode(_digest(script)).decode()}'"
 
 

@@ -1,4 +1,4 @@
-"""Configuration and environment of runs as rows of tables, and what differs between runs."""
+"""Tables of the configuration and environment of runs, and their differences."""
 
 from __future__ import annotations
 
@@ -17,13 +17,11 @@ Rows = Mapping[str, str]  # values by name
 
 
 def flags(run: Run) -> dict[str, str]:
-    """Returns the flags of the command that repeats a run."""
     pairs = (word[2:].partition("=") for word in shlex.split(run.command) if word.startswith("--"))
     return {name: value if equals else "true" for name, equals, value in pairs}
 
 
 def tables(run: Run) -> dict[str, dict[str, str]]:
-    """Returns tables by their titles; those without a row are left out."""
     training = run.training
     by_flag = flags(run)
     rest = {key: value for key, value in training.items() if key != _OF_MODEL and not key.endswith(_DIGEST)}
@@ -39,13 +37,12 @@ def tables(run: Run) -> dict[str, dict[str, str]]:
 
 
 def environment(run: Run) -> dict[str, str]:
-    """Returns machine and versions."""
     rows = {**mapping(run.record, "machine"), **mapping(run.record, "versions")}
     return {name: text(value) for name, value in rows.items()}
 
 
 def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
-    """Returns the values of each run by what they are of, where they are not the same."""
+    """Values of each run by name, only where they differ."""
     flat = [{key: row for rows in (*tables(run).values(), environment(run)) for key, row in rows.items()} for run in runs]
     names = dict.fromkeys(name for rows in flat for name in rows)
     values = {name: [rows.get(name, _NONE) for rows in flat] for name in names}
@@ -53,7 +50,6 @@ def differences(runs: Sequence[Run]) -> dict[str, list[str]]:
 
 
 def text(value: Any) -> str:
-    """Returns a value of JSON as a person writes it."""
     if value is None or value in ("", []):
         return _NONE
     if isinstance(value, float):

@@ -1,4 +1,4 @@
-"""A chart of layers that lie on each other."""
+"""Stacked area charts."""
 
 from __future__ import annotations
 
@@ -15,15 +15,7 @@ def stacked_chart(
     colours: Sequence[str] = COLOURS,
     marked: tuple[float, float, str] | None = None,
 ) -> Spec:
-    """Returns a chart of layers that lie on each other, the first at the bottom, from 0.
-
-    Args:
-      x: where the points are.
-      layers: MiB by name.
-      x_title: below the horizontal axis.
-      colours: of the layers in their order.
-      marked: x and y of a point, and the text beside it.
-    """
+    """Stacks layers of MiB from 0, the first at the bottom; `marked` is x, y and label of a point."""
     names = list(layers)
     last = {value: place for place, value in enumerate(short(x))}  # of points at one place, which Vega would add up
     rows = [
@@ -48,7 +40,6 @@ def stacked_chart(
 
 
 def _rule(names: Sequence[str], x_title: str) -> Spec:
-    """Returns a line across all layers that follows the pointer."""
     part = {
         "transform": [{"pivot": "layer", "value": "y", "groupby": ["x"]}],
         "mark": {"type": "rule", "color": "var(--ink)"},
@@ -58,7 +49,6 @@ def _rule(names: Sequence[str], x_title: str) -> Spec:
 
 
 def _mark(xs: Sequence[float], x: float, y: float, text: str) -> Spec:
-    """Returns a point with a text, which is on the side that has room for it."""
     to_left = x > (min(xs) + max(xs)) / 2
     beside = {"align": "right" if to_left else "left", "dx": -8 if to_left else 8, "dy": -6}
     return {

@@ -1,4 +1,4 @@
-"""State of a run in a sentence: how far it came."""
+"""The progress of a run as a sentence."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ from bert_tf.report.run_files import Run, is_number, mapping
 
 
 def reached(run: Run) -> int | None:
-    """Returns the last step in the log; None where there is none."""
     return int(run.metrics[-1]["step"]) if run.metrics else None
 
 
 def sentence(run: Run) -> str:
-    """Returns whether the run was finished and evaluated, and at which step."""
     total, last = _total(run), reached(run)
     of = f" of {total}" if total is not None else ""
     if run.own is not None:
@@ -28,7 +26,7 @@ def sentence(run: Run) -> str:
 
 
 def _total(run: Run) -> int | None:
-    """Returns how many steps were to be taken, in both phases where there are two; None where the record does not say."""
+    """Planned steps of all phases; None if the record does not say."""
     schedule = mapping(run.record, "schedule")
     found = [schedule.get("steps"), schedule.get("phase2_steps", 0)]
     return sum(found) if all(map(is_number, found)) else None

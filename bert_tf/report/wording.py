@@ -1,4 +1,4 @@
-"""Numbers and times as a person reads them."""
+"""Formats numbers and times for people."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ _FLAG = re.compile(r"--\w+(?:=\w+)?")
 
 
 def number(value: float) -> str:
-    """Returns a number with three digits that count, of a larger one all before the point: 0.0123, 1.5, 1,851."""
+    """Three significant digits, or all before the point: 0.0123, 1.5, 1,851."""
     if abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.3g}"
 
 
 def value(cell: object) -> str:
-    """Returns a cell of a table: texts and whole numbers as they are, others with three digits, nothing for None."""
+    """A table cell: text and integers unchanged, other numbers with three digits, empty for None."""
     if cell is None:
         return ""
     return number(cell) if isinstance(cell, float) else str(cell)
 
 
 def duration(seconds: float) -> str:
-    """Returns a time: 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
+    """Such as 35.1 ms, 42 s, 5 min 12 s, 3 h 05 min."""
     whole = round(seconds)
     if seconds < 1:
         return f"{seconds * 1000:.3g} ms"
@@ -38,12 +38,11 @@ def duration(seconds: float) -> str:
 
 
 def metric(key: str) -> str:
-    """Returns the name of a metric as people write it: macro_f1 is macro F1."""
+    """Display name of a metric: macro_f1 is macro F1."""
     return " ".join("F1" if word == "f1" else word for word in key.split("_"))
 
 
 def time_to_target(found: Mapping[str, Any]) -> str:
-    """Returns what `estimator.time_to_target.summary` found, as a sentence."""
     name = str(found["metric"]).removeprefix("eval_")
     wanted = f"{metric(name)} of at {'most' if ranking.is_cost(name) else 'least'} {found['target']:g}"
     if found["step"] is None:
@@ -55,7 +54,7 @@ def time_to_target(found: Mapping[str, Any]) -> str:
 
 
 def flags(text: str) -> str:
-    """Returns a text as HTML in which a flag stands on one line; all else of it stays text."""
+    """HTML-escapes a text and keeps each flag on one line."""
     import markupsafe  # comes with jinja2, which is imported where a page is made
 
     return markupsafe.Markup(_FLAG.sub(r"<code class=flag>\g<0></code>", str(markupsafe.escape(text))))

@@ -13,35 +13,25 @@ Capability = tuple[int, int]  # of a GPU: 8.6 is (8, 6)
 
 @dataclasses.dataclass(frozen=True)
 class Build:
-    """TensorFlow.
-
-    Attributes:
-      version: of TensorFlow.
-      is_cuda_build: whether it can compute on NVIDIA's GPUs.
-      cuda_version: of the libraries that it loads; None where it loads none.
-      cudnn_version: of cuDNN; None where it loads none.
-      cuda_compute_capabilities: of GPUs, as sm_50 (compiled for) or compute_80 (with PTX, for newer ones, too).
-      folder: of the package.
-    """
+    """The installed TensorFlow."""
 
     version: str
-    is_cuda_build: bool
-    cuda_version: str | None = None
-    cudnn_version: str | None = None
-    cuda_compute_capabilities: tuple[str, ...] = ()
-    folder: str = ""
+    is_cuda_build: bool  # can compute on NVIDIA GPUs
+    cuda_version: str | None = None  # None without CUDA libraries
+    cudnn_version: str | None = None  # None without cuDNN
+    cuda_compute_capabilities: tuple[str, ...] = ()  # sm_50 (compiled) or compute_80 (PTX, also for newer GPUs)
+    folder: str = ""  # of the package
 
     @property
     def lowest_capability(self) -> tuple[int, ...]:
-        """The compute capability that a GPU must have."""
         return min((found for _, found in self._targets()), default=(0, 0))
 
     def has_code_for(self, capability: Capability) -> bool:
-        """Whether a GPU runs kernels as they were compiled: they run on later ones with the same major number."""
+        """Whether a GPU runs the compiled kernels: same major number, equal or later minor number."""
         return any(found[0] == capability[0] and found <= capability for _, found in self._targets())
 
     def has_source_for(self, capability: Capability) -> bool:
-        """Whether the driver of a GPU can compile the kernels for it, from PTX."""
+        """Whether the GPU's driver can compile the kernels from PTX."""
         return any(kind == "compute" and found <= capability for kind, found in self._targets())
 
     def _targets(self) -> Iterator[tuple[str, Capability]]:
@@ -52,7 +42,6 @@ class Build:
 
 
 def installed() -> Build:
-    """Returns the build of the TensorFlow that runs."""
     info = tf.sysconfig.get_build_info()
     return Build(
         version=tf.__version__,

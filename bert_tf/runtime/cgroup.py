@@ -1,4 +1,4 @@
-"""Memory and CPUs granted to a container or a service: the kernel's control groups, version 1 and 2."""
+"""Memory and CPUs granted to a container or service by control groups, versions 1 and 2."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ class Memory(NamedTuple):
 
 
 def cpus() -> float | None:
-    """Returns how many cores' worth of time this process is granted, or None where nothing limits it."""
+    """CPU time granted to this process, in cores; None if unlimited."""
     shares = (_share(folder) for folder in _folders("cpu"))
     return min((share for share in shares if share is not None), default=None)
 
 
 def memory() -> Memory | None:
-    """Returns the tightest limit on the memory of this process, or None where there is none."""
+    """The tightest memory limit on this process; None if unlimited."""
     limits = (_memory(folder) for folder in _folders("memory"))
     return min((limit for limit in limits if limit is not None), default=None)
 
 
 def _folders(controller: str) -> Iterator[Path]:
-    """Yields the folder of this process's group, and of every group around it: the limits of all of them hold."""
+    """Yields the folder of this process's group and of every enclosing group: all their limits apply."""
     groups = _groups()
     for mount, name in (("", ""), ("unified", ""), (controller, controller)):  # version 2, both versions, version 1
         group = PurePosixPath(groups.get(name, "/"))

@@ -1,8 +1,8 @@
-"""The machines of a job, as the variable TF_CONFIG names them; without TensorFlow.
+"""The machines of a job, as TF_CONFIG names them; does not import TensorFlow.
 
     {"cluster": {"worker": ["host-a:2222", "host-b:2222"]}, "task": {"type": "worker", "index": 0}}
 
-All processes get the same `cluster`; `task` says which of them this one is.
+All processes get the same `cluster`; `task` identifies this one.
 """
 
 from __future__ import annotations
@@ -34,62 +34,40 @@ _LONGEST_QUOTE = 60  # characters
 
 @dataclasses.dataclass(frozen=True)
 class Worker:
-    """One process of the job; printed as a user may look it up.
+    """One process of the job."""
 
-    Attributes:
-      task_type: chief or worker.
-      index: its place under the task type.
-      host: name or number, without brackets.
-      port: where it listens.
-      address: both, as TF_CONFIG has them.
-    """
-
-    task_type: str
-    index: int
-    host: str
+    task_type: str  # chief or worker
+    index: int  # within its task type
+    host: str  # name or IP address, without brackets
     port: int
-    address: str
+    address: str  # host:port as in TF_CONFIG
 
     def __str__(self) -> str:
-        """Returns task and address."""
         task = self.task_type if self.task_type == _CHIEF else f"{self.task_type} {self.index}"
         return f"{task} ({self.address})"
 
 
 @dataclasses.dataclass(frozen=True)
 class Cluster:
-    """The processes of a job.
-
-    Attributes:
-      workers: all of them, in TensorFlow's order: a chief first, where that task exists.
-      position: of this process among them.
-    """
-
-    workers: tuple[Worker, ...]
-    position: int
+    workers: tuple[Worker, ...]  # in TensorFlow's order: a chief first, if any
+    position: int  # of this process
 
     @property
     def own(self) -> Worker:
-        """Returns this process."""
         return self.workers[self.position]
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes: the chief, or worker 0 where there is no chief."""
+        """Whether this process writes: the chief, or worker 0 if there is no chief."""
         return self.position == 0
 
     @property
     def peers(self) -> tuple[Worker, ...]:
-        """Returns the others."""
         return tuple(worker for worker in self.workers if worker is not self.own)
 
 
 def read(environment: Mapping[str, str]) -> Cluster | None:
-    """Returns the machines that TF_CONFIG names; None where it names no other one than this.
-
-    Raises:
-      DeviceError: TF_CONFIG is not as TensorFlow wants it.
-    """
+    """Reads TF_CONFIG; None if it names no other machine; DeviceError if it is malformed."""
     text = environment.get(VARIABLE, "").strip()
     config = _parse(text) if text else {}
     if not config:

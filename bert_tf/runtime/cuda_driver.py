@@ -1,4 +1,4 @@
-"""Starts CUDA's driver to learn whether it works: cuInit is the first call of every program that computes on a GPU."""
+"""Starts the CUDA driver to learn whether it works: cuInit is the first call of every GPU program."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ LIBRARY = "libcuda.so.1"
 
 
 class Answer(NamedTuple):
-    """What a number other than 0 means."""
+    """The meaning of a cuInit result other than 0."""
 
     name: str
     meaning: str
@@ -67,18 +67,16 @@ _ANSWERS = {
 
 
 def status() -> int | None:
-    """Returns what cuInit returns, 0 where the driver has started; None where there is none to ask."""
+    """Result of cuInit, 0 for success; None without a driver."""
     with contextlib.suppress(OSError, AttributeError):
         return int(ctypes.CDLL(LIBRARY).cuInit(0))
     return None
 
 
 def answer(number: int) -> Answer:
-    """Returns what a number other than 0 means."""
     unknown = Answer(f"error {number}", "no reason is known", f"look for CUresult {number} in CUDA's manual, or in dmesg")
     return _ANSWERS.get(number, unknown)
 
 
 def described(number: int) -> str:
-    """Returns the number with its name, for a line."""
     return f"cuInit returns {number}, {answer(number).name}"

@@ -1,4 +1,4 @@
-"""Whether operations must be deterministic: TensorFlow's function to demand it is public, the one to ask is private."""
+"""Whether operations must be deterministic: TensorFlow's setter is public, its getter is private."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ try:
 except ImportError:
 
     def is_demanded() -> bool:
-        """Returns True, the safe default: correct either way, slightly slower."""
+        """True as the safe default if TensorFlow cannot tell: always correct, slightly slower."""
         return True
 
 

@@ -1,4 +1,4 @@
-"""Devices that TensorFlow sees, and how it takes their memory: the one owner of tf.config and of session configurations."""
+"""Devices that TensorFlow sees and their memory: the sole owner of tf.config and session configurations."""
 
 from __future__ import annotations
 
@@ -24,19 +24,9 @@ FORCED_GROWTH = "TF_FORCE_GPU_ALLOW_GROWTH"
 
 
 def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> DeviceSettings:
-    """Has only those GPUs seen that one copy of the model computes on: TensorFlow takes the memory of all that it sees.
+    """Hides GPUs that a single model copy does not use, since TensorFlow takes memory on all it sees.
 
-    A device that does not exist is left for `placement` to refuse.
-
-    Args:
-      settings: what the user asks for.
-      environment: as for `configure`.
-
-    Returns:
-      The settings; a GPU that --device names is then the only one, and its number changes.
-
-    Raises:
-      DeviceError: as `configure`, or a device is not written as it should be.
+    A GPU named by --device becomes the only one, so its number changes. `placement` rejects devices that do not exist.
     """
     named = _named_gpus(settings)
     if named is None:
@@ -53,17 +43,10 @@ def narrowed(settings: DeviceSettings, environment: Mapping[str, str]) -> Device
 
 
 def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Sets up the devices of this process, before TensorFlow uses them.
+    """Sets up the devices of this process, before TensorFlow uses them; respects TensorFlow's own variables.
 
-    Args:
-      settings: what the user asks for.
-      environment: TensorFlow's own variables, which are respected.
-
-    Returns:
-      Names of the logical devices to compute on: all GPUs that are seen, else the CPU's.
-
-    Raises:
-      DeviceError: a device does not exist, settings exclude each other, or TensorFlow uses its devices already.
+    Returns the logical devices to compute on: all visible GPUs, else the CPUs. Raises DeviceError if a device does not exist,
+    settings exclude each other, or TensorFlow already uses its devices.
     """
     gpus = _chosen_gpus(settings, environment)
     _refuse_contradictions(settings, gpus, environment)
@@ -89,12 +72,7 @@ def configure(settings: DeviceSettings, environment: Mapping[str, str]) -> tuple
 
 
 def session_config(settings: DeviceSettings | None = None, *, xla: bool = False) -> tf1.ConfigProto:
-    """Returns the configuration of every session; what `configure` says of devices is lost on a session that is not told.
-
-    Args:
-      settings: what the user asks for.
-      xla: compiles clusters of operations; see `allow_xla_on_cpu`.
-    """
+    """Configuration required by every session: without it, a session ignores `configure`."""
     settings = settings or DeviceSettings()
     intra, inter = _threads(settings)
     config = tf1.ConfigProto(
@@ -127,14 +105,14 @@ def session_config(settings: DeviceSettings | None = None, *, xla: bool = False)
 
 
 def allow_xla_on_cpu() -> None:
-    """Lets sessions compile for the CPU as well; takes effect only before the first session."""
+    """Lets sessions compile for the CPU as well; only effective before the first session."""
     flags = os.environ.get("TF_XLA_FLAGS", "")
     if _XLA_ON_CPU not in flags:
         os.environ["TF_XLA_FLAGS"] = f"{flags} {_XLA_ON_CPU}".strip()
 
 
 def _named_gpus(settings: DeviceSettings) -> set[int] | None:
-    """Returns the numbers of the GPUs that one copy of the model computes on, of those chosen; None where each has a copy."""
+    """Chosen GPUs that one model copy computes on; None if each has a copy."""
     if settings.place:
         devices = [rule.device for rule in settings.rules]
         return {0, *(_number(name) // settings.virtual_devices for name in devices if "GPU" in name)}
@@ -180,7 +158,6 @@ def _numbers(text: str, gpus: Sequence[tf.config.PhysicalDevice], environment: M
 
 
 def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, str]) -> str:
-    """Says which GPUs there are."""
     numbers = ", ".join(map(str, range(len(gpus))))
     there = f"TensorFlow sees GPU {numbers}" if gpus else "TensorFlow sees no GPU (python -m bert_tf devices says why)"
     if HIDING in environment:
@@ -189,13 +166,13 @@ def _seen(gpus: Sequence[tf.config.PhysicalDevice], environment: Mapping[str, st
 
 
 def _grows(settings: DeviceSettings, environment: Mapping[str, str]) -> bool:
-    """TensorFlow's own variable wins, as it does in TensorFlow."""
+    """TensorFlow's own variable takes precedence, as in TensorFlow."""
     forced = environment.get(FORCED_GROWTH, "").lower()
     return settings.gpu_memory_growth if forced not in ("true", "false") else forced == "true"
 
 
 def ignored_growth(environment: Mapping[str, str]) -> str | None:
-    """Returns what to say of a value of TensorFlow's own variable that it does not take; None where it does."""
+    """Warning about an unsupported value of TensorFlow's own variable; None if it is valid."""
     value = environment.get(FORCED_GROWTH)
     if value is None or value.lower() in ("true", "false"):
         return None
@@ -218,7 +195,7 @@ def _refuse_contradictions(
 
 
 def _threads(settings: DeviceSettings) -> tuple[int, int]:
-    """Returns threads of one operation and operations at a time; TensorFlow's own variables go before the default."""
+    """Intra-op and inter-op threads; TensorFlow's own variables override the default."""
     return (
         settings.intra_op_threads or _default_threads("TF_NUM_INTRAOP_THREADS"),
         settings.inter_op_threads or _default_threads("TF_NUM_INTEROP_THREADS"),
@@ -231,7 +208,7 @@ def _default_threads(variable: str) -> int:
 
 
 def _set_threads(settings: DeviceSettings) -> None:
-    """Sizes the pools of this process, which the first user of a device creates; sessions come second at times."""
+    """Sizes the thread pools of this process, created by the first user of a device, not always a session."""
     asked = settings.intra_op_threads or settings.inter_op_threads
     intra, inter = _threads(settings)
     with contextlib.nullcontext() if asked else contextlib.suppress(RuntimeError):

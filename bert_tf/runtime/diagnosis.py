@@ -1,4 +1,4 @@
-"""Why TensorFlow does not use a GPU that the machine has, and what to do about it."""
+"""Why TensorFlow does not use a GPU of the machine, and the remedy."""
 
 from __future__ import annotations
 
@@ -33,15 +33,7 @@ _OLDEST_DRIVER = {"11": 450, "12": 525}  # docs.nvidia.com/deploy/cuda-compatibi
 
 @dataclasses.dataclass(frozen=True)
 class Cause:
-    """Why, and what to do.
-
-    Attributes:
-      code: the reason for programs; it stays the same when the sentence is reworded.
-      reason: the same for people.
-      remedy: what to do.
-    """
-
-    code: str
+    code: str  # machine-readable reason, stable when texts change
     reason: str
     remedy: str
 
@@ -57,38 +49,23 @@ _NOT_FOUND = Cause(
 
 
 class Facts(NamedTuple):
-    """What a diagnosis rests on.
-
-    Attributes:
-      system: the machine's GPUs.
-      build: TensorFlow.
-      hiding: CUDA_VISIBLE_DEVICES; None where it is not set.
-      sees_another: whether TensorFlow uses one of the GPUs, so that driver and libraries are in order.
-    """
+    """Evidence for a diagnosis."""
 
     system: System
     build: Build
-    hiding: str | None
-    sees_another: bool
+    hiding: str | None  # CUDA_VISIBLE_DEVICES; None if unset
+    sees_another: bool  # TensorFlow uses another GPU: driver, libraries work
 
 
 def causes(gpus: tuple[Gpu, ...], facts: Facts) -> list[tuple[Cause, ...]]:
-    """Returns for each of some GPUs that TensorFlow does not list all that stands in the way, at least one cause.
-
-    Args:
-      gpus: that are not listed.
-      facts: what is known of driver and libraries.
-    """
+    """All causes for each GPU that TensorFlow does not list, at least one per GPU."""
     common = _of_the_machine(facts) if gpus and not facts.sees_another else ()
     found = [_of_a_gpu(gpu, facts) + common for gpu in gpus]
     return [those or (_UNKNOWN,) for those in found]
 
 
 def causes_of_none(facts: Facts) -> tuple[Cause, ...]:
-    """Returns why there is no GPU on a machine where the system knows none either.
-
-    Of what is missing on the machine only the first is named: without a driver it says little that there are no libraries.
-    """
+    """Why no GPU is found at all; only the first missing piece, as libraries matter little without a driver."""
     hides_all = facts.hiding is not None and facts.hiding.strip().partition(",")[0] in ("", "-1")
     return (*([_hidden_by(facts.hiding)] if hides_all else []), _NOT_FOUND, *_of_the_machine(facts)[:1])
 
@@ -151,7 +128,6 @@ def _of_the_machine(facts: Facts) -> tuple[Cause, ...]:
 
 
 def _install(facts: Facts) -> str:
-    """Returns a line that a shell takes, whichever shell and environment it is."""
     version = _REPAIRED.get(facts.build.version, facts.build.version)
     return f"{shlex.quote(sys.executable)} -m pip install 'tensorflow[and-cuda]=={version}'"
 
@@ -191,7 +167,7 @@ def _not_started(facts: Facts) -> Cause | None:
 
 
 def libraries(build: Build) -> tuple[str, ...]:
-    """Returns the files of CUDA and cuDNN that a TensorFlow loads; none if its CUDA is not known here."""
+    """File names of the CUDA and cuDNN libraries that a build loads; empty for an unknown CUDA version."""
     of_cuda = CUDA_LIBRARIES.get((build.cuda_version or "").partition(".")[0], ())
     cudnn = (build.cudnn_version or "").partition(".")[0]
     return (*of_cuda, f"libcudnn.so.{cudnn}") if of_cuda and cudnn else of_cuda

@@ -1,4 +1,4 @@
-"""Distribution of the work over devices: the choice of a strategy, and what contradicts it."""
+"""Choice of a distribution strategy, and conflicts with it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CROSS_DEVICE_OPS = {
 
 
 class _Rule(NamedTuple):
-    """A flag that only some strategies know."""
+    """A flag that only some strategies support."""
 
     flag: str
     strategies: tuple[str, ...]
@@ -39,16 +39,7 @@ _RULES = (
 
 
 def choose(settings: DeviceSettings, devices: Sequence[str], cluster: Cluster | None) -> str:
-    """Returns the name of the strategy: the one asked for, else what suits the devices.
-
-    Args:
-      settings: what the user asks for.
-      devices: logical devices of this machine to compute on.
-      cluster: the machines of the job; None for this one alone.
-
-    Raises:
-      DeviceError: flags contradict each other or the devices.
-    """
+    """Name of the strategy: the requested one, else one that suits the devices; DeviceError if flags conflict."""
     name = settings.strategy or _default(settings, devices, cluster)
     for rule in _RULES:
         if getattr(settings, rule.flag) and name not in rule.strategies:
@@ -91,13 +82,7 @@ def _refuse_reductions(settings: DeviceSettings, devices: Sequence[str]) -> None
 
 
 def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.distribute.Strategy | None:
-    """Returns the strategy; None where one device needs none.
-
-    Args:
-      name: from `choose`.
-      settings: what the user asks for.
-      devices: logical devices of this machine to compute on.
-    """
+    """Strategy for a name from `choose`; None if one device needs none."""
     if name == MULTI_WORKER:
         # In eager mode the strategy starts TensorFlow's server, with heartbeats: a machine that pauses for ten seconds is lost
         # for good, although it is there, and sessions are made anew for ever.
@@ -113,6 +98,6 @@ def make(name: str, settings: DeviceSettings, devices: Sequence[str]) -> tf.dist
 
 
 def _reduction(settings: DeviceSettings, devices: Sequence[str]) -> str:
-    """NCCL serves GPUs that are whole; TensorFlow's default hangs on several logical CPUs under tf.estimator."""
+    """NCCL requires whole GPUs; TensorFlow's default hangs on several logical CPUs under tf.estimator."""
     whole_gpus = devices[0].startswith("/device:GPU") and settings.virtual_devices == 1
     return settings.cross_device_ops or ("nccl" if whole_gpus else "reduce_to_one")

@@ -1,4 +1,4 @@
-"""What TensorFlow's libraries write to standard error while they are loaded.
+"""Filters what TensorFlow's libraries write to standard error while they load.
 
 Since TensorFlow 2.17 they write before they read TF_CPP_MIN_LOG_LEVEL (tensorflow#100442). Standard error is therefore
 redirected to a file during the import; afterwards, the lines that the variable allows are printed.
@@ -27,10 +27,7 @@ _FLAGS_OF_ONE_CPU = 1 << 14  # bytes of /proc/cpuinfo
 
 
 class _HeldBack:
-    """Holds standard error of this process back in a block; blocks of several threads are one.
-
-    After an exception all of it is printed.
-    """
+    """Withholds the process's standard error in a block, shared between threads; an exception prints all of it."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -73,19 +70,14 @@ class _HeldBack:
                     os.write(_STDERR, line)
 
     def release_child(self) -> None:
-        """Gives a forked process its standard error back; what was held, its parent prints."""
+        """Restores standard error in a forked process; the parent prints the withheld text."""
         if self._file is not None:
             os.dup2(self._terminal, _STDERR)
         self._lock, self._blocks, self._file = threading.Lock(), 0, None
 
 
 def allowed(line: bytes, min_severity: int) -> bool:
-    """Whether a line is printed: severe enough, or not of TensorFlow's log.
-
-    Args:
-      line: of standard error.
-      min_severity: from 0 for information to 3 for fatal errors.
-    """
+    """Whether to print a line: severe enough (0 info to 3 fatal), or not from TensorFlow's log."""
     found = _LINE.match(line)
     severe = found is None or _SEVERITIES.index(found[1]) >= min_severity
     return severe and not (min_severity and line.startswith(_HEADING))
@@ -97,7 +89,7 @@ def _min_severity() -> int:
 
 
 def _is_too_old() -> bool:
-    """Whether TensorFlow's libraries say why they abort, on a CPU without AVX; what is held then is lost."""
+    """Whether the CPU lacks AVX: the libraries then abort with a message that would be lost if withheld."""
     if platform.machine() != "x86_64":
         return False
     with contextlib.suppress(OSError), Path("/proc/cpuinfo").open("rb") as file:

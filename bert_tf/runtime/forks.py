@@ -1,4 +1,4 @@
-"""Forks: TensorFlow's threads do not come along, so a child of a process that has computed would wait for them forever."""
+"""TensorFlow's threads do not survive a fork: the child of a process that computed waits for them forever."""
 
 from __future__ import annotations
 
@@ -10,20 +10,15 @@ _computes: list[int] = []  # the first process that has
 
 
 class ForkedError(BertError):
-    """A process cannot compute, since it was forked from one that has."""
+    """A process cannot compute because it was forked from one that has."""
 
 
 def is_child() -> bool:
-    """Whether this process was forked from one that has computed."""
     return bool(_computes) and _computes[0] != os.getpid()
 
 
 def begin() -> None:
-    """Notes that this process computes.
-
-    Raises:
-      ForkedError: it cannot.
-    """
+    """Notes that this process computes; ForkedError if it cannot."""
     if is_child():
         raise ForkedError(
             f"this process was forked from process {_computes[0]}, which has computed, and TensorFlow would hang in it: start"

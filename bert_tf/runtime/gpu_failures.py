@@ -1,7 +1,7 @@
-"""Failures of a GPU, its driver and its libraries as one line for the user. Imports no TensorFlow.
+"""Explains failures of GPU, driver and libraries in one line. Does not import TensorFlow.
 
-TensorFlow says that tensors have no room by `ResourceExhaustedError`. What else goes wrong on a GPU comes as an internal error
-in CUDA's words; a few causes are behind most of them.
+TensorFlow reports lack of memory as `ResourceExhaustedError`. Other GPU failures are internal errors in CUDA's words;
+few causes are behind most of them.
 """
 
 from __future__ import annotations
@@ -18,25 +18,15 @@ _ON_CPU = "--visible_gpus=none computes on the CPU"
 
 
 class _Kind(NamedTuple):
-    """Failures with one cause.
+    """Failures with a common cause."""
 
-    Attributes:
-      pattern: what their messages have.
-      meaning: the cause.
-      remedy: what to do.
-    """
-
-    pattern: re.Pattern[str]
+    pattern: re.Pattern[str]  # of their messages
     meaning: str
     remedy: Callable[[], str]
 
 
 def explain(message: str) -> str | None:
-    """Returns what to tell the user of a failure; None where it is not of a GPU.
-
-    Args:
-      message: TensorFlow's, of one or many lines.
-    """
+    """Explanation of TensorFlow's message; None if the failure is not about a GPU."""
     for kind in _KINDS:
         found = kind.pattern.search(message)
         if found:
@@ -45,7 +35,7 @@ def explain(message: str) -> str | None:
 
 
 def others() -> str:
-    """Returns which other processes have most memory of GPUs, as nvidia-smi knows them; "" for none."""
+    """Other processes with most GPU memory, according to nvidia-smi; "" if none."""
     most = sorted(nvidia.other_processes(), key=lambda process: process.memory_mb or 0, reverse=True)[:_NAMED]
     return ", ".join(f"{p.name} (PID {p.pid}) has {p.memory_mb or '?'} MiB of the GPU at {p.address}" for p in most)
 

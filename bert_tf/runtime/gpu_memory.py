@@ -1,4 +1,4 @@
-"""Memory that TensorFlow has for tensors on a GPU: what it says itself, once it has decided."""
+"""Memory for tensors on a GPU, as TensorFlow reports it once decided."""
 
 from __future__ import annotations
 
@@ -10,17 +10,10 @@ tf1 = tf.compat.v1
 
 
 def for_tensors(config: tf1.ConfigProto, used: Collection[str]) -> int | None:
-    """Returns the bytes for tensors on the smallest of the GPUs that are used; None where none is.
+    """Bytes for tensors on the smallest of the used GPUs (/device:GPU:0); None if no GPU is used.
 
-    Has TensorFlow create its devices. Which of the system's GPUs these are, what of a split one it is given, what CUDA itself
-    takes and what is left to others is decided by then, and a later run in the process gets the same answer.
-
-    Args:
-      config: of the sessions to come: devices are those of the first session in a process.
-      used: names of logical devices, /device:GPU:0.
-
-    Raises:
-      tf.errors.OpError: a GPU cannot be used; see `gpu_failures`.
+    Makes TensorFlow create its devices with `config`, which binds all later sessions of the process. Raises tf.errors.OpError
+    for an unusable GPU, see `gpu_failures`.
     """
     gpus = {name for name in used if "GPU" in name}
     if not gpus:

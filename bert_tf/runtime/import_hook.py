@@ -1,4 +1,4 @@
-"""Imports of other packages inside a block of our own."""
+"""Imports other packages inside a context manager."""
 
 from __future__ import annotations
 
@@ -15,19 +15,14 @@ Block = Callable[[], AbstractContextManager[None]]
 
 
 def wrap(packages: tuple[str, ...], block: Block) -> None:
-    """Has packages imported inside a block, if the first of them is not imported yet.
-
-    Args:
-      packages: their names.
-      block: makes what surrounds each import; the same one is used once.
-    """
+    """Imports packages inside a block if the first is not imported yet; `block` makes a context manager per import."""
     wrapped = any(isinstance(finder, _Finder) and finder.block is block for finder in sys.meta_path)
     if packages[0] not in sys.modules and not wrapped:
         sys.meta_path.insert(0, _Finder(packages, block))
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    """Comes before the other finders, and wraps the loaders that they find."""
+    """Precedes the other finders and wraps their loaders."""
 
     def __init__(self, packages: tuple[str, ...], block: Block) -> None:
         self.block = block
@@ -48,7 +43,7 @@ class _Finder(importlib.abc.MetaPathFinder):
 
 
 class _Loader(importlib.abc.Loader):
-    """Loads by another loader, which the module names as its own."""
+    """Delegates to another loader, which the module records as its own."""
 
     def __init__(self, loader: importlib.abc.Loader, block: Block) -> None:
         self._loader = loader

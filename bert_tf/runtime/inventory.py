@@ -1,4 +1,4 @@
-"""Lists the devices, and the GPUs that TensorFlow cannot use. Nothing here raises on an odd machine."""
+"""Lists devices, and GPUs that TensorFlow cannot use. Never raises on an odd machine."""
 
 from __future__ import annotations
 
@@ -25,28 +25,19 @@ _BYTES_PER_MIB = 2**20
 
 @dataclasses.dataclass(frozen=True)
 class PhysicalDevice:
-    """A device that TensorFlow lists; memory in MiB.
+    """A device that TensorFlow lists; memory in MiB, None if unknown."""
 
-    Attributes:
-      name: TensorFlow's.
-      kind: CPU, GPU.
-      model: the maker's name.
-      memory_total_mb: None where it is not known.
-      memory_free_mb: before TensorFlow takes its part.
-      compute_capability: of a GPU, as 8.6.
-    """
-
-    name: str
-    kind: str
+    name: str  # TensorFlow's
+    kind: str  # CPU or GPU
     model: str | None = None
     memory_total_mb: int | None = None
-    memory_free_mb: int | None = None
-    compute_capability: str | None = None
+    memory_free_mb: int | None = None  # before TensorFlow takes its part
+    compute_capability: str | None = None  # of a GPU, as 8.6
 
 
 @dataclasses.dataclass(frozen=True)
 class LogicalDevice:
-    """A device, or a part of one, that TensorFlow computes on."""
+    """A device that TensorFlow computes on, possibly part of a physical one."""
 
     name: str
     memory_limit_mb: int | None = None
@@ -54,21 +45,12 @@ class LogicalDevice:
 
 @dataclasses.dataclass(frozen=True)
 class UnusableGpu:
-    """A GPU that TensorFlow does not compute on."""
-
     name: str
     causes: tuple[Cause, ...]
 
 
 @dataclasses.dataclass(frozen=True)
 class Inventory:
-    """The machine.
-
-    Attributes:
-      no_gpu: why nothing can be computed on a GPU; empty where TensorFlow uses one.
-      driver_status: what CUDA's driver answers when it starts, 0 where it does; None where there is none to ask.
-    """
-
     tensorflow: Build
     driver_version: str | None
     cpus_granted: int
@@ -76,17 +58,14 @@ class Inventory:
     physical_devices: tuple[PhysicalDevice, ...]
     logical_devices: tuple[LogicalDevice, ...]
     unusable_gpus: tuple[UnusableGpu, ...]
-    no_gpu: tuple[Cause, ...] = ()
-    driver_status: int | None = None
+    no_gpu: tuple[Cause, ...] = ()  # why no GPU computes; empty if TensorFlow uses one
+    driver_status: int | None = None  # cuInit's result, 0 if it works; None if no driver
 
 
 def take(system: System, environment: Mapping[str, str], *, left_out: bool = False) -> Inventory:
-    """Returns what there is. Has TensorFlow create its devices: they are set up before.
+    """Makes TensorFlow create its devices, so they must be set up before; `system` must be surveyed earlier still.
 
-    Args:
-      system: from `nvidia.survey`, before TensorFlow takes the memory of the GPUs.
-      environment: CUDA_VISIBLE_DEVICES.
-      left_out: whether flags ask for no GPU, which TensorFlow does not remember where there is none.
+    `left_out` says that flags ask for no GPU, which TensorFlow does not remember on a machine without one.
     """
     paired = _pair(system, environment)
     unusable = _unusable(system, paired, environment)
@@ -104,10 +83,7 @@ def take(system: System, environment: Mapping[str, str], *, left_out: bool = Fal
 
 
 def unused_gpu_warning() -> str | None:
-    """Returns one line for the log of a run that computes on the CPU for a reason that the user may not know.
-
-    None where there is no GPU, and where TensorFlow lists one: then flags decide.
-    """
+    """Warns that the CPU computes although there is a GPU; None without a GPU, or if flags decide."""
     if _list(tf.config.list_physical_devices, "GPU"):
         return None
     unusable = _unusable(nvidia.survey(), {}, os.environ)
@@ -119,7 +95,6 @@ def unused_gpu_warning() -> str | None:
 
 
 def _list(function: Callable[..., Any], *arguments: object) -> Any:
-    """Asks TensorFlow for devices; where the driver is broken, it has none."""
     with contextlib.suppress(RuntimeError, ValueError, tf.errors.OpError):
         return function(*arguments)
     return ()
@@ -130,7 +105,7 @@ def _details(device: tf.config.PhysicalDevice) -> dict[str, Any]:
 
 
 def _pair(system: System, environment: Mapping[str, str]) -> dict[str, Gpu]:
-    """Returns which of the system's GPUs is which of TensorFlow's, by order and, where models differ, by model."""
+    """Maps TensorFlow's GPUs to the system's by order, and by model if models differ."""
     shown = nvidia.listed(system.offered or system.gpus, environment.get(diagnosis.HIDING))
     free = [*shown, *(gpu for gpu in system.gpus if gpu not in shown)]
     paired = {}
@@ -174,7 +149,6 @@ def _parts(device: tf.config.PhysicalDevice) -> Iterable[Any]:
 
 
 def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[str, str]) -> tuple[UnusableGpu, ...]:
-    """Returns the GPUs that TensorFlow does not list, and those that flags have it leave out."""
     seen = tuple(paired.values())
     unseen = tuple(gpu for gpu in system.gpus if gpu not in seen)
     facts = Facts(system, build.installed(), environment.get(diagnosis.HIDING), sees_another=bool(seen))
@@ -190,7 +164,6 @@ def _unusable(system: System, paired: Mapping[str, Gpu], environment: Mapping[st
 def _no_gpu(
     system: System, unusable: Iterable[UnusableGpu], environment: Mapping[str, str], *, left_out: bool
 ) -> tuple[Cause, ...]:
-    """Returns why no GPU is used, each cause once; nothing where one is."""
     if _list(tf.config.get_visible_devices, "GPU"):
         return ()
     found = [cause for gpu in unusable for cause in gpu.causes]
@@ -205,7 +178,7 @@ def _cpu_model() -> str | None:
 
 
 def _cpu_memory() -> tuple[int, int]:
-    """Returns total and free memory in MiB: the machine's, or what a container is granted of it."""
+    """Total and free memory in MiB, of the machine or granted to the container."""
     machine = psutil.virtual_memory()
     granted = cgroup.memory() or cgroup.Memory(machine.total, machine.available)
     return min(machine.total, granted.limit) // _BYTES_PER_MIB, min(machine.available, granted.free) // _BYTES_PER_MIB

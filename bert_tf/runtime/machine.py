@@ -1,4 +1,4 @@
-"""The machine of a run: its devices, set up, and how they share the work."""
+"""The machine of a run: configured devices, and how they share the work."""
 
 from __future__ import annotations
 
@@ -23,79 +23,51 @@ _FIRST_GPU = "/device:GPU:0"
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What the settings come to.
-
-    Attributes:
-      strategy: one of `settings.STRATEGIES`.
-      devices: logical devices of this process to compute on.
-      cluster: the machines of the job; None for this one alone.
-      device_function: where each operation goes; None where TensorFlow chooses.
-    """
-
-    strategy: str = ONE_DEVICE
-    devices: tuple[str, ...] = (HOST,)
-    cluster: Cluster | None = None
-    device_function: DeviceFunction | None = None
+    strategy: str = ONE_DEVICE  # one of settings.STRATEGIES
+    devices: tuple[str, ...] = (HOST,)  # logical devices of this process
+    cluster: Cluster | None = None  # None for a single machine
+    device_function: DeviceFunction | None = None  # places operations; None leaves it to TensorFlow
 
     @property
     def replicas(self) -> int:
-        """How many take a step together; machines are taken to be alike."""
+        """Number of replicas in a step; assumes equal machines."""
         local = 1 if self.strategy == ONE_DEVICE else len(self.devices)
         return local * (len(self.cluster.workers) if self.cluster else 1)
 
     @property
     def towers(self) -> tuple[str | DeviceFunction | None, ...]:
-        """Where this process evaluates and predicts, as `tf.device` takes it: on each of its devices that has a whole model."""
+        """For `tf.device`: each device of this process with a whole model, for evaluation and prediction."""
         one = self.strategy == ONE_DEVICE or len(self.devices) == 1
         return (self.device_function,) if one else self.devices
 
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """Devices that are set up.
+    """Configured devices."""
 
-    Attributes:
-      session_config: of every session.
-      plan: what they are used for.
-      strategy: how replicas train; None for one device.
-      watch: looks after the other machines in training; None without them.
-      gpu_memory: bytes for tensors on the smallest GPU that computes; None where none does.
-      native_kernels: whether those of `native` compute; they are loaded.
-    """
-
-    session_config: tf1.ConfigProto
+    session_config: tf1.ConfigProto  # of every session
     plan: Plan = dataclasses.field(default_factory=Plan)
-    strategy: tf.distribute.Strategy | None = None
-    watch: Watch | None = None
-    gpu_memory: int | None = None
-    native_kernels: bool = False
+    strategy: tf.distribute.Strategy | None = None  # None for one device
+    watch: Watch | None = None  # of the other machines in training; None if single
+    gpu_memory: int | None = None  # bytes for tensors on the smallest GPU used, or None
+    native_kernels: bool = False  # loaded and used
 
     @property
     def replicas(self) -> int:
-        """How many take a step together, over all machines."""
         return self.strategy.num_replicas_in_sync if self.strategy else 1
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes, evaluates and predicts."""
         return self.plan.cluster is None or self.plan.cluster.is_chief
 
     @property
     def sees_gpu(self) -> bool:
-        """Whether a GPU computes, be it the parts that are placed nowhere: those that compute nothing are hidden."""
+        """Whether any GPU computes, even only unplaced operations; idle GPUs are hidden."""
         return bool(self.session_config.gpu_options.visible_device_list)
 
 
 def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
-    """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes.
-
-    Args:
-      settings: what the user asks for.
-      environment: TF_CONFIG, and TensorFlow's own variables.
-
-    Raises:
-      DeviceError: the machine is not as the settings want it, or they contradict each other.
-    """
+    """Sets up the devices of this process and decides how to use them; once, before TensorFlow computes."""
     machines = cluster.read(environment)
     newer_gpus.keep_compiled(os.environ)
     seen = devices.narrowed(settings, environment)
@@ -107,16 +79,7 @@ def plan(settings: DeviceSettings, *, environment: Mapping[str, str]) -> Plan:
 
 
 def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: bool = False) -> Machine:
-    """Makes the machine of a run.
-
-    Args:
-      settings: what the user asks for.
-      environment: as for `plan`.
-      xla: whether sessions compile.
-
-    Raises:
-      DeviceError: as `plan`.
-    """
+    """Plans and sets up the machine of a run; DeviceError if settings conflict with it or each other."""
     made = plan(settings, environment=environment)
     watch = None
     if made.cluster is None:
@@ -133,13 +96,7 @@ def set_up(settings: DeviceSettings, *, environment: Mapping[str, str], xla: boo
 
 
 def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[str, str]) -> None:
-    """Logs which devices compute, what of the environment decided on them, and whether a GPU is idle by mistake.
-
-    Args:
-      machine: that computes.
-      settings: which devices were asked for.
-      environment: of the process.
-    """
+    """Logs which devices compute, environment variables that affect them, and a GPU that is idle by mistake."""
     for variable in (diagnosis.HIDING, devices.FORCED_GROWTH):
         if variable in environment:
             log.info("%s=%s (environment)", variable, environment[variable])
@@ -159,7 +116,7 @@ def describe(machine: Machine, settings: DeviceSettings, environment: Mapping[st
 
 
 def _placement(settings: DeviceSettings) -> tuple[tuple[str, ...], DeviceFunction | None]:
-    """Returns the devices that --device and --place name, and what puts operations there; neither without these flags."""
+    """Devices named by --device and --place and their device function; empty and None without these flags."""
     if not settings.device and not settings.place:
         return (), None
     existing = [device.name for device in tf.config.list_logical_devices()]

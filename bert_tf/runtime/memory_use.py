@@ -1,4 +1,4 @@
-"""Memory that this process has in use, cheap enough to ask for with every report of training; in MiB."""
+"""Memory in use by this process, in MiB; cheap enough for every training report."""
 
 from __future__ import annotations
 
@@ -16,19 +16,14 @@ _MEBIBYTE = 1 << 20
 
 
 class MemoryUse:
-    """Asks the operating system, and TensorFlow of the GPUs that it sees."""
+    """Memory known to the operating system and, for visible GPUs, to TensorFlow."""
 
     def __init__(self) -> None:
-        """Looks for GPUs."""
         self._process = psutil.Process()
         self._gpus = _gpus()
 
     def read(self) -> dict[str, float]:
-        """Returns the memory in use by name; what is not known is left out.
-
-        `HOST` is what the process has in the machine's memory; `GPU` what tensors take on the GPU that has most, `GPU_PEAK`
-        the most that they ever took there.
-        """
+        """Memory by name, unknown values omitted: HOST; GPU and GPU_PEAK of tensors on the fullest GPU."""
         return {HOST: self._process.memory_info().rss / _MEBIBYTE, **self._on_gpus()}
 
     def _on_gpus(self) -> dict[str, float]:
@@ -44,7 +39,6 @@ class MemoryUse:
 
 
 def _gpus() -> tuple[str, ...]:
-    """Returns the names of the GPUs; without one, nothing of TensorFlow is begun."""
     if cluster.VARIABLE in os.environ:  # with several machines, setting up devices for this would start a second server
         return ()
     try:

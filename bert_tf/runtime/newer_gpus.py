@@ -1,4 +1,4 @@
-"""GPUs that are newer than the installed TensorFlow: their driver has to compile its kernels first, if it can."""
+"""GPUs newer than the installed TensorFlow: the driver must compile its kernels first, if it can."""
 
 from __future__ import annotations
 
@@ -18,16 +18,11 @@ _LIBRARIES = (((12, 8), (12, 0)), ((11, 8), (9, 0)))
 
 
 def keep_compiled(environment: MutableMapping[str, str]) -> None:
-    """Makes room for what the driver compiles; before it starts. A size set by the user stays."""
+    """Enlarges the driver's kernel cache unless the user set its size; must run before the driver starts."""
     environment.setdefault(CACHE_SIZE, str(_ALL_KERNELS))
 
 
 def warn(environment: Mapping[str, str]) -> None:
-    """Says of each GPU that is seen what the first start will bring; before TensorFlow creates its devices.
-
-    Args:
-      environment: CUDA's own variables.
-    """
     installed = build.installed()
     for gpu in tf.config.get_visible_devices("GPU"):
         details = tf.config.experimental.get_device_details(gpu)
@@ -37,13 +32,7 @@ def warn(environment: Mapping[str, str]) -> None:
 
 
 def compile_warning(capability: Capability | None, installed: Build, environment: Mapping[str, str]) -> str | None:
-    """Returns what speaks against a GPU, in one line; None where TensorFlow has code for it.
-
-    Args:
-      capability: its compute capability; None where it is not known.
-      installed: the TensorFlow.
-      environment: CUDA's own variables.
-    """
+    """Warning about a GPU that TensorFlow has no code for, else None; capability None if unknown."""
     if capability is None or capability < installed.lowest_capability or installed.has_code_for(capability):
         return None
     said = "its compute capability {}.{} is newer than this TensorFlow {}".format(*capability, installed.version)

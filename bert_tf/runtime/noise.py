@@ -1,4 +1,4 @@
-"""Keeps what TensorFlow says about itself out of a user's log."""
+"""Keeps TensorFlow's own messages out of the user's log."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ _DEPRECATED = re.compile(r"From .* deprecated", re.DOTALL)  # the Estimator is, 
 
 
 def quiet_before_import() -> None:
-    """Silences the C++ side; takes effect only before TensorFlow is imported. A variable set by the user stays."""
+    """Silences C++ messages; only effective before TensorFlow's import. A variable set by the user stays."""
     os.environ.setdefault(early_output.LEVEL, "3")
 
 
 def quiet_python() -> None:
-    """Silences the Python side, but for warnings that a user can act on, and errors."""
+    """Silences Python messages except errors and warnings that a user can act on."""
     _hear_tensorflow(logging.WARNING, _Without(_DEPRECATED))
 
 
 def quiet_for_programs() -> None:
-    """Silences what TensorFlow says of this package's calls and of its own; what a program calls or logs itself is heard."""
+    """Silences messages about this package's and TensorFlow's own calls, not about the program's."""
     quiet_before_import()
     _hear_tensorflow(None, _OfOthers())
 
 
 def hear_python() -> None:
-    """Lets the log of the Estimator through, deprecations included, as it is in the log of the published script."""
     _hear_tensorflow(logging.NOTSET, _Without(_SAID_BETTER))
 
 

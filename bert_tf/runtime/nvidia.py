@@ -1,4 +1,4 @@
-"""NVIDIA's GPUs as the system knows them, whether TensorFlow does or not. Nothing here raises on an odd machine."""
+"""NVIDIA GPUs known to the system, with or without TensorFlow. Never raises on an odd machine."""
 
 from __future__ import annotations
 
@@ -27,70 +27,43 @@ _WHEELS = "nvidia/*/lib"  # beside TensorFlow and one folder up, as its runpath 
 
 @dataclasses.dataclass(frozen=True)
 class Gpu:
-    """A GPU, whoever may use it.
-
-    Attributes:
-      address: on the PCI bus.
-      model: its name.
-      number: nvidia-smi's; None where the driver does not offer it to this process.
-      uuid: its unique name.
-      memory_total_mb: in MiB.
-      memory_free_mb: in MiB.
-      compute_capability: as 8.6.
-    """
-
-    address: str | None = None
+    address: str | None = None  # on the PCI bus
     model: str | None = None
-    number: int | None = None
+    number: int | None = None  # in nvidia-smi; None if not offered to this process
     uuid: str = ""
-    memory_total_mb: int | None = None
-    memory_free_mb: int | None = None
-    compute_capability: str | None = None
+    memory_total_mb: int | None = None  # in MiB
+    memory_free_mb: int | None = None  # in MiB
+    compute_capability: str | None = None  # as 8.6
 
     def __str__(self) -> str:
-        """Names it in a sentence."""
         return f"{self.model or 'NVIDIA GPU'}{f' at {self.address}' if self.address else ''}"
 
 
 @dataclasses.dataclass(frozen=True)
 class System:
-    """All GPUs of the machine.
+    """All GPUs of the machine."""
 
-    Attributes:
-      gpus: those of nvidia-smi in its order, then others in that of their addresses.
-      driver_version: None where no driver runs.
-      driver_problem: what nvidia-smi complains of.
-    """
-
-    gpus: tuple[Gpu, ...] = ()
-    driver_version: str | None = None
-    driver_problem: str | None = None
+    gpus: tuple[Gpu, ...] = ()  # in nvidia-smi's order, then others by address
+    driver_version: str | None = None  # None if no driver runs
+    driver_problem: str | None = None  # nvidia-smi's complaint
 
     @property
     def offered(self) -> tuple[Gpu, ...]:
-        """Those that the driver offers."""
         return tuple(gpu for gpu in self.gpus if gpu.number is not None)
 
 
 @dataclasses.dataclass(frozen=True)
 class Process:
-    """A process that computes on a GPU.
-
-    Attributes:
-      pid: its number.
-      name: of its program.
-      address: of the GPU on the PCI bus.
-      memory_mb: what it has of the GPU's memory, in MiB; None where it is not told.
-    """
+    """A process that computes on a GPU."""
 
     pid: int
     name: str
-    address: str
-    memory_mb: int | None = None
+    address: str  # of the GPU on the PCI bus
+    memory_mb: int | None = None  # on the GPU, in MiB; None if unknown
 
 
 def other_processes() -> tuple[Process, ...]:
-    """Returns the processes that compute on GPUs, without this one; those of the host are not seen in a container."""
+    """Other processes that compute on GPUs; processes of the host are invisible in a container."""
     said = ""
     with contextlib.suppress(OSError, subprocess.SubprocessError):
         said = _query("compute-apps", _OF_PROCESSES).stdout
@@ -100,7 +73,7 @@ def other_processes() -> tuple[Process, ...]:
 
 
 def survey() -> System:
-    """Returns the GPUs of the machine, by nvidia-smi, the driver and the PCI bus."""
+    """GPUs found by nvidia-smi, the driver and the PCI bus."""
     rows, problem = _ask_driver()
     offered = [_gpu(row) for row in rows]
     models = {**dict.fromkeys(_on_bus()), **dict(_of_driver())}
@@ -110,12 +83,7 @@ def survey() -> System:
 
 
 def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
-    """Returns the GPUs that CUDA_VISIBLE_DEVICES shows, in its order.
-
-    Args:
-      gpus: in the driver's order.
-      text: numbers, or beginnings of unique names, with commas; None where the variable is not set.
-    """
+    """GPUs selected by CUDA_VISIBLE_DEVICES (numbers or UUID prefixes), in its order; None if it is unset."""
     if text is None or text.strip().startswith("MIG-"):  # parts of GPUs: which belong to which is not told
         return tuple(gpus)
     found: list[Gpu] = []
@@ -129,12 +97,7 @@ def listed(gpus: Sequence[Gpu], text: str | None) -> tuple[Gpu, ...]:
 
 
 def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:
-    """Returns those of the libraries that cannot be loaded, with the reason where it is not simply that they are missing.
-
-    Args:
-      libraries: file names.
-      tensorflow: folder of the package, for the wheels beside it.
-    """
+    """Libraries that cannot be loaded, with the reason unless simply missing; `tensorflow` is its package folder."""
     packages = Path(tensorflow).parent
     folders = [folder for around in (packages, packages.parent) for folder in _glob(around, _WHEELS)]
     problems = (_problem(name, folders) for name in libraries)
@@ -142,18 +105,17 @@ def not_loaded(libraries: Iterable[str], tensorflow: str) -> tuple[str, ...]:
 
 
 def forbidden_files() -> tuple[str, ...]:
-    """Returns device files of the driver that this user may not open."""
+    """The driver's device files that this user may not open."""
     files = [path for pattern in ("nvidia[0-9]*", "nvidiactl", "nvidia-uvm") for path in _glob(_DEVICES, pattern)]
     return tuple(os.fspath(path) for path in files if not os.access(path, os.R_OK | os.W_OK))
 
 
 def has_device_files() -> bool:
-    """Returns whether the driver can be reached; under WSL through the one of DirectX."""
+    """Whether the driver is reachable, under WSL through the DirectX driver."""
     return (_DEVICES / "nvidiactl").exists() or (_DEVICES / "dxg").exists()
 
 
 def _ask_driver() -> tuple[list[dict[str, str]], str | None]:
-    """Returns what nvidia-smi says of each GPU, and what it complains of."""
     said = ""
     for fields in (_FIELDS, _FIELDS_OF_OLD):
         try:
@@ -195,7 +157,7 @@ def _number(text: str) -> int | None:
 
 
 def _address(text: str) -> str:
-    """Returns 0000:01:00.0, which nvidia-smi writes as 00000000:01:00.0."""
+    """Converts nvidia-smi's 00000000:01:00.0 to 0000:01:00.0."""
     domain, colon, rest = text.lower().partition(":")
     return f"{domain[-4:]}{colon}{rest}"
 
@@ -213,7 +175,7 @@ def _of_driver() -> Iterator[tuple[str, str | None]]:
 
 
 def _driver_version() -> str | None:
-    """Returns what the kernel module says of itself, where there is no nvidia-smi."""
+    """Version reported by the kernel module, for systems without nvidia-smi."""
     found = re.search(r"^NVRM version:.*?(\d+\.\d+(?:\.\d+)?)", _read(_DRIVER.parent / "version"), re.MULTILINE)
     return found and found.group(1)
 

@@ -1,9 +1,8 @@
-"""Watches the other machines of a job, since TensorFlow waits for ever for one that is gone.
+"""Watches the other machines of a job, since TensorFlow waits forever for one that is gone.
 
-Where a worker dies, the others hang inside a collective operation that nothing interrupts, or create one session after the
-other: TensorFlow takes the loss for a preemption that will soon be over. So a thread for each peer holds a line to its port,
-a connection over which nothing is said: a kernel keeps it up for a process that is busy or stopped, and hangs up for one that
-is gone; where the whole machine is gone, its keepalive probes stay without answer.
+If a worker dies, the others hang in a collective operation that cannot be interrupted, or create sessions over and over,
+since TensorFlow assumes a short preemption. So a thread per peer keeps an idle connection to its port: the kernel keeps it
+up for a busy or stopped process, closes it for a dead one, and keepalive probes detect a dead machine.
 """
 
 from __future__ import annotations
@@ -36,32 +35,23 @@ _BLOCK = 4096
 
 @dataclasses.dataclass(frozen=True)
 class Patience:
-    """How long to wait, in seconds; by default a process is missed after 1 s, a machine after 20 s.
+    """Timeouts in seconds; by default a dead process is detected after 1 s, a dead machine after 20 s."""
 
-    Attributes:
-      first: for the first words of a peer: machines start, and images are fetched, at their own pace.
-      report: between two lines that say whom we wait for.
-      again: before the next call where a peer hangs up or refuses; a process that starts anew takes longer than all of them.
-      answer: for an answer, and before the next call where none came.
-      misses: failures in a row after which a peer is gone.
-      settle: for the port of a process that fails to close.
-    """
-
-    first: float = 600.0
-    report: float = 30.0
-    again: float = 0.3
-    answer: float = 3.0
-    misses: int = 3
-    settle: float = 5.0
+    first: float = 600.0  # for a peer's first contact: images may be fetched
+    report: float = 30.0  # between two lines about missing peers
+    again: float = 0.3  # before a retry after a refused or closed connection
+    answer: float = 3.0  # timeout, and pause before a retry after one
+    misses: int = 3  # consecutive failures until a peer is gone
+    settle: float = 5.0  # for the port of a failing process to close
 
 
 USUAL = Patience()
 
 
 def end_process(line: str) -> None:
-    """Prints a line and ends the process at once, since the main thread may hang where nothing interrupts it.
+    """Prints a line and ends the process immediately, since the main thread may hang uninterruptibly.
 
-    No file is half-written: checkpoints and what `bert_tf.atomic` writes go by a temporary name first.
+    No file is left half-written: checkpoints and `bert_tf.atomic` write to a temporary name first.
     """
     with contextlib.suppress(OSError, ValueError):  # a closed pipe shall not keep the process
         sys.stdout.flush()
@@ -71,11 +61,7 @@ def end_process(line: str) -> None:
 
 
 def require_free_port(own: Worker) -> None:
-    """Tries the port of this process, of which TensorFlow only says that it could not start a server.
-
-    Raises:
-      DeviceError: another process listens there, or this one may not.
-    """
+    """DeviceError if this process's port is taken or forbidden; TensorFlow only says that no server started."""
     try:
         socket.create_server(("", own.port)).close()
     except OSError as error:
@@ -86,15 +72,7 @@ def require_free_port(own: Worker) -> None:
 
 
 def call(place: tuple[str, int], timeout: float) -> socket.socket:
-    """Returns a line to a listening process.
-
-    Args:
-      place: host and port.
-      timeout: in seconds.
-
-    Raises:
-      OSError: no process listens, or there is no way to the machine.
-    """
+    """Connects to a host and port, timeout in seconds; OSError if nothing listens or the host is unreachable."""
     line = socket.create_connection(place, timeout)
     try:
         if line.getpeername() == line.getsockname():  # where nobody listens, Linux may connect a port of this machine to itself
@@ -112,9 +90,9 @@ def call(place: tuple[str, int], timeout: float) -> socket.socket:
 
 
 class Watch:
-    """Ends the process where a peer is gone, or does not come.
+    """Ends the process if a peer is gone or does not come.
 
-    To be started before TensorFlow waits for the others, and stopped after the last step: then peers may leave.
+    Must start before TensorFlow waits for the peers and stop after the last step, when peers may leave.
     """
 
     def __init__(
@@ -125,14 +103,7 @@ class Watch:
         patience: Patience = USUAL,
         end: Callable[[str], None] = end_process,
     ) -> None:
-        """Prepares the watch.
-
-        Args:
-          cluster: whose peers to watch.
-          log: takes a line about peers that are waited for.
-          patience: how long to wait.
-          end: takes the line for the user and ends the process; called once at most.
-        """
+        """`end` receives the message and ends the process, at most once; `log` receives lines about missing peers."""
         self._log, self._end, self._patience = log, end, patience
         self._over = threading.Event()  # the watch is stopped, or a peer is gone
         self._deciding = threading.Lock()  # once `stop` has returned nobody is called gone, and nothing goes on beside `end`
@@ -143,13 +114,11 @@ class Watch:
         self._lines: dict[Worker, socket.socket] = {}
 
     def start(self) -> None:
-        """Waits for each peer, and watches those that have come."""
         threading.Thread(target=self._wait, name="peers", daemon=True).start()
         for peer in self._misses:
             threading.Thread(target=self._follow, args=(peer,), name=f"peers: {peer}", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends the watch, where it has not ended yet."""
         with self._deciding:
             self._over.set()
         for line in tuple(self._lines.values()):
@@ -157,10 +126,9 @@ class Watch:
                 line.shutdown(socket.SHUT_RDWR)  # wakes the thread that holds it
 
     def settle(self) -> None:
-        """Returns where all peers that have come are there; else the process ends.
+        """Returns if all peers are still there, else ends the process.
 
-        To be called before an error of TensorFlow is reported that a lost peer may explain: a process that fails takes
-        seconds to be gone.
+        Call before reporting a TensorFlow error that a lost peer may explain: a failing process takes seconds to be gone.
         """
         soon = time.monotonic() + self._patience.settle
         late = soon + _UNDECIDED
@@ -171,12 +139,10 @@ class Watch:
             return
 
     def __enter__(self) -> Watch:
-        """Starts the watch."""
         self.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        """Stops the watch."""
         self.stop()
 
     def _wait(self) -> None:

@@ -1,7 +1,7 @@
-"""Placement of operations: --device and --place become functions from an operation to the name of a device.
+"""Placement of operations: --device and --place become functions from an operation to a device name.
 
-Operations are told apart by name. Variable scopes are the names of published checkpoints, and gradients, moments and
-updates carry the name of what they belong to:
+Operations are identified by name. Variable scopes are those of published checkpoints; gradients, moments and updates
+contain the name of the variable or operation:
 
     bert/encoder/layer_3/attention/self/query/MatMul                              forward
     gradients/bert/encoder/layer_3/attention/self/query/MatMul_grad/MatMul        backward
@@ -45,28 +45,15 @@ class Rule(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The part without the numbers of layers."""
         return self.part.partition("/")[0]
 
     def holds(self, kind: str, layer: int | None) -> bool:
-        """Whether this is about a part, and about its layer where it has layers.
-
-        Args:
-          kind: of the part.
-          layer: its number; None for a part without layers.
-        """
+        """Whether the rule applies to a part; `layer` is None for parts without layers."""
         return kind == self.kind and (self.layers is None or layer in self.layers)
 
 
 def parse(text: str) -> tuple[Rule, ...]:
-    """Reads the flag --place.
-
-    Args:
-      text: PART:DEVICE with commas, as in embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,head:/GPU:1.
-
-    Raises:
-      DeviceError: a part or a device is not written as it should be, or a part is named twice.
-    """
+    """Parses --place, as embeddings:/CPU:0,encoder/layer_0-5:/GPU:0,head:/GPU:1; DeviceError if it is malformed."""
     rules: list[Rule] = []
     for entry in text.split(","):
         part, colon, device = (piece.strip() for piece in entry.partition(":"))
@@ -83,34 +70,18 @@ def parse(text: str) -> tuple[Rule, ...]:
 
 
 def check_layers(rules: Iterable[Rule], layers: int) -> None:
-    """Compares rules with the model, once its size is known.
-
-    Args:
-      rules: where parts are placed.
-      layers: how many the model has.
-
-    Raises:
-      DeviceError: a rule names a layer that the model does not have.
-    """
+    """Raises DeviceError if a rule names a layer that the model lacks."""
     for rule in rules:
         if rule.layers is not None and rule.layers[-1] >= layers:
             raise DeviceError(f"--place: {rule.part}: the model has {layers} layers, 0 to {layers - 1}")
 
 
 def hosts_words(rules: Iterable[Rule]) -> bool:
-    """Returns whether rules put the table of words into the memory of the host."""
     return any(rule.kind == EMBEDDINGS and "CPU" in rule.device for rule in rules)
 
 
 def normalized(name: str) -> str:
-    """Returns the name of a device as TensorFlow writes it, /device:GPU:0.
-
-    Args:
-      name: /GPU:0, GPU:0, /gpu:0 or /device:GPU:0.
-
-    Raises:
-      DeviceError: it is none of these.
-    """
+    """Converts /GPU:0, GPU:0, /gpu:0 or /device:GPU:0 to the last; DeviceError for other forms."""
     match = _DEVICE.fullmatch(name)
     if not match:
         raise DeviceError(f"{name!r} is not a device: devices are written /CPU:0, /GPU:0, /GPU:1")
@@ -118,15 +89,7 @@ def normalized(name: str) -> str:
 
 
 def require_device(name: str, existing: Collection[str]) -> str:
-    """Returns the normalized name of a device that exists.
-
-    Args:
-      name: as `normalized` reads it.
-      existing: names of the logical devices of this process.
-
-    Raises:
-      DeviceError: the name is malformed, or there is no such device.
-    """
+    """Normalized name; DeviceError if it is malformed or not among the existing logical devices."""
     wanted = normalized(name)
     if wanted not in existing:
         there = ", ".join(sorted(short(device) for device in existing))
@@ -135,20 +98,12 @@ def require_device(name: str, existing: Collection[str]) -> str:
 
 
 def short(device: str) -> str:
-    """Returns the name of a device as a user writes it: /GPU:0 for /job:localhost/replica:0/task:0/device:GPU:0."""
+    """Converts /job:localhost/replica:0/task:0/device:GPU:0 to /GPU:0."""
     return f"/{device.rpartition('device:')[2].lstrip('/')}"
 
 
 def device_function(rules: Sequence[Rule], existing: Collection[str]) -> DeviceFunction:
-    """Returns what puts each part on its device, and leaves the rest to TensorFlow.
-
-    Args:
-      rules: from `parse`.
-      existing: names of the logical devices of this process.
-
-    Raises:
-      DeviceError: there is no such device.
-    """
+    """Puts each part on its device and leaves the rest to TensorFlow; DeviceError for a missing device."""
     placed = [rule._replace(device=require_device(rule.device, existing)) for rule in rules]
 
     def device(op: tf.Operation) -> str:
@@ -159,15 +114,7 @@ def device_function(rules: Sequence[Rule], existing: Collection[str]) -> DeviceF
 
 
 def whole(name: str, existing: Collection[str]) -> DeviceFunction:
-    """Returns what puts everything on one device, but for what only the host can do: input, files, text.
-
-    Args:
-      name: the device, as `normalized` reads it.
-      existing: names of the logical devices of this process.
-
-    Raises:
-      DeviceError: the name is malformed, or there is no such device.
-    """
+    """Puts everything on one device except host-only operations: input, files, text."""
     wanted = require_device(name, existing)
 
     def device(op: tf.Operation) -> str:
@@ -177,7 +124,7 @@ def whole(name: str, existing: Collection[str]) -> DeviceFunction:
 
 
 def part_of(name: str) -> tuple[str, int | None]:
-    """Returns the part that an operation belongs to, with the number of the layer in the encoder; ("", None) for none."""
+    """Part of an operation, with the encoder layer; ("", None) if none."""
     match = _ENCODED.search(name)
     if match:
         return (match["part"], None) if match["part"] else (ENCODER, int(match["layer"]))

@@ -1,4 +1,4 @@
-"""Number formats of matrix products, and whether this machine computes in them."""
+"""Number formats of matrix products, and whether this machine supports them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _TENSOR_CORES = {"float16": (7, 0), "bfloat16": (8, 0), "tf32": (8, 0)}
 
 
 class Precision(NamedTuple):
-    """A row of the table: what the flag's value means."""
+    """The meaning of one value of the flag."""
 
     dtype: tf.DType  # of activations and matrix products
     loss_scaling: bool = False
@@ -33,14 +33,12 @@ PRECISIONS = {
 
 
 def use(name: str) -> Precision:
-    """Sets the machine up for a row of `PRECISIONS`, and returns the row."""
     precision = PRECISIONS[name]
     tf.config.experimental.enable_tensor_float_32_execution(precision.tensor_float_32)
     return precision
 
 
 def slow_reason(name: str) -> str | None:
-    """Returns why a format will not be fast here, or None; in one line, for the log."""
     if name in (DEFAULT, "float32"):
         return None
     gpus = tf.config.get_visible_devices("GPU")
@@ -58,7 +56,6 @@ def slow_reason(name: str) -> str | None:
 
 
 def remark(name: str) -> str | None:
-    """Returns what is worth saying of a format on this machine, or None; in one line, for the log."""
     if computed(DEFAULT) != "tf32":  # no choice
         return None
     return {
@@ -68,7 +65,7 @@ def remark(name: str) -> str | None:
 
 
 def computed(name: str) -> str:
-    """Returns the format that this machine computes matrix products in: that of the flag, but TF32 where a GPU has it alone."""
+    """Actual format of matrix products: the flag's, or TF32 if a GPU uses it by itself."""
     if not PRECISIONS[name].tensor_float_32:
         return name
     gpus = tf.config.get_visible_devices("GPU")
@@ -76,12 +73,10 @@ def computed(name: str) -> str:
 
 
 def cpu_computes(name: str) -> bool:
-    """Whether the CPU has instructions for a format."""
     return name == "float32" or bool(_of_cpu(name))
 
 
 def cpu_units() -> str:
-    """Returns what the CPU has for matrix products in reduced precision, for the log."""
     found = [*_of_cpu("bfloat16"), *_of_cpu("int8")]
     return ", ".join(found).upper().replace("_", "-") or "nothing for bfloat16 or int8"
 

@@ -1,6 +1,6 @@
-"""A faster import of TensorFlow for commands: it skips what is optional, and libraries are loaded in a thread meanwhile.
+"""Faster TensorFlow import for commands: skips optional packages and loads libraries in a thread.
 
-A program that uses this package as a library imports TensorFlow as always.
+Programs that use this package as a library import TensorFlow as usual.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def install() -> None:
 
 
 def load_ahead() -> None:
-    """Loads TensorFlow's shared libraries in a thread, which takes a quarter of a second; Python goes on meanwhile.
+    """Loads TensorFlow's shared libraries (a quarter of a second) in a thread.
 
-    To be called after `noise.quiet_before_import`: the libraries read the environment when they are loaded.
+    Call after `noise.quiet_before_import`: the libraries read the environment while loading.
     """
     if "tensorflow" not in sys.modules and sys.platform == "linux":
         threading.Thread(target=_load, name="load TensorFlow").start()
@@ -54,7 +54,7 @@ def _load() -> None:
 
 @contextlib.contextmanager
 def _quickly() -> Iterator[None]:
-    """Imports without optional packages, early lines on standard error, and garbage collection: modules leave no garbage."""
+    """Imports without optional packages, early standard error and garbage collection: modules leave no garbage."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -68,7 +68,7 @@ def _quickly() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _without_optional() -> Iterator[None]:
-    """Hides optional packages in a block; setuptools too, which replaces Python's distutils."""
+    """Hides optional packages in a block, and setuptools, which replaces distutils."""
     finder, before = _OptionalFinder(), "distutils" in sys.modules
     sys.meta_path.insert(0, finder)
     try:
@@ -80,7 +80,7 @@ def _without_optional() -> Iterator[None]:
 
 
 class _OptionalFinder(importlib.abc.MetaPathFinder):
-    """Reports optional packages as not installed, to the thread that imports TensorFlow alone."""
+    """Reports optional packages as not installed, only to the thread that imports TensorFlow."""
 
     def __init__(self) -> None:
         self._thread = threading.get_ident()

@@ -1,4 +1,4 @@
-"""TensorFlow's gRPC server of this process, for training on several machines."""
+"""TensorFlow's gRPC server of this process, for multi-machine training."""
 
 from __future__ import annotations
 
@@ -10,12 +10,7 @@ tf1 = tf.compat.v1
 
 
 def address(strategy: tf.distribute.Strategy, config: tf1.ConfigProto) -> str:
-    """Returns where sessions connect to, and starts the server if need be; empty for a strategy of one machine.
-
-    Args:
-      strategy: that knows the machines.
-      config: of the sessions.
-    """
+    """Starts the server if needed; returns the address for sessions, empty for a single-machine strategy."""
     resolver = strategy.cluster_resolver
     if resolver is None or not resolver.cluster_spec().jobs:
         return ""
@@ -28,6 +23,5 @@ def address(strategy: tf.distribute.Strategy, config: tf1.ConfigProto) -> str:
 
 @functools.cache
 def _start(cluster: bytes, task_type: str, task_id: int, config: bytes) -> tf.distribute.Server:
-    """Starts the server; it cannot be stopped."""
     machines = tf.train.ClusterDef.FromString(cluster)
     return tf.distribute.Server(machines, task_type, task_id, config=tf1.ConfigProto.FromString(config))

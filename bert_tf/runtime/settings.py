@@ -1,4 +1,4 @@
-"""Settings of devices, for every command that computes; no TensorFlow: --help is quick."""
+"""Device settings of every computing command; avoids TensorFlow to keep --help quick."""
 
 from __future__ import annotations
 
@@ -49,17 +49,12 @@ class DeviceSettings:
 
     @property
     def asks_for_cpu(self) -> bool:
-        """Whether a setting says that no GPU is wanted."""
         hidden = self.num_gpus == 0 or (self.visible_gpus or "").strip().lower() == "none"
         return hidden or "cpu" in (self.device or "").lower()
 
     @functools.cached_property
     def rules(self) -> tuple[Rule, ...]:
-        """What `place` says; empty where it is not given.
-
-        Raises:
-          DeviceError: it is not written as it should be.
-        """
+        """Parsed `place`, empty if unset; DeviceError if it is malformed."""
         from bert_tf.runtime import placement  # TensorFlow
 
         return placement.parse(self.place) if self.place else ()

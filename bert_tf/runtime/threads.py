@@ -1,4 +1,4 @@
-"""Number of CPU cores there are to compute on."""
+"""Number of CPU cores available."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from bert_tf.runtime import cgroup
 
 
 def granted_cpus() -> int:
-    """Returns how many cores this process may use, at least 1.
+    """Number of cores this process may use, at least 1.
 
-    A container that is granted 1.5 of 64 cores sees all 64: threads for all of them would wait for each other. What it is
-    granted is rounded up.
+    A container granted 1.5 of 64 cores sees all 64, but 64 threads would wait for each other. The grant is rounded up.
     """
     granted = cgroup.cpus()
     cores = _cores()
@@ -20,7 +19,6 @@ def granted_cpus() -> int:
 
 
 def _cores() -> int:
-    """Returns the cores that the process is not kept from."""
     if hasattr(os, "sched_getaffinity"):  # on Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

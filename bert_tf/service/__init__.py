@@ -1,1 +1,1 @@
-"""A trained model behind HTTP: one process that listens, others that compute, a queue between them"""
+"""Serves a trained model over HTTP: one listening process, worker processes, and a queue between them."""

@@ -1,4 +1,4 @@
-"""Paths of the service: what each takes and returns."""
+"""Routes of the service: requests, responses, guarding and logging."""
 
 from __future__ import annotations
 
@@ -50,12 +50,6 @@ _KEYS = {PREDICT: "predictions", ENCODE: "vectors"}  # of answers
 
 
 def make(service: Service, address: Address) -> ASGIApp:
-    """Returns the application.
-
-    Args:
-      service: that answers.
-      address: what is allowed, and logged.
-    """
     paths = _Paths(service, address)
     routes = [
         *(Route(path, get, methods=["GET"]) for path, get in paths.gets.items()),
@@ -70,12 +64,7 @@ def make(service: Service, address: Address) -> ASGIApp:
 
 
 class _Paths:
-    """The functions of the paths.
-
-    Attributes:
-      gets: by path.
-      posts: by path.
-    """
+    """Request handlers, by path."""
 
     def __init__(self, service: Service, address: Address) -> None:
         self._service = service
@@ -149,12 +138,7 @@ def _static(name: str) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _body(request: Request, service: Service) -> bytes:
-    """Reads a body; of one that is too large the connection drops the rest, so that a client that still sends hears why.
-
-    Raises:
-      Refusal: it is too large, or does not come.
-      ClientDisconnect: the client has gone.
-    """
+    """Reads a body; drains one that is too large, so that a client that is still sending sees the refusal."""
     most, declared = service.limits.body_bytes, int(request.headers.get("content-length", 0))
     too_large = Refusal(
         TOO_LARGE,
@@ -187,7 +171,7 @@ def _refuse_encoded(request: Request) -> None:
 
 
 async def _unless_gone(request: Request, answer: Awaitable[Answered]) -> Answered:
-    """Waits for an answer; a client that goes away before it comes has nothing more computed."""
+    """Waits for an answer; cancels the rest of the computation if the client disconnects."""
     answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait({answering, leaving}, return_when=asyncio.FIRST_COMPLETED)
@@ -244,7 +228,7 @@ async def _internal(_: Request, __: Exception) -> Response:
 
 
 class _Observed:
-    """Guards, counts, times and logs requests; an unexpected error becomes one line for the client."""
+    """Guards, counts, times and logs requests; turns an unexpected error into one line for the client."""
 
     def __init__(self, app: ASGIApp, service: Service, guard: Guard, paths: frozenset[str], *, logs: bool) -> None:
         self._app, self._service, self._guard, self._paths, self._logs = app, service, guard, paths, logs
@@ -285,5 +269,5 @@ class _Observed:
 
 
 def _quoted(path: str) -> str:
-    """Returns a path as a word of one line."""
+    """Escapes a path so that it stays one word on one log line."""
     return path[:200].encode("unicode_escape").decode()

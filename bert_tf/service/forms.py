@@ -1,6 +1,6 @@
-"""What requests and answers look like for each kind of model: their schemas, an example, and the form of the page.
+"""Schemas, an example and the page's form for each kind of model.
 
-Rows are read by the family, which may take more shapes than a form has; a kind without a form is served all the same.
+Rows are read by the family, which may accept more shapes than the form; a kind without a form is served too.
 """
 
 from __future__ import annotations
@@ -41,42 +41,25 @@ def _or_null(schema: Schema) -> Schema:
 
 @dataclasses.dataclass(frozen=True)
 class Field:
-    """A field of the page.
+    """An input of the page's form."""
 
-    Attributes:
-      name: key of the row.
-      label: what the page calls it.
-      lines: height, 1 for one line.
-      is_list: whether each line is a value of its own.
-      may_be_empty: and is then left out.
-    """
-
-    name: str
+    name: str  # key of the row
     label: str
-    lines: int = 3
-    is_list: bool = False
-    may_be_empty: bool = False
+    lines: int = 3  # height
+    is_list: bool = False  # each line is a value of its own
+    may_be_empty: bool = False  # left out of the row if empty
 
 
 @dataclasses.dataclass(frozen=True)
 class Form:
-    """A kind of model.
+    """Request and response of one kind of model."""
 
-    Attributes:
-      says: what it does, in a sentence.
-      row: schema of a row.
-      prediction: schema of an answer.
-      example: a row.
-      fields: of the page.
-      shown: how the page shows an answer, a name that page.js knows.
-    """
-
-    says: str
+    says: str  # what it does, one sentence
     row: Schema
-    prediction: Schema
+    prediction: Schema  # schema of one answer
     example: Mapping[str, Any]
     fields: tuple[Field, ...]
-    shown: str
+    shown: str  # how to show an answer: a name that page.js knows
 
 
 _EITHER_FIELDS = (Field("text_a", "Text"), Field("text_b", "Second text (leave empty for a single text)", may_be_empty=True))
@@ -238,12 +221,7 @@ _BY_TEXTS: Mapping[int, dict[str, Any]] = {
 
 
 def of(kind: str, texts: int | None = None) -> Form | None:
-    """Returns the form of a kind of model; None if it has none.
-
-    Args:
-      kind: of its family.
-      texts: of a row of sentences, 1 or 2; None if both are read.
-    """
+    """None if the kind has no form; `texts` (1 or 2) is the number of sentences per row, None if both are accepted."""
     form = FORMS.get(kind)
     if form is None or texts is None:
         return form

@@ -1,4 +1,4 @@
-"""Requests that must not be answered: of web pages of other sites, and those that a proxy may read differently."""
+"""Rejects requests from web pages of other sites, and requests that a proxy may parse differently."""
 
 from __future__ import annotations
 
@@ -14,18 +14,14 @@ _PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9._-]+)(:\d{0,5})?", re.IGNORECASE)
 
 
 class Guard:
-    """Checks the head of a request.
+    """Checks the headers of a request.
 
-    Any page may have a browser send requests to 127.0.0.1, and a page whose name points there (DNS rebinding) may read the
-    answers: browsers name the page in Origin, and the name in Host.
+    Any web page can make a browser send requests to 127.0.0.1, and a page whose name resolves there (DNS rebinding) can
+    read the answers: browsers name the page in Origin, and the name in Host.
     """
 
     def __init__(self, address: Address) -> None:
-        """Reads the names that are allowed.
-
-        Raises:
-          FlagError: one is not a name.
-        """
+        """Raises FlagError if an allowed host is not a host name."""
         given = [] if address.allowed_hosts is None else [name.strip().lower() for name in address.allowed_hosts.split(",")]
         wrong = [name for name in given if _name(name) != name.rstrip(".")]
         if wrong:
@@ -34,11 +30,6 @@ class Guard:
         self._checks_host = bool(given) or _is_loopback(address.host)
 
     def refusal(self, headers: Mapping[str, str]) -> Refusal | None:
-        """Returns why a request must not be answered; None if it may.
-
-        Args:
-          headers: of the request.
-        """
         host, origin = headers.get("host", ""), headers.get("origin")
         if "content-length" in headers and "transfer-encoding" in headers:
             return Refusal(BAD_REQUEST, "both Content-Length and Transfer-Encoding; send one of them", CLOSE)
@@ -54,7 +45,7 @@ class Guard:
 
 
 def _name(place: str) -> str | None:
-    """Returns the name in NAME or NAME:PORT; None if it is neither."""
+    """The host in NAME or NAME:PORT; None if the text is neither."""
     found = _PLACE.fullmatch(place)
     return found and found[1].lower().rstrip(".")
 

@@ -1,4 +1,4 @@
-"""Figures of a service in the form of Prometheus."""
+"""Metrics of the service in Prometheus format."""
 
 from __future__ import annotations
 
@@ -15,10 +15,9 @@ _TOKENS = (16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)
 
 
 class Metrics:
-    """Counters of one service; several may live in a process, as in tests."""
+    """Counters of one service; a process may hold several, as in tests."""
 
     def __init__(self) -> None:
-        """Begins at nothing."""
         self.registry = registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
@@ -48,6 +47,5 @@ class Metrics:
         self.model = Gauge("bert_tf_model", "1 for the model that answers", ("checkpoint", "digest"), registry=registry)
 
     def text(self) -> bytes:
-        """Returns all figures."""
         found: bytes = generate_latest(self.registry)
         return found

@@ -1,4 +1,4 @@
-"""The service as a document of OpenAPI: what each path takes and returns, for this model."""
+"""OpenAPI document of the service for the loaded model."""
 
 from __future__ import annotations
 
@@ -63,13 +63,6 @@ _GETS = {
 
 
 def document(model: Description | None, limits: Limits, *, paths: Collection[str]) -> dict[str, Any]:
-    """Returns the document.
-
-    Args:
-      model: that answers; None while none is loaded.
-      limits: of requests.
-      paths: those that there are.
-    """
     form = (model and model.form) or _UNKNOWN
     described: dict[str, Any] = {path: {"get": _get(*said)} for path, said in _GETS.items() if path in paths}
     described["/predict"] = {"post": _post(form.says, _rows(form.row, limits), form.example, "predictions", "Prediction")}
@@ -113,7 +106,7 @@ def _reference(name: str) -> dict[str, str]:
 
 
 def _rows(row: Mapping[str, Any], limits: Limits, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Returns the schema of a body: an object with rows, or one row that is an object."""
+    """Schema of a body: an object with rows, or a single row object."""
     listed = {"type": "array", "items": row, "maxItems": limits.max_rows}
     several = {"type": "object", "required": [ROWS], "properties": {ROWS: listed, **(more or {})}}
     return {"anyOf": [several, {"type": "object", "description": "one row", **row}]}

@@ -1,4 +1,4 @@
-"""Pages of the service: one to try the model, one that lists what it offers. They load nothing from elsewhere."""
+"""Pages for trying the model and for the API documentation. They load nothing from other hosts."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ _HERE = Path(__file__).parent
 
 @functools.cache
 def static(name: str) -> tuple[bytes, str]:
-    """Returns a file that the pages load, and its kind; `name` is a key of `STATIC`."""
+    """Content and media type of a file that the pages load; `name` is a key of `STATIC`."""
     return (_HERE / name).read_bytes(), STATIC[name]
 
 
 def to_try(model: Description | None) -> str:
-    """Returns the page to try a model; None while none is loaded."""
     form = model.form if model else None
     example = dict(form.example) if form else {}
     shown = {name: "\n".join(value) if isinstance(value, list) else value for name, value in example.items()}
@@ -32,7 +31,6 @@ def to_try(model: Description | None) -> str:
 
 
 def docs(document: dict[str, Any]) -> str:
-    """Returns a document of OpenAPI as a page."""
     return _template("docs.html.j2").render(document=document, as_json=_as_json)
 
 

@@ -1,7 +1,7 @@
-"""Connections whose clients may be slow, but not for ever.
+"""Time and count limits of connections.
 
-uvicorn closes what is idle between requests. Here is the rest: a head that does not come to its end, a client that does not
-read its answers, a client that has closed its sending side, more connections than there may be.
+uvicorn closes connections that idle between requests. This module covers the rest: an unfinished request head, a
+client that does not read its answers, a client that has closed its sending side, and too many connections.
 """
 
 from __future__ import annotations
@@ -22,16 +22,7 @@ _CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"  # an interim answer, which clients
 
 
 def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
-    """Returns the class of connections.
-
-    Args:
-      patience: with clients.
-      limits: how many connections there may be.
-    """
-
     class PatientProtocol(H11Protocol):
-        """A connection."""
-
         _is_half_closed = False
 
         def connection_made(self, transport: Any) -> None:
@@ -50,7 +41,7 @@ def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
                 self._abort_after(_HEAD, patience.header_timeout_s)
 
         def eof_received(self) -> bool:  # type: ignore[override]  # as asyncio calls it
-            """Keeps the connection for the answer to a request that has come to its end."""
+            """Keeps the connection open for the answer to a complete request."""
             self._is_half_closed = self._is_answering and not self.cycle.more_body
             if self._is_half_closed:
                 self._wait(_PROBE, _PROBE_S, self._probe)
@@ -93,7 +84,7 @@ def protocol(patience: Patience, limits: Limits) -> type[H11Protocol]:
             return self.cycle is not None and not self.cycle.response_complete
 
         def _probe(self) -> None:
-            """Writes something: a client that has gone, and not only closed its sending side, resets the connection."""
+            """Sends "100 Continue": a client that is gone, and has not just closed its sending side, resets the connection."""
             if self._is_answering and not self.cycle.response_started and self.scope["http_version"] == "1.1":
                 self.transport.write(_CONTINUE)
                 self._wait(_PROBE, _PROBE_S, self._probe)

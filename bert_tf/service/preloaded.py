@@ -1,6 +1,6 @@
-"""What the process imports that workers are forked from: a worker that has to be replaced is there in a second.
+"""Imports of the process that workers are forked from, so that a worker is replaced within a second.
 
-Importing sets up no device of TensorFlow's.
+Importing does not initialize any TensorFlow device.
 """
 
 from __future__ import annotations

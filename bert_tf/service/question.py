@@ -1,4 +1,4 @@
-"""The body of a request becomes what a worker computes, in pieces that fit a batch."""
+"""Splits the body of a request into parts that fit a batch."""
 
 from __future__ import annotations
 
@@ -25,34 +25,16 @@ _TEXTS_OF_A_ROW = 8  # on average; a question with options has one more for each
 
 @dataclasses.dataclass(frozen=True)
 class Part:
-    """What is computed of a request without a pause.
+    """The unit of a request that is computed without a pause."""
 
-    Attributes:
-      call: PREDICT or ENCODE.
-      examples: from a reader.
-      tokens: of all of them.
-      options: of the call, by name.
-    """
-
-    call: str
+    call: str  # PREDICT or ENCODE
     examples: Sequence[Any]
-    tokens: int
+    tokens: int  # total of all examples
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
 
 def read(call: str, body: bytes, reader: Reader, limits: Limits, *, batch_tokens: int) -> list[Part]:
-    """Returns the parts of a request.
-
-    Args:
-      call: PREDICT or ENCODE.
-      body: JSON.
-      reader: of the model.
-      limits: of a request.
-      batch_tokens: of a part, where that has more than one example.
-
-    Raises:
-      Refusal: the body is not JSON, has another form, or asks for too much.
-    """
+    """Parses a JSON body into parts of at most `batch_tokens` (unless one example exceeds it); raises Refusal."""
     rows, options = _READERS[call](_value(body))
     if len(rows) > limits.max_rows:
         raise _too_large(f"{len(rows)} rows", limits.max_rows, "max_rows")
@@ -80,7 +62,6 @@ def _value(body: bytes) -> Any:
 
 
 def encoded(how: str) -> Refusal:
-    """Returns the refusal of a body that is not JSON as it comes, such as gzip."""
     return Refusal(
         ENCODED, f"the body is {how:.80}, which is not unpacked here; send JSON as it is", {"Accept-Encoding": AS_IT_IS}
     )
@@ -124,7 +105,7 @@ _READERS: Mapping[str, Callable[[dict[str, Any]], tuple[list[Any], dict[str, Any
 
 
 def _encoding(reader: Reader) -> Reader:
-    """Returns a reader of texts and pairs, which are encoded whatever the model has learned."""
+    """A reader of texts and text pairs: encoding accepts them whatever the model's task is."""
     return dataclasses.replace(reader, family=SentenceFamily(()))
 
 
@@ -157,7 +138,6 @@ def _too_large(found: str, most: int, setting: str) -> Refusal:
 def _parts(
     call: str, examples: Sequence[Any], tokens: Sequence[int], options: Mapping[str, Any], batch_tokens: int
 ) -> list[Part]:
-    """Cuts a request such that it shares batches with others."""
     parts, first, held = [], 0, 0
     for number, size in enumerate(tokens):
         if number > first and held + size > batch_tokens:

@@ -1,7 +1,7 @@
-"""Parts of requests that wait to be computed, and the batches that are made of them.
+"""Queue of request parts, and the batches made from them.
 
-A batch is full at so many tokens, whichever requests they are of. One that is not full waits for others, but no longer than the
-first of it may wait. Requests take turns, so that a long one does not hold up the short ones behind it.
+A batch is full at a number of tokens, across requests. A batch that is not full waits for more parts, but no longer
+than the delay of its first part. Requests take turns, so that a long one does not block the short ones behind it.
 """
 
 from __future__ import annotations
@@ -21,34 +21,24 @@ _AT_ONCE = 0.0  # a time at which nothing could wait any longer
 
 
 class GoneError(Exception):
-    """The model was replaced, and computes no further requests; ask the one that has taken its place."""
+    """The model was replaced and takes no further requests; retry with its successor."""
 
 
 @dataclasses.dataclass
 class Waiting:
-    """A part that waits.
-
-    Attributes:
-      part: what to compute.
-      answer: gets what was computed.
-      alone: whether it shares no batch, since a worker ended, or failed, on one that it was in.
-    """
+    """A part in the queue."""
 
     part: Part
+    # future of the result
     answer: concurrent.futures.Future[Answer] = dataclasses.field(default_factory=concurrent.futures.Future)
-    alone: bool = False
+    alone: bool = False  # never batched with others: a worker failed on its batch
 
 
 class Queue:
-    """Takes parts from one thread and gives batches to several."""
+    """Takes parts from one thread and hands batches to several."""
 
     def __init__(self, *, batch_tokens: int, max_delay_s: float) -> None:
-        """Makes an empty one.
-
-        Args:
-          batch_tokens: of a batch; more only where one part alone has more.
-          max_delay_s: longest wait for a batch to become full.
-        """
+        """A batch has at most `batch_tokens`, unless a single part has more, and waits at most `max_delay_s` to fill up."""
         self._batch_tokens, self._max_delay_s = batch_tokens, max_delay_s
         self._changed = threading.Condition()
         self._requests: collections.deque[tuple[float, collections.deque[Waiting]]] = collections.deque()
@@ -57,20 +47,15 @@ class Queue:
 
     @property
     def tokens(self) -> int:
-        """Of all that wait."""
         return self._tokens
 
     @property
     def requests(self) -> int:
-        """How many wait, or wait for their last parts."""
+        """Number of requests with at least one part waiting."""
         return len(self._requests)
 
     def put(self, parts: Iterable[Part]) -> list[Waiting]:
-        """Adds a request; returns its parts, whose answers are to come.
-
-        Raises:
-          GoneError: the queue is closed.
-        """
+        """Adds a request and returns its parts with their pending answers; raises GoneError if the queue is closed."""
         waiting = [Waiting(part) for part in parts]
         if waiting:
             with self._changed:
@@ -82,7 +67,7 @@ class Queue:
         return waiting
 
     def put_back(self, waiting: Sequence[Waiting]) -> None:
-        """Adds again, before all others, what was taken and not computed; each is to be computed by itself."""
+        """Returns taken parts to the front, each to be computed alone."""
         with self._changed:
             for one in reversed(waiting):
                 one.alone = True
@@ -91,11 +76,7 @@ class Queue:
             self._changed.notify()
 
     def take(self, timeout_s: float) -> list[Waiting] | None:
-        """Returns a batch; nothing where none has come in time; None where the queue is closed and empty.
-
-        Args:
-          timeout_s: longest wait for the first part.
-        """
+        """A batch; an empty list if none came within `timeout_s`; None if the queue is closed and empty."""
         with self._changed:
             if not self._requests and not self._closed:
                 self._changed.wait(timeout_s)
@@ -107,7 +88,7 @@ class Queue:
             return None if self._closed and not batch else batch
 
     def _delay(self) -> float:
-        """Returns how much longer to wait for a batch to become full, in seconds."""
+        """Remaining seconds to wait for the batch to fill up."""
         if self._closed or self._tokens >= self._batch_tokens:
             return 0.0
         return min(since for since, _ in self._requests) + self._max_delay_s - time.monotonic()
@@ -134,13 +115,12 @@ class Queue:
         return batch
 
     def close(self) -> None:
-        """Lets those who take have what is left, and no more."""
+        """Rejects new parts; what is queued can still be taken."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()
 
     def fail(self, error: Exception) -> None:
-        """Ends everything that waits with an error."""
         with self._changed:
             waiting = [one for _, parts in self._requests for one in parts]
             self._requests.clear()
@@ -151,5 +131,5 @@ class Queue:
 
 
 def _begins(one: Waiting) -> bool:
-    """Whether somebody still waits for a part, which then cannot be cancelled any more."""
+    """Marks a part as running; False if its client has cancelled it."""
     return not one.answer.done() if one.alone else one.answer.set_running_or_notify_cancel()

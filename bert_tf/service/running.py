@@ -1,4 +1,4 @@
-"""A service as a process: its port, its signals, its end."""
+"""The service as a process: port, signals, shutdown."""
 
 from __future__ import annotations
 
@@ -33,32 +33,23 @@ _NEEDED = ("uvicorn", "starlette", "prometheus_client")
 
 @takes(SETTINGS)
 def serve(run: str | os.PathLike[str], **settings: Any) -> None:
-    """Serves a trained model by HTTP until SIGTERM or Ctrl-C; does what `python -m bert_tf serve` does.
+    """Serves a trained model over HTTP until SIGTERM or Ctrl-C, as `python -m bert_tf serve` does.
 
     It starts processes that import the program's main module again: call it under `if __name__ == "__main__":`.
 
     Args:
       run: folder of a run, or a checkpoint.
-      **settings: those of the command, by the names of its flags.
+      **settings: settings of the command, by flag name.
 
     Raises:
-      BertError: the model cannot be loaded, the port is taken, or a package is missing.
-      KeyboardInterrupt: a second signal came before all was finished.
+      BertError: the model cannot be loaded, the port is in use, or a package is missing.
+      KeyboardInterrupt: a second signal arrived before accepted requests were finished.
     """
     run_service(configured(os.fspath(run), **settings), verbosity=_WARNINGS)
 
 
 def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
-    """Serves until a signal; what was accepted is finished first.
-
-    Args:
-      config: what to serve, and how.
-      verbosity: of the log.
-
-    Raises:
-      BertError: the model cannot be loaded, the port is taken, or a package is missing.
-      KeyboardInterrupt: a second signal came before all was finished.
-    """
+    """Serves until a signal, then finishes accepted requests; a second signal raises KeyboardInterrupt."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise FlagError(f"serve needs {', '.join(missing)}: {extras.install('serve')}")
@@ -68,11 +59,7 @@ def run_service(config: ServeConfig, *, verbosity: int = 0) -> None:
 
 
 def listening(address: Address) -> socket.socket:
-    """Returns a socket that listens.
-
-    Raises:
-      DeviceError: it cannot, since the port is taken or the address is not of this machine.
-    """
+    """Opens the listening socket; raises DeviceError if the port is in use or the address is not local."""
     try:
         family, kind, protocol, _, place = socket.getaddrinfo(
             address.host, address.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -94,7 +81,7 @@ def listening(address: Address) -> socket.socket:
 
 
 def _allow_files(most: int) -> None:
-    """Lets the process have so many files and sockets open, as far as the system allows: many allow a thousand unless asked."""
+    """Raises the limit of open files and sockets as far as the system allows; the usual default is about a thousand."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != resource.RLIM_INFINITY and soft < most:
         allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -116,17 +103,7 @@ async def _serve(config: ServeConfig, listener: socket.socket, verbosity: int) -
 
 
 async def until_signal(served: Service, server: Server, listener: socket.socket) -> None:
-    """Loads the model and answers, until a signal; then finishes what was accepted.
-
-    Args:
-      served: loads and answers.
-      server: listens, and hears signals.
-      listener: what it listens on.
-
-    Raises:
-      BertError: the model cannot be loaded.
-      KeyboardInterrupt: a second signal came before all was finished.
-    """
+    """Loads the model and serves until a signal, then finishes accepted requests; KeyboardInterrupt on a second."""
     serving = asyncio.ensure_future(server.serve(sockets=[listener]))
     loading = asyncio.ensure_future(served.start())
     loading.add_done_callback(lambda done: done.cancelled() or done.exception())  # which, after a signal, nobody asks for

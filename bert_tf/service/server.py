@@ -1,4 +1,4 @@
-"""uvicorn, with the signals and the patience of this service."""
+"""uvicorn with the signal handling and timeouts of this service."""
 
 from __future__ import annotations
 
@@ -22,16 +22,9 @@ _LOOK_S = 0.1  # how often a service that ends looks for a second signal
 
 
 class Server(uvicorn.Server):
-    """Ends on a signal when all requests are answered, and on a second one at once."""
+    """Shuts down gracefully on the first signal, immediately on the second."""
 
     def __init__(self, app: ASGIApp, config: ServeConfig, *, stopping: Callable[[], None]) -> None:
-        """Sets uvicorn up.
-
-        Args:
-          app: that answers.
-          config: of the service.
-          stopping: is called on the first signal.
-        """
         self._stopping = stopping
         super().__init__(
             uvicorn.Config(
@@ -52,7 +45,7 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Hears signals while it serves; uvicorn's own raises them once more afterwards, which would be a second one."""
+        """Handles signals while serving; uvicorn's own version re-raises them, which would count as a second signal."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -64,7 +57,7 @@ class Server(uvicorn.Server):
                 signal.signal(number, handler)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Ends as uvicorn does; a second signal cuts it short. Since Python 3.12 it would wait for open connections."""
+        """Like uvicorn's, but a second signal interrupts it. Since Python 3.12 it would wait for open connections."""
         ending = asyncio.ensure_future(super().shutdown(sockets))
         try:
             await asyncio.sleep(0)  # closes the sockets
@@ -76,12 +69,6 @@ class Server(uvicorn.Server):
             ending.cancel()
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Ends gracefully, and on the second signal at once.
-
-        Args:
-          sig: its number.
-          frame: that it interrupts.
-        """
         del sig, frame
         if self.should_exit:
             self.force_exit = True

@@ -1,4 +1,4 @@
-"""A model that answers, and is exchanged for another while it does."""
+"""A model that answers requests and can be replaced while it does."""
 
 from __future__ import annotations
 
@@ -28,42 +28,20 @@ _LOOK_S = 2.0  # between looks at the files of the run
 
 
 class Answered(NamedTuple):
-    """What a request gets.
+    """The result of a request."""
 
-    Attributes:
-      model: that answered.
-      values: JSON of each row.
-      tokens: that were computed.
-    """
-
-    model: Description
-    values: list[bytes]
-    tokens: int
+    model: Description  # the model that answered
+    values: list[bytes]  # JSON of each row
+    tokens: int  # computed
 
 
 class Service:
-    """Reads requests, has them computed, and keeps the model up to date; of one event loop.
-
-    Attributes:
-      is_stopping: whether a signal has come: what was accepted is finished.
-      limits: of requests.
-      patience: with workers.
-      computing: who computes.
-      metrics: what it has done.
-    """
+    """Reads requests, dispatches them to workers, and keeps the model current; bound to one event loop."""
 
     def __init__(
         self, source: Source, computing: Computing, limits: Limits, patience: Patience, *, launch: Launch | None = None
     ) -> None:
-        """Loads nothing yet.
-
-        Args:
-          source: what to load.
-          computing: who computes.
-          limits: of requests.
-          patience: with workers.
-          launch: starts the process of a worker; None for `workers.launched`.
-        """
+        """Loads nothing yet. `launch` starts a worker process; None uses `workers.launched`."""
         self._launch = launch
         self.limits, self.patience, self.computing = limits, patience, computing
         self.metrics = Metrics()
@@ -80,35 +58,26 @@ class Service:
 
     @property
     def model(self) -> Description | None:
-        """That answers; None until one does."""
         return self._model
 
     @property
     def is_ready(self) -> bool:
-        """Whether a request would be computed now."""
         return self._current is not None and self._current.computing > 0 and not self.is_stopping
 
     @property
     def is_reloading(self) -> bool:
-        """Whether another model is being loaded."""
         return self._reloading.locked()
 
     @property
     def workers(self) -> Workers | None:
-        """Those that compute."""
         return self._current
 
     def stop(self) -> None:
-        """Tells that no further requests are wanted; those that come all the same are answered."""
+        """Announces the shutdown; requests that still arrive are answered."""
         self.is_stopping = True
         self._end = time.monotonic() + self.patience.grace_s
 
     async def start(self) -> None:
-        """Loads the model.
-
-        Raises:
-          BertError: it cannot be loaded.
-        """
         workers = self._made()
         workers.start()
         self._retired.append(workers)  # until it computes, it is one to be ended
@@ -119,11 +88,7 @@ class Service:
 
     @contextlib.contextmanager
     def place(self) -> Iterator[None]:
-        """Keeps a place for a request from its head to its answer.
-
-        Raises:
-          Refusal: there is none.
-        """
+        """Reserves a slot from the request's head to its answer; raises Refusal if none is free."""
         if self._inside >= self.limits.max_requests:
             raise self._later(TOO_MANY, f"{self._inside} requests wait or are computed, the most that may; try again later")
         self._inside += 1
@@ -135,15 +100,7 @@ class Service:
             self.metrics.inside.set(self._inside)
 
     async def answer(self, call: str, body: bytes) -> Answered:
-        """Returns the answer to a request; also where the model is exchanged meanwhile.
-
-        Args:
-          call: a call of the model.
-          body: JSON.
-
-        Raises:
-          Refusal: it cannot be answered.
-        """
+        """Answers a JSON body, even if the model is replaced meanwhile; raises Refusal."""
         try:
             return await asyncio.wait_for(self._answer(call, body), self.patience.answer_timeout_s)
         except asyncio.TimeoutError as error:
@@ -185,11 +142,7 @@ class Service:
         return refusal.later(status, message, min(60.0, self._current.wait_s() if self._current else 2.0))
 
     async def reload(self) -> Description:
-        """Exchanges the model for the one that the folder of the run has now; requests go on meanwhile.
-
-        Raises:
-          BertError: that cannot be loaded; the model stays.
-        """
+        """Loads the current checkpoint of the run without interrupting requests; on a BertError the old model stays."""
         async with self._reloading:
             workers = self._made()
             self._retired.append(workers)
@@ -208,7 +161,7 @@ class Service:
             return model
 
     def request_reload(self) -> None:
-        """Begins a reload, of which nobody hears but the log; does nothing while one is under way."""
+        """Starts a reload in the background and logs its result; does nothing if one is in progress."""
         if not self.is_reloading:
             self._spawn(self._reload_quietly())
 
@@ -225,7 +178,7 @@ class Service:
         return Workers(self._source, self._plan, self.metrics, changed=changed, launch=self._launch)
 
     def _exchange(self, workers: Workers, model: Description) -> None:
-        """Gives all further requests to other workers; those before have what they took computed, and end."""
+        """Routes further requests to the new workers; the old ones finish what they accepted and exit."""
         earlier, self._current, self._model = self._current, workers, model
         self._retired.remove(workers)
         if earlier is not None:
@@ -251,7 +204,7 @@ class Service:
         task.add_done_callback(self._tasks.discard)
 
     async def close(self) -> None:
-        """Has what waits computed, and ends the workers; at once where the time for that is over."""
+        """Finishes what is queued and ends the workers; kills them once the grace period is over."""
         for task in list(self._tasks):
             task.cancel()
         workers = [*self._retired, *([self._current] if self._current else [])]
@@ -262,20 +215,13 @@ class Service:
         self.kill()
 
     def kill(self) -> None:
-        """Ends the workers at once."""
         for one in [*self._retired, *([self._current] if self._current else [])]:
             one.kill()
         self._readers.shutdown(wait=False)
 
 
 def of(config: ServeConfig, *, verbosity: int = 0, cores: Callable[[], int]) -> Service:
-    """Returns the service of a configuration; needs an event loop.
-
-    Args:
-      config: what to serve, and how.
-      verbosity: of the log of workers.
-      cores: returns how many the machine grants, which workers share.
-    """
+    """Needs a running event loop; `cores` returns the number of CPU cores that the workers share."""
     loading = dict(config.loading)
     if config.computing.workers > 1:
         each = max(1, cores() // config.computing.workers)

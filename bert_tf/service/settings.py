@@ -1,4 +1,4 @@
-"""Settings of a service; no TensorFlow, and nothing of HTTP: --help is quick."""
+"""Settings of the service; imports neither TensorFlow nor HTTP, so that --help is fast."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_PORTS = 65_535
 
 @dataclasses.dataclass(frozen=True)
 class Address:
-    """Where the service listens, and who may ask for what."""
+    """Where the service listens, and who may access what."""
 
     host: str = setting(
         "127.0.0.1", "address to listen on; 0.0.0.0 for every network: then put a proxy with access control before it"
@@ -33,7 +33,7 @@ class Address:
 
 @dataclasses.dataclass(frozen=True)
 class Computing:
-    """Who computes, and how much at a time."""
+    """Workers and batching."""
 
     workers: int = setting(1, "processes that compute, each with weights of its own", lowest=1, highest=256)
     batch_tokens: int = setting(2048, "tokens that are computed together, over all requests that wait", lowest=1)
@@ -46,7 +46,7 @@ class Computing:
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How much one request, and all of them, may ask for."""
+    """Limits of one request and of all requests together."""
 
     max_body_mb: float = setting(1.0, "largest body of a request, in MB; larger ones get 413", lowest=0.001, highest=1024)
     max_rows: int = setting(1024, "most rows of a request", lowest=1)
@@ -58,13 +58,12 @@ class Limits:
 
     @property
     def body_bytes(self) -> int:
-        """Of the largest body."""
         return int(self.max_body_mb * 1e6)
 
 
 @dataclasses.dataclass(frozen=True)
 class Patience:
-    """How long the service waits, in seconds."""
+    """Timeouts of the service."""
 
     header_timeout_s: float = setting(10.0, "longest wait for the head of a request", lowest=0.01, highest=_LONGEST_S)
     body_timeout_s: float = setting(30.0, "longest wait for the body of a request", lowest=0.01, highest=_LONGEST_S)
@@ -91,39 +90,18 @@ SETTINGS = (*settings_of(*_GROUPS.values()), TASK, *VECTORS, *LOADING)
 
 
 class ServeConfig(NamedTuple):
-    """What to serve, and how.
-
-    Attributes:
-      run: folder of a run, or a checkpoint.
-      address: where to listen.
-      computing: who computes.
-      limits: of requests.
-      patience: with clients and workers.
-      task_name: what the model has learned, where no record says it.
-      vectors: settings of `VECTORS` by name.
-      loading: settings of `LOADING` by name, those that are given.
-    """
-
-    run: str
+    run: str  # folder of a run, or a checkpoint
     address: Address
     computing: Computing
     limits: Limits
     patience: Patience
-    task_name: str | None
-    vectors: Mapping[str, Any]
-    loading: Mapping[str, Any]
+    task_name: str | None  # used if no record names the task
+    vectors: Mapping[str, Any]  # settings of `VECTORS` by name
+    loading: Mapping[str, Any]  # the explicit settings of `LOADING` by name
 
 
 def configured(run: str, **values: Any) -> ServeConfig:
-    """Makes a configuration of settings by name.
-
-    Args:
-      run: folder of a run, or a checkpoint.
-      **values: the settings that are given, None for those that are not.
-
-    Raises:
-      FlagError: a setting is unknown or has an unusable value.
-    """
+    """Builds a configuration from settings by name (None: not set); raises FlagError for an unknown or invalid one."""
     given = named(SETTINGS, values)
     groups: dict[str, Any] = {name: fields_of(group, given) for name, group in _GROUPS.items()}
     vectors = {row.name: given.get(row.name, row.default) for row in VECTORS}

@@ -1,4 +1,4 @@
-"""Predictions as values of JSON: what `Model.predict` returns, by the same names."""
+"""Predictions as JSON values, with the names that `Model.predict` uses."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from bert_tf.tasks.span.predictions import Prediction as Answer
 
 
 def as_json(prediction: Any) -> bytes:
-    """Returns one prediction as an object of JSON."""
     return documents.to_json(_answer(prediction) if isinstance(prediction, Answer) else plain(prediction)).encode()
 
 
 def plain(value: Any) -> Any:
-    """Returns a value in types that JSON has; an object as its fields and properties by name."""
+    """Converts a value to JSON types; an object becomes its fields and properties by name."""
     if dataclasses.is_dataclass(value):
         return {name: plain(getattr(value, name)) for name in _names(type(value))}
     if isinstance(value, tuple) and hasattr(value, "_asdict"):
@@ -37,11 +36,10 @@ def _names(kind: Any) -> list[str]:
 
 
 def _answer(answer: Answer) -> dict[str, Any]:
-    """Has the probability of each candidate beside its text."""
     listed = [{**candidate._asdict(), "probability": probability} for candidate, probability in answer.n_best]
     return {**plain(answer), "n_best": listed}
 
 
 def vector_as_json(vector: npt.NDArray[np.float32]) -> bytes:
-    """Returns a vector as a list of JSON, with as many digits as tell float32 numbers apart."""
+    """A JSON list with enough digits to round-trip float32."""
     return f"[{','.join(map(str, vector))}]".encode()

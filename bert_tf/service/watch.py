@@ -1,4 +1,4 @@
-"""Whether another checkpoint stands for a run than before, by the files that say so; no TensorFlow."""
+"""Detects a new checkpoint of a run from its files; no TensorFlow."""
 
 from __future__ import annotations
 
@@ -13,19 +13,14 @@ Signature = tuple[object, ...]
 
 
 class Watch:
-    """Looks at the lists of checkpoints of a run, or at the index of one checkpoint."""
+    """Watches the checkpoint lists of a run, or the index of a single checkpoint."""
 
     def __init__(self, run: str | os.PathLike[str]) -> None:
-        """Looks for the first time.
-
-        Args:
-          run: folder of a run, or a checkpoint.
-        """
         self._run = Path(run)
         self._known = self._seen = self._look()
 
     def has_changed(self) -> bool:
-        """Returns whether it has, and is the same as at the look before: what is being written is left to its writer."""
+        """True if changed and the same as in the previous call: a file that is being written is left to its writer."""
         before, self._seen = self._seen, self._look()
         if self._seen in (self._known,) or self._seen != before or not any(self._seen):
             return False
@@ -33,7 +28,6 @@ class Watch:
         return True
 
     def _look(self) -> Signature:
-        """Returns what tells the checkpoint that stands for the run, see `estimator.best.of_run`, from others."""
         if not self._run.is_dir():
             return (_stamp(self._run.with_name(f"{self._run.name}.index")),)
         best = _stamp(self._run / BEST / LIST)

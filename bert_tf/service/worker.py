@@ -1,4 +1,4 @@
-"""A process that computes: it holds a model, and answers batches until nobody asks any more."""
+"""Worker process: holds a model and answers batches until its connection closes."""
 
 from __future__ import annotations
 
@@ -27,86 +27,60 @@ _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """What a worker loads.
+    """What a worker loads."""
 
-    Attributes:
-      run: folder of a run, or a checkpoint.
-      task_name: what the model has learned, where no record says it.
-      loading: further arguments of `bert_tf.load`.
-      vectors: what vectors of texts are: `pooling` and `layers`.
-      encodes: whether every model offers vectors, not only those that were trained for them.
-      verbosity: of the log.
-    """
-
-    run: str
-    task_name: str | None = None
-    loading: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    encodes: bool = False
+    run: str  # folder of a run, or a checkpoint
+    task_name: str | None = None  # used if no record names the task
+    loading: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # further arguments of `bert_tf.load`
+    vectors: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # `pooling` and `layers`
+    encodes: bool = False  # offer vectors for every model, trained for it or not
     verbosity: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """A model, as a process without TensorFlow knows it.
+    """A model as seen by a process without TensorFlow."""
 
-    Attributes:
-      name: of the folder of the run.
-      checkpoint: its prefix.
-      digest: tells its weights from others.
-      kind: of its family.
-      labels: of the classes or tags; empty where there are none.
-      reader: reads its rows.
-      calls: what it can be asked for.
-      weight_bytes: in memory.
-    """
-
-    name: str
-    checkpoint: str
-    digest: str
-    kind: str
-    labels: tuple[str, ...]
+    name: str  # folder of the run
+    checkpoint: str  # its prefix
+    digest: str  # identifies the weights
+    kind: str  # of the family
+    labels: tuple[str, ...]  # classes or tags; may be empty
     reader: Reader
-    calls: tuple[str, ...]
+    calls: tuple[str, ...]  # what it can be asked for
     weight_bytes: int
 
     @property
     def form(self) -> forms.Form | None:
-        """How it is asked; None if only its family knows."""
+        """None if only the family knows the row format."""
         return forms.of(self.kind, getattr(self.reader.family, "texts", None))
 
     @property
     def step(self) -> str:
-        """Name of the checkpoint without its folder."""
         return Path(self.checkpoint).name
 
 
 class Found(NamedTuple):
-    """A worker says which model it is about to load."""
+    """Worker message: the model it is about to load."""
 
     description: Description
 
 
 class Ready(NamedTuple):
-    """A worker says that it computes, and how much memory it has taken."""
+    """Worker message: ready to compute."""
 
-    memory_bytes: int
+    memory_bytes: int  # memory in use
 
 
 class Failed(NamedTuple):
-    """A worker says why it cannot load, or compute a batch.
+    """Worker message: loading or a batch failed."""
 
-    Attributes:
-      problem: one line.
-      trace: of what nobody foresaw, for the log; empty for what the user can fix.
-    """
-
-    problem: str
-    trace: str = ""
+    problem: str  # one line
+    trace: str = ""  # for the log; empty for an error that the user can fix
 
 
 class Asked(NamedTuple):
-    """A part without what only the queue needs."""
+    """A part without the fields that only the queue needs."""
 
     call: str
     examples: Sequence[Any]
@@ -114,19 +88,14 @@ class Asked(NamedTuple):
 
 
 def asked(part: Part) -> Asked:
-    """Returns what a worker is to know of a part."""
     return Asked(part.call, part.examples, part.options)
 
 
 def run(connection: Connection, source: Source) -> None:
-    """Computes until the other end of a connection is closed; the entry of a process.
+    """Entry point of a worker process: computes until the connection is closed.
 
-    The process that listens decides when it ends: signals for the whole group of processes, as Ctrl-C, are for that one.
-    When it dies, the connection closes too.
-
-    Args:
-      connection: see `converse`.
-      source: what to load.
+    The listening process decides when a worker ends, so signals to the process group such as Ctrl-C are ignored.
+    If that process dies, the connection closes too.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
@@ -137,12 +106,7 @@ def run(connection: Connection, source: Source) -> None:
 
 
 def converse(connection: Connection, make: Callable[[], Serves]) -> None:
-    """Answers what a connection brings until its other end is closed.
-
-    Args:
-      connection: brings lists of `Asked`; takes `Found` and `Ready`, then a list of answers for each, or `Failed`.
-      make: finds the model.
-    """
+    """Receives lists of `Asked`; sends `Found` and `Ready`, then a list of answers or `Failed` for each."""
     with contextlib.closing(connection), contextlib.suppress(EOFError, OSError):  # then nobody listens any more
         try:
             served = make()
@@ -169,29 +133,22 @@ def _failed(error: Exception) -> Failed:
 
 
 class Serves(Protocol):
-    """What a worker computes with; see `Served`."""
+    """The model behind a worker; see `Served`."""
 
     description: Description
 
     def load(self) -> None:
-        """Makes it ready."""
+        """Prepares the model for requests."""
 
     def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
-        """Returns the answers to the parts of a batch, JSON of each example."""
+        """JSON of each example, for each part of a batch."""
 
 
 class Served:
-    """A model that is asked for predictions and vectors."""
+    """A model that answers predictions and vectors."""
 
     def __init__(self, source: Source) -> None:
-        """Finds the model; reads no weights yet.
-
-        Args:
-          source: what to load.
-
-        Raises:
-          BertError: there is no such model.
-        """
+        """Finds the model without reading its weights; raises BertError if there is none."""
         import bert_tf
 
         self._source = source
@@ -215,11 +172,7 @@ class Served:
         )
 
     def load(self) -> None:
-        """Reads the weights, and computes once, so that the first request does not wait for that.
-
-        Raises:
-          BertError: the weights are damaged, or there is no memory for them.
-        """
+        """Reads the weights and computes once, so that the first request does not pay for that; raises BertError."""
         self._model.load_weights()
         if self.description.form is not None:
             self._model.predict([self.description.form.example])
@@ -227,11 +180,7 @@ class Served:
             self._encode(["a"])
 
     def answers(self, batch: Sequence[Asked]) -> list[list[bytes]]:
-        """Returns the answers to the parts of a batch, JSON of each example.
-
-        Raises:
-          BertError: memory is out, or the model computes what is no number.
-        """
+        """Raises BertError if memory runs out or an output is not finite."""
         found: list[list[bytes]] = [[] for _ in batch]
         for call, compute in ((PREDICT, self._predicted), (ENCODE, self._encoded)):
             places = [place for place, one in enumerate(batch) if one.call == call]
@@ -259,7 +208,7 @@ def _vector(vector: Any, options: Mapping[str, Any]) -> bytes:
 
 
 def _name(checkpoint: str) -> str:
-    """Returns the name of a run's folder; its best checkpoint is in one of its own."""
+    """Name of the run's folder; the best checkpoint is in a subfolder of it."""
     from bert_tf.run_layout import BEST
 
     folder = Path(checkpoint).absolute().parent

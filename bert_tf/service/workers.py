@@ -1,8 +1,8 @@
-"""The workers of one model: processes that are replaced when they end, and lose no request by that.
+"""The worker processes of one model; one that dies is replaced without losing requests.
 
-A thread for each worker takes batches from the queue, sends them, and waits. When its process ends, by a signal or for lack of
-memory, the parts of its batch go back to the queue, each alone, and another process takes the place. A part on which a second
-worker ends is refused.
+A thread per worker takes batches from the queue, sends them, and waits. If its process dies from a signal or a lack
+of memory, the parts of the batch return to the queue, each to be computed alone, and a new process takes over. A
+part that kills a second worker is refused.
 """
 
 from __future__ import annotations
@@ -39,32 +39,22 @@ _LONGEST_START_S = 600.0
 
 
 class StartError(BertError):
-    """A worker cannot begin to compute."""
+    """A worker could not start."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """How many workers, and what they are given.
-
-    Attributes:
-      workers: how many.
-      batch_tokens: see `Queue`.
-      max_delay_s: see `Queue`.
-      silence_s: after which a worker that computes is taken to be stuck.
-    """
-
     workers: int
     batch_tokens: int
     max_delay_s: float
-    silence_s: float
+    silence_s: float  # after which a busy worker counts as stuck
 
 
 class Workers:
     """All workers of one model.
 
-    Attributes:
-      first: the model, as soon as one worker computes; or why none does.
-      all: done when all compute.
+    `first` resolves to the model when one worker computes, or to its start error; `all` is done when all of them
+    compute.
     """
 
     def __init__(
@@ -78,12 +68,8 @@ class Workers:
     ) -> None:
         """Starts nothing yet.
 
-        Args:
-          source: what they load.
-          plan: how many, and what they are given.
-          metrics: count what they do.
-          changed: is called where a worker cannot be replaced, since the files of the model are gone or are those of another.
-          launch: starts a process; None for `launched`.
+        `changed` is called if a worker cannot be replaced because the model's files are gone or belong to another model.
+        `launch` starts a process; None uses `launched`.
         """
         self._source, self._plan, self._metrics, self._changed = source, plan, metrics, changed
         self._launch = launch or launched
@@ -100,39 +86,34 @@ class Workers:
 
     @property
     def computing(self) -> int:
-        """How many workers there are that compute, or could."""
+        """Number of workers that compute or can be restarted."""
         return self._computing
 
     def wait_s(self) -> float:
-        """Returns how long what waits will take, in seconds, as far as that can be said."""
+        """Estimated seconds until the queue is empty."""
         return self.queue.tokens / (self._tokens_per_s * max(1, self._computing)) if self._tokens_per_s else 1.0
 
     def start(self) -> None:
-        """Starts the first worker; the others follow when it computes."""
+        """Starts the first worker; the others follow once it computes."""
         self._begin(0)
 
     def submit(self, parts: Sequence[Part]) -> list[concurrent.futures.Future[Answer]]:
-        """Has the parts of a request computed; returns their answers, in their order.
-
-        Raises:
-          GoneError: the workers were retired.
-        """
+        """Queues the parts of a request; returns their answers in order. Raises GoneError if the workers are retired."""
         return [waiting.answer for waiting in self.queue.put(parts)]
 
     def retire(self) -> None:
-        """Has what waits computed, and then ends; returns at once."""
+        """Lets the workers empty the queue and exit; returns immediately."""
         self._closing.set()
         self.queue.close()
 
     def join(self, timeout_s: float) -> bool:
-        """Waits for the end after `retire`; returns whether it came in time."""
+        """Waits for the end after `retire`; False on timeout."""
         end = time.monotonic() + timeout_s
         for thread in list(self._threads):
             thread.join(max(0.0, end - time.monotonic()))
         return not any(thread.is_alive() for thread in self._threads)
 
     def kill(self) -> None:
-        """Ends all processes at once, and what waits for them."""
         self._is_killed = True
         self.retire()
         self.queue.fail(GoneError())
@@ -145,7 +126,7 @@ class Workers:
         thread.start()
 
     def _work(self, number: int) -> None:
-        """Has a process compute, and another when that has ended, until the queue is closed."""
+        """Keeps one process running, restarting it if it dies, until the queue is closed."""
         failures = 0
         while True:
             try:
@@ -164,7 +145,7 @@ class Workers:
             self._metrics.replaced.inc()
 
     def _tries_again(self, error: StartError, failures: int) -> bool:
-        """Waits until a worker that could not start is started again; returns whether it is."""
+        """Waits before a failed start is retried; False if it is not."""
         if not self.first.done():
             self.first.set_exception(error)
             self.all.set_exception(error)
@@ -183,7 +164,7 @@ class Workers:
         return True
 
     def _started(self, number: int) -> tuple[Connection, int]:
-        """Starts a process; returns the connection to it when it is ready, and how much memory it has taken."""
+        """Starts a process; returns its connection once it is ready, and its memory in bytes."""
         if self._is_killed:
             raise StartError("the service has ended")
         try:
@@ -204,7 +185,7 @@ class Workers:
             raise
 
     def _take_description(self, found: Description) -> None:
-        """Of the first worker it says what all are to load; of another, whether that is still there."""
+        """The first worker's description fixes the model for all; another worker must find the same."""
         with self._lock:
             if not self.first.done():
                 self._source = dataclasses.replace(self._source, run=found.checkpoint)
@@ -228,7 +209,7 @@ class Workers:
             self.first.set_result(self._description)
 
     def _serve(self, number: int, connection: Connection) -> bool:
-        """Hands batches on; returns whether the queue is closed, and not the process ended."""
+        """Passes batches on; True if the queue is closed, False if the process died."""
         process = self._processes[number]
         with contextlib.closing(connection):
             while True:
@@ -254,7 +235,6 @@ class Workers:
         return True
 
     def _computed(self, connection: Connection, batch: Sequence[Waiting]) -> bool:
-        """Has a batch computed; returns whether the worker is still there."""
         start = time.monotonic()
         try:
             connection.send([worker.asked(one.part) for one in batch])
@@ -275,7 +255,7 @@ class Workers:
         return True
 
     def _again(self, batch: Sequence[Waiting], problem: str) -> None:
-        """Puts what was not computed back; refuses what was alone, since it is to blame."""
+        """Requeues what was not computed; refuses a part that was alone, since it is the cause."""
         for one in batch:
             if one.alone:
                 one.answer.set_exception(Refusal(INTERNAL, f"the request cannot be computed: {problem}"))
@@ -298,15 +278,7 @@ class Workers:
 
 
 def launched(source: Source, number: int) -> tuple[Connection, Any]:
-    """Starts a process that computes; returns the connection to it, and the process.
-
-    Args:
-      source: what it loads.
-      number: of the worker; the first one alone says on what it computes, the others only warn.
-
-    Raises:
-      OSError: the system starts none.
-    """
+    """Starts a worker process; only number 0 logs its device, the others log warnings. Raises OSError."""
     multiprocessing.util.abstract_sockets_supported = False  # there any user could send pickles to Python 3.9.15 and 3.10.8
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload([PRELOADED])
@@ -320,11 +292,7 @@ def launched(source: Source, number: int) -> tuple[Connection, Any]:
 
 
 def _told(connection: Connection, kind: type[Any]) -> Any:
-    """Receives a worker's start-up message.
-
-    Raises:
-      StartError: it says why it cannot, or ends.
-    """
+    """Receives a worker's start-up message; raises StartError if the worker failed or died."""
     try:
         if not connection.poll(_LONGEST_START_S):
             raise StartError(f"it has said nothing for {_LONGEST_START_S:.0f} s")

@@ -1,4 +1,4 @@
-"""Words that a vocabulary is given: which ones, what they were cut into before, and which row each takes."""
+"""Words added to a vocabulary: their choice, their previous pieces and their rows."""
 
 from __future__ import annotations
 
@@ -15,76 +15,45 @@ from bert_tf.tokenization.wordpiece import CHUNK, WordPieceTokenizer, words
 
 
 class NewWord(NamedTuple):
-    """A word that becomes a piece.
+    """A word that becomes a piece."""
 
-    Attributes:
-      word: as the tokenizer sees it.
-      pieces: that it was cut into.
-      times: how often it occurs in the corpus that it is from; 0 without one.
-    """
-
-    word: str
-    pieces: tuple[str, ...]
-    times: int = 0
+    word: str  # normalized by the tokenizer
+    pieces: tuple[str, ...]  # that it was split into
+    times: int = 0  # occurrences in its corpus; 0 without one
 
     @property
     def saved(self) -> int:
-        """Pieces that the corpus has less with it."""
         return self.times * (len(self.pieces) - 1)
 
 
 class WordList(NamedTuple):
-    """What a file of words holds.
+    """Content of a word file."""
 
-    Attributes:
-      words: that are new.
-      notes: one line for each that is left out, or taken in another form.
-    """
-
-    words: tuple[NewWord, ...]
-    notes: tuple[str, ...]
+    words: tuple[NewWord, ...]  # the new ones
+    notes: tuple[str, ...]  # one line for each skipped or normalized word
 
 
 class Extended(NamedTuple):
-    """A vocabulary with new words.
-
-    Attributes:
-      vocabulary: the new one.
-      rows: row of each new word, in their order.
-    """
+    """A vocabulary with new words."""
 
     vocabulary: Vocabulary
-    rows: tuple[int, ...]
+    rows: tuple[int, ...]  # of the new words, in their order
 
 
 def unused_rows(vocabulary: Vocabulary) -> list[int]:
-    """Returns the rows of a vocabulary that no text uses, [unused0] and so on."""
+    """Returns the rows that no text uses, [unused0] etc."""
     return [row for row, token in enumerate(vocabulary.tokens) if UNUSED.fullmatch(token)]
 
 
 def most_saving(counts: Counts, tokenizer: WordPieceTokenizer, top: int) -> tuple[NewWord, ...]:
-    """Returns the words whose rows would save most pieces, those first that save most, then by their letters.
-
-    Args:
-      counts: of a corpus.
-      tokenizer: with the vocabulary that they come into.
-      top: how many at most.
-    """
+    """Returns the `top` words whose rows save the most pieces, sorted by savings, then alphabetically."""
     found = (NewWord(word, tuple(tokenizer.pieces_of_word(word)), times) for word, times in counts.words.items())
     saving = [new for new in found if new.saved and len(new.word) <= LONGEST]
     return tuple(sorted(saving, key=lambda new: (-new.saved, new.word))[:top])
 
 
 def listed(path: str | os.PathLike[str], tokenizer: WordPieceTokenizer) -> WordList:
-    """Reads words, one a line.
-
-    Args:
-      path: of the file.
-      tokenizer: with the vocabulary that they come into.
-
-    Raises:
-      DataError: the file cannot be read, a line has several words, or one appears twice.
-    """
+    """Reads one word per line; raises DataError for a line with several words or a repeated word."""
     lines = _lines(path)
     _refuse_unusable(path, lines)
     new: dict[str, NewWord] = {}
@@ -105,7 +74,7 @@ def listed(path: str | os.PathLike[str], tokenizer: WordPieceTokenizer) -> WordL
 
 
 def _lines(path: str | os.PathLike[str]) -> list[tuple[int, str]]:
-    """Returns lines that hold something, with their numbers from 1."""
+    """Returns the non-empty lines with their numbers from 1."""
     try:
         data = files.read_bytes(path).removeprefix(b"\xef\xbb\xbf")
     except OSError as error:
@@ -135,7 +104,6 @@ def _refuse_unusable(path: object, lines: Iterable[tuple[int, str]]) -> None:
 
 
 def _left_out(parts: Sequence[str], vocabulary: Vocabulary, new: Iterable[str]) -> str | None:
-    """Returns why a word cannot be added; None where it can."""
     if len(parts) != 1:
         return f"the tokenizer cuts it into {' '.join(parts)}"[:200] if parts else "the tokenizer deletes its characters"
     if len(parts[0]) > LONGEST:
@@ -146,12 +114,7 @@ def _left_out(parts: Sequence[str], vocabulary: Vocabulary, new: Iterable[str]) 
 
 
 def extended(vocabulary: Vocabulary, new: Iterable[str]) -> Extended:
-    """Puts words into a vocabulary: unused rows are taken first, then there are more rows.
-
-    Args:
-      vocabulary: that is extended.
-      new: the words.
-    """
+    """Adds words to a vocabulary: in unused rows first, then in new ones."""
     tokens, free = list(vocabulary.tokens), iter(unused_rows(vocabulary))
     rows = []
     for word in new:

@@ -1,7 +1,8 @@
-"""Detection of lower-casing: a checkpoint does not say it, so there are several signs, and they may disagree.
+"""Detects lower-casing: a checkpoint does not record it, and the signs may disagree.
 
-The published Chinese vocabulary is uncased and holds the pieces `<S>` and `<T>`; Hugging Face's tokenizer of it is set to keep
-capitals, of which it then knows none (huggingface/transformers#9286). So pieces that are clear go before what is said of them.
+The published Chinese vocabulary is uncased but holds the pieces `<S>` and `<T>`; Hugging Face's tokenizer for it
+keeps capitals, none of which it knows (huggingface/transformers#9286). So clear pieces take precedence over
+tokenizer settings.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _LOG = logging.getLogger(__name__)  # Python's own, below TensorFlow and absl; t
 
 
 class Sign(NamedTuple):
-    """One thing that speaks for a kind of text."""
+    """One piece of evidence for or against lower-casing."""
 
     lower_case: bool
     reason: str
@@ -39,35 +40,29 @@ class Sign(NamedTuple):
 
 
 class Casing(NamedTuple):
-    """What is known of a model's text.
+    """What is known of a model's casing."""
 
-    Attributes:
-      signs: those that are most to be trusted first.
-    """
-
-    signs: tuple[Sign, ...]
+    signs: tuple[Sign, ...]  # most reliable first
 
     @property
     def lower_case(self) -> bool:
-        """What to do where nobody says; without a sign as the published script."""
+        """The default; without a sign that of the published script."""
         return self.signs[0].lower_case if self.signs else True
 
     def against(self, *, lower_case: bool) -> bool:
-        """Whether all signs say that a setting is wrong, and clearly."""
+        """Whether all signs contradict a setting, and clearly."""
         return bool(self.signs) and all(sign.clear and sign.lower_case != lower_case for sign in self.signs)
 
     def doubtful(self, *, lower_case: bool) -> bool:
-        """Whether some signs say so."""
         return any(sign.lower_case != lower_case for sign in self.signs) and not self.against(lower_case=lower_case)
 
     def __str__(self) -> str:
-        """Names the signs."""
         return "; ".join(sign.reason for sign in self.signs)
 
 
 @functools.lru_cache(maxsize=4)
 def find(vocabulary: Vocabulary) -> Casing:
-    """Returns what speaks for a vocabulary's text: its pieces, files beside it, the name of its folder."""
+    """Returns the signs in a vocabulary's pieces, the files beside it and the name of its folder."""
     folder = vocabulary.folder
     said = [] if folder is None else [_of_files(folder), _of_name(folder.name)]
     found = [sign for sign in (_of_pieces(vocabulary.tokens), *said) if sign is not None]
@@ -93,7 +88,7 @@ def _setting(content: Any) -> object:
 
 
 def _normalizer(content: Any) -> object:
-    """Returns whether a tokenizer.json lower-cases: in one step, or in one of several."""
+    """Returns whether a tokenizer.json lower-cases, in a single normalizer or in a sequence."""
     step = content.get("normalizer") if isinstance(content, dict) else None
     if not isinstance(step, dict):
         return None
@@ -103,7 +98,7 @@ def _normalizer(content: Any) -> object:
 
 
 def _of_name(name: str) -> Sign | None:
-    """Reads the name of a folder, where it looks like that of a published model: a user's own may mean anything."""
+    """Reads a folder's name only if it looks like a published model's: a user's own may mean anything."""
     words = set(re.split(r"[^a-z]+", name.lower()))
     has_sizes = bool(_SIZES.search(name))
     if not has_sizes and "bert" not in words:

@@ -1,9 +1,9 @@
-"""Word pieces of texts inside a TensorFlow graph, the same as `wordpiece` makes of them, with offsets into the texts.
+"""Tokenizes text inside a TensorFlow graph, with the pieces and offsets of `wordpiece`.
 
-Texts are UTF-8; what is not is read as U+FFFD, which belongs to no word. The rules are `tables`; what they leave, words of
-letters, is matched by TensorFlow Text.
+Texts are UTF-8; invalid bytes are read as U+FFFD, which belongs to no word. The rules are those of `tables`; the
+remaining words of letters are matched by TensorFlow Text.
 
-Shapes: B texts; N characters, K of them that are in words, M letters, W words and P pieces, of all texts one after the other.
+Shapes: B texts; N characters, K of them in words, M letters, W words and P pieces, all texts concatenated.
 """
 
 from __future__ import annotations
@@ -40,28 +40,20 @@ class RaggedPieces(NamedTuple):
 
 
 class _Characters(NamedTuple):
-    """Characters of words, or the letters that they become, one after the other.
+    """Characters of words, or the letters that they become, concatenated."""
 
-    Attributes:
-      chunk: rises where a blank or another text is between one and the one before.
-      text: number of the text.
-      place: in the text.
-    """
-
-    chunk: tf.Tensor
-    text: tf.Tensor
-    place: tf.Tensor
+    chunk: tf.Tensor  # increases at each blank or new text
+    text: tf.Tensor  # index of the text
+    place: tf.Tensor  # in the text
 
     def part(self, numbers: tf.Tensor) -> _Characters:
-        """Returns some of them, by number."""
         return _Characters(*(tf.gather(column, numbers) for column in self))
 
 
 class GraphTokenizer:
-    """Cuts texts into the pieces of a vocabulary; a graph holds its tables as constants."""
+    """Splits texts into the pieces of a vocabulary; the graph holds its tables as constants."""
 
     def __init__(self, tables: Tables) -> None:
-        """Prepares the constants, in the default graph."""
         self._tables = tables
         self._words = tensorflow_text.FastWordpieceTokenizer(
             list(tables.pieces),
@@ -73,14 +65,13 @@ class GraphTokenizer:
         )
 
     def pieces(self, texts: tf.Tensor) -> RaggedPieces:
-        """Returns the pieces of [B] texts."""
         with tf.name_scope("word_pieces"):
             of_class, characters = self._read(texts)
             letters, alone, origin = self._letters(of_class, characters.chunk)
             return self._matched(letters, alone, characters.part(origin), tf.size(texts))
 
     def _read(self, texts: tf.Tensor) -> tuple[tf.Tensor, _Characters]:
-        """Returns the [K] characters of words, and the class of each."""
+        """Returns the class of each of the [K] characters of words, and the characters."""
         tables = self._tables
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="replace")  # [B, (characters)]
         point, text = decoded.flat_values, tf.cast(decoded.value_rowids(), tf.int32)  # [N]
@@ -97,9 +88,9 @@ class GraphTokenizer:
         return of_class, characters
 
     def _with_final_sigmas(self, is_sigma: tf.Tensor, of_class: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
-        """Returns the [K] classes, that of capital sigmas by their neighbours: at the end of a word they become another letter.
+        """Returns the [K] classes, capital sigmas resolved: at the end of a word they become another letter.
 
-        A neighbour is the next character of the word that is not passed over. Ideographs divide words.
+        Neighbours decide it: the next characters of the word that are not ignored. Ideographs divide words.
         """
         tables = self._tables
         word = tf.cumsum(tf.cast(_begins(chunk, tf.equal(tf.gather(tables.kind, of_class), IDEOGRAPH)), tf.int32))
@@ -113,7 +104,7 @@ class GraphTokenizer:
         return tf.where(final, tables.final_sigma, of_class)
 
     def _letters(self, of_class: tf.Tensor, chunk: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-        """Returns [M] letters, whether each is alone, and the number of the character that it comes from."""
+        """Returns [M] letters, whether each is a word of its own, and the index of its source character."""
         tables = self._tables
         count = tf.gather(tables.counts, of_class)
         origin = tf.repeat(tf.range(tf.size(count)), count)
@@ -125,14 +116,7 @@ class GraphTokenizer:
         return tf.gather(letter, kept), tf.gather(tables.alone, tf.gather(number, kept)), tf.gather(origin, kept)
 
     def _matched(self, letters: tf.Tensor, alone: tf.Tensor, characters: _Characters, texts: tf.Tensor) -> RaggedPieces:
-        """Returns the pieces of words.
-
-        Args:
-          letters: [M] of all words.
-          alone: [M] whether each is a word of its own.
-          characters: [M] that they come from.
-          texts: B.
-        """
+        """Returns the pieces of words from their letters [M], `alone` [M], source characters [M] and texts [B]."""
         first = tf.where(_begins(characters.chunk, alone))[:, 0]  # [W] letter of each word
         splits = tf.concat([first, [tf.size(letters, out_type=tf.int64)]], axis=0)
         words = tf.strings.unicode_encode(tf.RaggedTensor.from_row_splits(letters, splits, validate=False), "UTF-8")
@@ -149,28 +133,19 @@ class GraphTokenizer:
 
 
 def look_up(table: Paged, points: tf.Tensor) -> tf.Tensor:
-    """Returns the numbers of code points, in their shape.
-
-    Args:
-      table: has them.
-      points: code points.
-    """
     return tf.gather(table.values.reshape(-1), tf.gather(table.page_of, points // PAGE) * PAGE + points % PAGE)
 
 
 def _begins(chunk: tf.Tensor, alone: tf.Tensor) -> tf.Tensor:
-    """Returns whether a word begins at each place: behind a blank, and at and behind what is a word of its own."""
+    """Returns whether a word begins at each place: after a blank, and at and after a word of its own."""
     before = tf.concat([[-1], chunk], axis=0)[:-1], tf.concat([[False], alone], axis=0)[:-1]
     return tf.not_equal(chunk, before[0]) | alone | before[1]
 
 
 def _sorted(number: tf.Tensor, order: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
-    """Returns [M] letters with neighbouring marks in canonical order (Unicode Standard, 3.11); all others stay in place.
+    """Returns [M] letters, adjacent marks in canonical order (Unicode Standard, 3.11); others stay in place.
 
-    Args:
-      number: [M] the letters.
-      order: [M] of each; 0 of what is no mark.
-      chunk: [M] rises where a blank is between two.
+    number and order are [M], order 0 for letters that are no marks; chunk [M] increases at each blank.
     """
     run = tf.cumsum(tf.cast(_begins(chunk, tf.equal(order, 0)), tf.int64))
     marks = tf.where(order > 0)  # few

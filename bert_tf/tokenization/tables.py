@@ -1,7 +1,7 @@
-"""The rules of `wordpiece` as arrays over code points, for those who cannot call Python.
+"""The rules of `wordpiece` as arrays over code points, for code that cannot call Python.
 
-Code points that the rules treat alike are of one class. A class becomes letters: stand-ins, one for each character of the
-vocabulary, and one for all others. Nothing but a comparison with characters of the vocabulary decides on a piece, so that
+Code points that the rules treat alike form a class. A class becomes letters: stand-ins, one for each character of
+the vocabulary and one for all others. Pieces depend only on comparisons with the vocabulary's characters, so
 letters lose nothing.
 
 Shapes: P pages, C classes, L letters of all classes.
@@ -44,43 +44,32 @@ _WITHOUT_PROPERTIES = ("Cn", "Co", "Cs")  # not assigned, private, halves of pai
 
 
 class Paged(NamedTuple):
-    """A small number for each code point; pages that are alike are kept once.
+    """A small number for each code point; equal pages are stored once."""
 
-    Attributes:
-      page_of: number of the page of each `PAGE` code points.
-      values: [P, PAGE].
-    """
-
-    page_of: IntArray
-    values: IntArray
+    page_of: IntArray  # index of the page of each `PAGE` code points
+    values: IntArray  # [P, PAGE]
 
     @classmethod
     def of(cls, number_of: Callable[[str], int], apart: Container[str] = ()) -> Paged:
-        """Returns the number of each character.
-
-        Args:
-          number_of: of a character; the same for all of the higher planes that have no properties.
-          apart: of these, the ones with a number of their own.
-        """
+        """Tabulates `number_of`, which must be constant on the higher planes without properties, except in `apart`."""
         pages = [_page(first, number_of, apart) for first in range(0, sys.maxunicode + 1, PAGE)]
         values, page_of = np.unique(np.array(pages, np.int32), axis=0, return_inverse=True)
         return cls(page_of.reshape(-1).astype(np.int32), values)
 
     def __call__(self, point: int) -> int:
-        """Returns the number of a code point."""
         return int(self.values[self.page_of[point // PAGE], point % PAGE])
 
 
 class _Letter(NamedTuple):
-    """See `Tables`; the letter by number, or `REMOVED`."""
+    """A row of `Tables`."""
 
-    number: int
+    number: int  # of the letter, or `REMOVED`
     alone: bool = False
     order: int = 0
 
 
 class _Class(NamedTuple):
-    """See `Tables`."""
+    """A class of `Tables` with its letters."""
 
     kind: int
     role: int
@@ -88,35 +77,20 @@ class _Class(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """The rules for a vocabulary.
+    """The rules for a vocabulary."""
 
-    Attributes:
-      class_of: class of each code point.
-      final_sigma: class of what a capital sigma becomes at the end of a word; None where letters are not lowered.
-      kind: [C] `BLANK`, `DELETED`, `IDEOGRAPH` or `OTHER`.
-      role: [C] `NEITHER`, `CASED` or `IGNORED`.
-      first: [C] the first of the letters that it becomes.
-      counts: [C] how many it becomes.
-      letter: [L] code point of each; or `REMOVED`.
-      alone: [L] whether it is a word of its own.
-      order: [L] class by which neighbouring marks are sorted; 0 of what stays in its place.
-      pieces: the vocabulary in letters.
-      unknown: [UNK] in letters.
-      width: bytes of UTF-8 of each letter.
-    """
-
-    class_of: Paged
-    final_sigma: int | None
-    kind: IntArray
-    role: IntArray
-    first: IntArray
-    counts: IntArray
-    letter: IntArray
-    alone: BoolArray
-    order: IntArray
-    pieces: tuple[str, ...]
-    unknown: str
-    width: int
+    class_of: Paged  # each code point
+    final_sigma: int | None  # class of a word-final sigma; None if case is kept
+    kind: IntArray  # [C] `BLANK`, `DELETED`, `IDEOGRAPH` or `OTHER`
+    role: IntArray  # [C] `NEITHER`, `CASED` or `IGNORED`
+    first: IntArray  # [C] index of its first letter
+    counts: IntArray  # [C] number of its letters
+    letter: IntArray  # [L] code point, or `REMOVED`
+    alone: BoolArray  # [L] whether it is a word of its own
+    order: IntArray  # [L] sort key of adjacent marks; 0 if not moved
+    pieces: tuple[str, ...]  # the vocabulary in letters
+    unknown: str  # [UNK] in letters
+    width: int  # UTF-8 bytes of each letter
 
 
 def _page(first: int, number_of: Callable[[str], int], apart: Container[str]) -> Sequence[int]:
@@ -127,15 +101,7 @@ def _page(first: int, number_of: Callable[[str], int], apart: Container[str]) ->
 
 
 def tables(vocabulary: Vocabulary, *, lower_case: bool) -> Tables:
-    """Returns the rules that `WordPieceTokenizer` goes by.
-
-    Args:
-      vocabulary: its pieces.
-      lower_case: whether letters are lowered and lose their accents.
-
-    Raises:
-      VocabularyError: a piece is longer than TensorFlow Text can match.
-    """
+    """Returns `WordPieceTokenizer`'s rules; VocabularyError if a piece is too long for TensorFlow Text."""
     return _tables(vocabulary.tokens, lower_case)
 
 
@@ -166,14 +132,13 @@ def _tables(tokens: tuple[str, ...], lower_case: bool) -> Tables:
 
 
 def _alphabet(size: int) -> tuple[int, Sequence[int]]:
-    """Returns code points that may be in UTF-8, as many as are wanted, and how many bytes each has: as few as will do."""
+    """Returns the smallest UTF-8 width for `size` letters, and that many valid code points of this width."""
     width = next(width for width, points in _ALPHABETS.items() if len(points) >= size + _NO_CHARACTERS)
     usable = (point for point in _ALPHABETS[width] if point & 0xFFFE != 0xFFFE)
     return width, list(itertools.islice(usable, size))
 
 
 def _spelled(tokens: Iterable[str], number_of: Mapping[str, int], alphabet: Sequence[int], longest: int) -> Iterator[str]:
-    """Yields pieces in letters, behind the mark of those that go on with a word."""
     spare = reversed(alphabet)  # for pieces that no word has, and that are too long
     for token in tokens:
         mark = SUFFIX if token.startswith(SUFFIX) and token != SUFFIX else ""
@@ -207,14 +172,14 @@ _MOST = _Class(OTHER, NEITHER, (_Letter(_UNKNOWN),))
 
 @functools.cache
 def sigma_sees(c: str) -> int:
-    """Returns what a capital sigma sees of a character, by what Python makes of the sigma."""
+    """Returns a character's role for a capital sigma, found by lower-casing in Python."""
     if (c + "Σ").lower().endswith("ς"):
         return CASED
     return IGNORED if ("A" + c + "Σ").lower().endswith("ς") else NEITHER
 
 
 def _letter(c: str, number_of: Mapping[str, int], lower_case: bool, alone: bool) -> _Letter | None:
-    """Returns what a part of a character becomes; None where it goes without a trace."""
+    """Returns what a part of a character becomes, None if it leaves no trace."""
     order = unicodedata.combining(c) if lower_case else 0
     if lower_case and unicodedata.category(c) == "Mn":
         return None if order else _Letter(REMOVED)

@@ -1,7 +1,7 @@
-"""Vocabularies made of a corpus: the WordPiece trainer of Hugging Face's `tokenizers`, on words as our tokenizer cuts them.
+"""Trains vocabularies with the WordPiece trainer of `tokenizers` (Hugging Face), on words from our tokenizer.
 
-The trainer numbers the characters of its alphabet in the order of a hash table, and by these numbers decides between pairs that
-are equally frequent, so that each call gives another vocabulary. Here it is given all characters in their order.
+The trainer numbers its alphabet in hash-table order and breaks ties between equally frequent pairs by these
+numbers, so each call would give another vocabulary. Here it receives all characters in a fixed order.
 """
 
 from __future__ import annotations
@@ -28,40 +28,22 @@ _BLOCK = 4096  # words in a text that it is given
 
 @dataclasses.dataclass(frozen=True)
 class Trained:
-    """A vocabulary that was made.
+    """A trained vocabulary."""
 
-    Attributes:
-      tokens: its pieces: special ones, characters, then those that were joined, the most frequent first.
-      characters: how many different ones it knows.
-      left_out: characters that are too rare, by how often they occur; words with them are [UNK].
-    """
-
-    tokens: tuple[str, ...]
-    characters: int
-    left_out: Counter[str]
+    tokens: tuple[str, ...]  # special ones, characters, then merges by frequency
+    characters: int  # how many are known
+    left_out: Counter[str]  # rare characters with counts; their words are [UNK]
 
 
 def refuse_missing() -> None:
-    """Stops where the trainer is not installed.
-
-    Raises:
-      FlagError: it is not.
-    """
     if importlib.util.find_spec("tokenizers") is None:
         raise FlagError(f"vocabulary make needs tokenizers: {extras.install('vocabulary')}")
 
 
 def train(counts: Counts, *, size: int, unused: int = 0, min_frequency: int = 2) -> Trained:
-    """Makes a vocabulary; the same one on every call, whatever the number of threads.
+    """Makes a vocabulary of at most `size` pieces, the same on every call and for any number of threads.
 
-    Args:
-      counts: of the words of a corpus.
-      size: pieces that it has at most; fewer where the corpus does not have them.
-      unused: rows without a word.
-      min_frequency: how often a character, or two pieces beside each other, have to occur to be taken.
-
-    Raises:
-      FlagError: the characters alone are more than the size.
+    `min_frequency` applies to characters and adjacent pieces. Raises FlagError if the characters alone exceed the size.
     """
     found = _characters(counts)
     kept = sorted(c for c, times in found.items() if times >= min_frequency)
@@ -91,7 +73,7 @@ def _characters(counts: Counts) -> Counter[str]:
 
 
 def _goes_on(c: str) -> bool:
-    """Whether a character can be in a word after another."""
+    """Whether a character can continue a word."""
     return not is_punctuation(c) and not IDEOGRAPHS.fullmatch(c)
 
 
@@ -114,6 +96,6 @@ def _trained(pairs: Sequence[tuple[str, int]], given: Sequence[str], size: int, 
 
 
 def _texts(pairs: Iterable[tuple[str, int]]) -> Iterator[str]:
-    """Yields texts in which each word occurs as often as it should: the trainer takes no numbers."""
+    """Yields texts that repeat each word by its count: the trainer takes no counts."""
     repeated = itertools.chain.from_iterable(itertools.repeat(word, times) for word, times in pairs)
     yield from iter(lambda: " ".join(itertools.islice(repeated, _BLOCK)), "")

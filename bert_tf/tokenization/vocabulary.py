@@ -20,25 +20,14 @@ _BLANKS = " \t\r\n"
 
 
 class Vocabulary:
-    """An ordered list of word pieces; the position of a piece is its id.
+    """An ordered list of word pieces; a piece's position is its id.
 
-    Attributes:
-      tokens: every piece, by id.
-      fingerprint: sha256 over the pieces in order; two files with the same pieces share it.
-      folder: of the file that they were read from; None where there is none.
-      pad_id, unk_id, cls_id, sep_id, mask_id: ids of the special tokens.
+    `fingerprint` is the SHA-256 of the pieces in order, `folder` that of the source file or None; `pad_id`, `unk_id`,
+    `cls_id`, `sep_id` and `mask_id` are the special tokens.
     """
 
     def __init__(self, tokens: Sequence[str], *, path: object = "vocabulary") -> None:
-        """Checks the pieces.
-
-        Args:
-          tokens: every piece, by id.
-          path: named in error messages; line numbers count from 1.
-
-        Raises:
-          VocabularyError: a piece is blank, occurs twice or holds a NUL, a special token is missing, or there are no others.
-        """
+        """Raises VocabularyError for blank or repeated pieces, NUL, missing special tokens, or no other pieces."""
         self.tokens = tuple(tokens)
         self._ids: dict[str, int] = {}
         for line, token in enumerate(self.tokens, start=1):
@@ -60,11 +49,7 @@ class Vocabulary:
 
     @classmethod
     def from_file(cls, path: str | os.PathLike[str]) -> Vocabulary:
-        """Reads a vocab.txt: UTF-8, one piece a line.
-
-        Raises:
-          VocabularyError: the file cannot be read, or its pieces are not usable.
-        """
+        """Reads a vocab.txt: UTF-8, one piece per line."""
         try:
             data = files.read_bytes(path)
         except OSError as error:
@@ -82,29 +67,22 @@ class Vocabulary:
         return vocabulary
 
     def __len__(self) -> int:
-        """Number of pieces."""
         return len(self.tokens)
 
     def __contains__(self, token: object) -> bool:
-        """Whether a piece is known."""
         return token in self._ids
 
     def id(self, token: str) -> int:
-        """Returns the id of a piece, that of [UNK] for an unknown one."""
+        """Returns the id of a piece, that of [UNK] if it is unknown."""
         return self._ids.get(token, self.unk_id)
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """Returns the ids of known pieces.
-
-        Raises:
-          KeyError: a piece is unknown.
-        """
+        """Returns the ids of pieces; raises KeyError for an unknown one."""
         return [self._ids[token] for token in tokens]
 
     def name(self, number: int) -> str:
-        """Returns a piece; of a row beyond the pieces, which pads the table of a model, the number in brackets."""
+        """Returns a piece, or the bracketed number of a padding row beyond the pieces."""
         return self.tokens[number] if number < len(self.tokens) else f"[{number}]"
 
     def to_text(self) -> str:
-        """Returns the contents of a vocab.txt."""
         return "\n".join(self.tokens) + "\n"

@@ -1,8 +1,8 @@
 """WordPiece tokenization by the published rules (Devlin et al., 2018; google-research/bert tokenization.py).
 
-Text is cut at white space into chunks, and a chunk is cut on its own: characters are cleaned, ideographs stand alone,
-letters are lowered and lose their accents (uncased models), punctuation stands alone, and what is left is matched from
-the left against the longest known piece. Since no rule looks past a chunk, the pieces of a chunk are remembered.
+Text is split at white space into chunks, and each chunk on its own: characters are cleaned, ideographs stand alone,
+letters are lowered and lose their accents (uncased models), punctuation stands alone, and the rest is matched from
+the left against the longest known piece. Since no rule crosses a chunk, the pieces of a chunk are cached.
 
     >>> tokenizer = WordPieceTokenizer(Vocabulary(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "un", "##aff", "##able", "!"]))
     >>> [piece.token for piece in tokenizer.tokenize("Unaffable!")]
@@ -44,7 +44,7 @@ _REMEMBERED_CHARACTERS = 8 * _REMEMBERED_CHUNKS  # chunks of usual length; what 
 
 
 class Piece(NamedTuple):
-    """One word piece and the characters of the text that it stands for."""
+    """A word piece and its character range in the text."""
 
     token: str
     id: int
@@ -61,7 +61,7 @@ class Pieces(NamedTuple):
 
 
 class _Characters(NamedTuple):
-    """Characters and, for each, its position in the original chunk."""
+    """Characters and their positions in the original chunk."""
 
     text: str
     positions: Sequence[int]
@@ -71,7 +71,7 @@ class _Characters(NamedTuple):
 
 
 class _Remembered(dict[str, T]):
-    """What a text is cut into, by text; one that is new is cut, and forgotten where too many are remembered."""
+    """A bounded cache of what texts are split into."""
 
     def __init__(self, cut: Callable[[str], T]) -> None:
         super().__init__()
@@ -87,15 +87,10 @@ class _Remembered(dict[str, T]):
 
 
 class WordPieceTokenizer:
-    """Cuts text into the pieces of a vocabulary."""
+    """Splits text into the pieces of a vocabulary."""
 
     def __init__(self, vocabulary: Vocabulary, *, lower_case: bool = True) -> None:
-        """Prepares a tokenizer.
-
-        Args:
-          vocabulary: the pieces.
-          lower_case: whether letters are lowered and accents stripped, as uncased models want it.
-        """
+        """`lower_case` also strips accents, as uncased models require."""
         self.vocabulary = vocabulary
         self.lower_case = lower_case
         self._id_of = {token: number for number, token in enumerate(vocabulary.tokens)}
@@ -105,14 +100,14 @@ class WordPieceTokenizer:
         self._placed = _Remembered(self._between_blanks)
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Goes to another process without what it remembers."""
+        """Pickles without the caches."""
         return _made, (self.vocabulary, self.lower_case)
 
     def tokenize(self, text: str) -> list[Piece]:
         """Returns the pieces of a text, with offsets into it.
 
-        An offset pair covers the characters that a piece was made of, so text[start:end] is what a person reads there;
-        characters that the rules delete belong to no piece.
+        An offset pair covers a piece's source characters, so text[start:end] is what a person reads there; characters that
+        the rules delete belong to no piece.
         """
         pieces: list[Piece] = []
         for match in CHUNK.finditer(text):
@@ -121,15 +116,14 @@ class WordPieceTokenizer:
         return pieces
 
     def ids(self, text: str) -> list[int]:
-        """Returns the ids of the pieces of a text.
+        """Returns the ids of a text's pieces.
 
-        A blank always ends a chunk, so the text is cut there first, by the interpreter at the speed of C; most of what is
-        between two blanks was seen before.
+        A blank always ends a chunk, so str.split cuts the text first, at C speed; most chunks are in the cache.
         """
         return list(itertools.chain.from_iterable(map(self._ids_of.__getitem__, text.split(" "))))
 
     def pieces(self, text: str) -> Pieces:
-        """Returns what `tokenize` does, as columns; most of what is between two blanks was seen before, as in `ids`."""
+        """Returns the result of `tokenize` as columns, cached by chunk as in `ids`."""
         chunks = text.split(" ")
         ids, starts, ends = zip(*map(self._placed.__getitem__, chunks))
         counts = np.fromiter(map(len, ids), np.int64, len(ids))
@@ -151,14 +145,13 @@ class WordPieceTokenizer:
         return tuple(piece.id for match in CHUNK.finditer(text) for piece in self._pieces_of[match.group()])
 
     def pieces_of_word(self, word: str) -> list[str]:
-        """Returns the pieces of a word as `words` yields it."""
         return [piece.token for piece in self._match(_Characters(word, range(len(word))))]
 
     def _cut_chunk(self, chunk: str) -> tuple[Piece, ...]:
         return tuple(piece for word in _words_of_chunk(chunk, self.lower_case) for piece in self._match(word))
 
     def _match(self, word: _Characters) -> list[Piece]:
-        """Takes the longest known piece from the left, again and again; a word with an unknown rest is [UNK]."""
+        """Takes the longest known piece from the left repeatedly; a word with an unknown rest is [UNK]."""
         text, positions = word
         size = len(text)
         if size > MAX_WORD_CHARACTERS:
@@ -183,12 +176,7 @@ class WordPieceTokenizer:
 
 
 def words(text: str, *, lower_case: bool) -> Iterator[str]:
-    """Yields the words of a text, and its punctuation marks and ideographs, as they are matched against a vocabulary.
-
-    Args:
-      text: any.
-      lower_case: as of `WordPieceTokenizer`.
-    """
+    """Yields words, punctuation marks and ideographs as they are matched against a vocabulary."""
     for match in CHUNK.finditer(text):
         for word in _words_of_chunk(match.group(), lower_case):
             yield word.text
@@ -204,7 +192,7 @@ def _words_of_chunk(chunk: str, lower_case: bool) -> Iterator[_Characters]:
 
 
 def _clean(chunk: str) -> Iterator[_Characters]:
-    """Deletes NUL, U+FFFD, control and format characters, and makes every ideograph a word of its own."""
+    """Deletes NUL, U+FFFD, control and format characters; makes each ideograph a word of its own."""
     kept = [(i, c) for i, c in enumerate(chunk) if not is_deleted(c)]
     word = _Characters("".join(c for _, c in kept), [i for i, _ in kept])
     start = 0
@@ -222,7 +210,7 @@ def _lower(word: _Characters) -> _Characters:
 
 
 def _strip_accents(word: _Characters) -> _Characters:
-    """Decomposes (NFD) and deletes the non-spacing marks."""
+    """Decomposes (NFD) and deletes non-spacing marks."""
     if word.text.isascii():
         return word
     kept = [
@@ -237,7 +225,7 @@ def _strip_accents(word: _Characters) -> _Characters:
 
 
 def decomposed(text: str) -> str:
-    """Returns the NFD of a text in linear time: Python takes quadratic time to sort a long run of marks."""
+    """Returns the NFD in linear time: Python sorts a long run of marks in quadratic time."""
     if len(text) <= MAX_WORD_CHARACTERS:
         return unicodedata.normalize("NFD", text)
     parts = itertools.chain.from_iterable(unicodedata.normalize("NFD", c) for c in text)
@@ -258,13 +246,13 @@ def _split_punctuation(word: _Characters) -> Iterator[_Characters]:
 
 
 def is_deleted(c: str) -> bool:
-    """Whether a character that is not blank belongs to no word, and divides none."""
+    """Whether a non-blank character belongs to no word and does not split one."""
     return c in "\0\ufffd" or unicodedata.category(c) in ("Cc", "Cf")
 
 
 @functools.cache
 def is_punctuation(c: str) -> bool:
-    """Every ASCII symbol counts, `$` and `^` too, as the published code has it; beyond ASCII, category P."""
+    """Every ASCII symbol counts, `$` and `^` too, as in the published code; beyond ASCII, category P."""
     if c.isascii():
         return not c.isalnum() and c.isprintable() and c != " "
     return unicodedata.category(c).startswith("P")

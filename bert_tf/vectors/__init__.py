@@ -1,1 +1,1 @@
-"""Vectors of texts: encoded, written in several formats, searched."""
+"""Embeddings of texts: encode, write in several formats, search."""

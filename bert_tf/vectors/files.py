@@ -1,7 +1,8 @@
-"""Files of vectors: NumPy's, Parquet, JSON lines, and what the published extract_features.py writes.
+"""Files of vectors: NumPy, Parquet, JSON lines, and the format of the published extract_features.py.
 
-JSON is written part by part. The others begin with their size or end with a directory, so parts are kept in a form of our own,
-and become the file at the end: each has two sizes, its vectors as rows of numbers, and what is said of its texts as JSON lines.
+JSON is written part by part. The others start with their size or end with a directory, so parts use a format of our
+own and are assembled at the end: each starts with two sizes, then has its vectors as rows of numbers, and its
+texts' metadata as JSON lines.
 """
 
 from __future__ import annotations
@@ -37,22 +38,15 @@ _LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the time of all members, so that the same v
 
 @dataclasses.dataclass(frozen=True)
 class JsonForm:
-    """JSON lines: of each text its id, the text, and its vector, or tokens and theirs."""
+    """JSON lines: id, text, and vector of a text, or tokens and their vectors."""
 
     compressed: bool = False
     assemble = None
 
     def __str__(self) -> str:
-        """Name of the form."""
         return JSONL + _GZ * self.compressed
 
     def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        """Returns a line for each text.
-
-        Args:
-          texts: of a chunk.
-          found: their vectors.
-        """
         return _encoded("".join(self._lines(texts, found)), self.compressed)
 
     def _lines(self, texts: Sequence[SentenceExample], found: Vectors) -> Iterator[str]:
@@ -65,25 +59,17 @@ class JsonForm:
 
 @dataclasses.dataclass(frozen=True)
 class PublishedForm:
-    """What the published extract_features.py writes: of each token the values of each layer, rounded as there.
+    """Output of the published extract_features.py: layer values of each token, with its rounding."""
 
-    Attributes:
-      layers: their numbers, as they were asked for.
-      compressed: with gzip.
-      numbered: whether ids are numbers of lines, counted from 1; published, they count from 0.
-    """
-
-    layers: tuple[int, ...]
-    compressed: bool = False
-    numbered: bool = True
+    layers: tuple[int, ...]  # as requested
+    compressed: bool = False  # gzip
+    numbered: bool = True  # ids are line numbers from 1; published ones are from 0
     assemble = None
 
     def __str__(self) -> str:
-        """Name of the form."""
         return PUBLISHED + _GZ * self.compressed
 
     def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        """See `JsonForm.part`."""
         lines = (documents.to_json(self._said(text, *of_text)) for text, of_text in zip(texts, _by_text(found)))
         return _encoded("".join(f"{line}\n" for line in lines), self.compressed)
 
@@ -98,34 +84,18 @@ class PublishedForm:
 
 @dataclasses.dataclass(frozen=True)
 class ArrayForm:
-    """NumPy's formats and Parquet.
+    """NumPy formats and Parquet."""
 
-    Attributes:
-      kind: NPY, NPZ or PARQUET.
-      dtype: of `forms.DTYPES`.
-      width: W, numbers of a vector.
-      encoding: what made the vectors, for readers.
-    """
-
-    kind: str
-    dtype: str
-    width: int
-    encoding: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+    kind: str  # NPY, NPZ or PARQUET
+    dtype: str  # of `forms.DTYPES`
+    width: int  # numbers of a vector, W
+    encoding: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # model and settings, for readers
 
     def __str__(self) -> str:
-        """Name of the form."""
         return f"{self.kind}:{self.dtype}"
 
     def part(self, texts: Sequence[SentenceExample], found: Vectors) -> bytes:
-        """Returns the vectors and lines of a chunk.
-
-        Args:
-          texts: of the chunk.
-          found: their vectors.
-
-        Raises:
-          BertError: a vector is not finite in the type, or becomes zero.
-        """
+        """Returns vectors and metadata of a chunk; BertError if a vector overflows the dtype or becomes zero."""
         with np.errstate(over="ignore", under="ignore"):
             values = found.values.astype(self.dtype)
         lost = ~np.isfinite(values).all(axis=1) | (found.values.any(axis=1) & ~values.any(axis=1))
@@ -139,7 +109,6 @@ class ArrayForm:
         return _SIZES.pack(values.nbytes, len(rows)) + values.tobytes() + rows
 
     def assemble(self, parts: Path, whole: Path) -> None:
-        """See `resumable.Assemble`."""
         with parts.open("rb") as source:
             _ASSEMBLED[self.kind](self, _Parts(source), whole)
 
@@ -148,7 +117,7 @@ AnyForm = Union[JsonForm, PublishedForm, ArrayForm]
 
 
 class _Part(NamedTuple):
-    """Where vectors and lines of a part are, and how many bytes they have."""
+    """Offset and sizes (bytes) of a part's vectors and metadata lines."""
 
     vectors_at: int
     vectors: int
@@ -160,8 +129,6 @@ class _Part(NamedTuple):
 
 
 class _Parts:
-    """Reads a file of parts."""
-
     def __init__(self, file: BinaryIO) -> None:
         self.file = file
 
@@ -267,7 +234,6 @@ _ASSEMBLED = {NPY: _npy, NPZ: _npz, PARQUET: _parquet}
 
 
 def _by_text(found: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] | None]]:
-    """Yields the vectors of each text, and its tokens where these have vectors."""
     if found.lengths is None or found.pieces is None:
         yield from ((row[None], None) for row in found.values)
         return
@@ -277,7 +243,6 @@ def _by_text(found: Vectors) -> Iterator[tuple[npt.NDArray[Any], Sequence[str] |
 
 
 def _row(text: SentenceExample, pieces: Sequence[str] | None) -> dict[str, Any]:
-    """Returns what is said of a text beside its vectors."""
     second = {} if text.text_b is None else {"text_b": text.text_b}
     return {"id": text.guid, "text": text.text_a, **second, **({} if pieces is None else {"tokens": list(pieces)})}
 

@@ -1,4 +1,4 @@
-"""Names of the forms of vectors in files; a module that imports no TensorFlow."""
+"""Names of vector file formats; imports no TensorFlow."""
 
 from __future__ import annotations
 
@@ -17,21 +17,16 @@ _SUFFIXES = {".npy": NPY, ".npz": NPZ, ".parquet": PARQUET, ".jsonl": JSONL, ".n
 
 
 class VectorForm(NamedTuple):
-    """One of `FORMATS`, and whether it is compressed with gzip."""
+    """One of `FORMATS`, perhaps compressed with gzip."""
 
     kind: str
     compressed: bool = False
 
 
 def of(output: str, asked: str | None) -> VectorForm:
-    """Returns what to write.
+    """Format from a path or `-`; `asked` (of `FORMATS`) overrides its suffix except for compression.
 
-    Args:
-      output: path, or `-`.
-      asked: one of `FORMATS`, which overrides what the name says; whether to compress is up to the name.
-
-    Raises:
-      FlagError: the name says nothing that is written here, or arrays would be compressed.
+    FlagError for an unknown suffix or compressed arrays.
     """
     name = output.lower()
     plain = name.removesuffix(_GZ)

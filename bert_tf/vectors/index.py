@@ -1,4 +1,4 @@
-"""Vectors and their texts, as `encode` wrote them, in constant memory."""
+"""Reads vectors and texts written by `encode`, in constant memory."""
 
 from __future__ import annotations
 
@@ -41,25 +41,19 @@ class VectorIndex(Protocol):
 
     @property
     def encoding(self) -> Mapping[str, Any]:
-        """What made them, as `jobs.encode` says it; empty where nothing says it."""
+        """Model and settings, as recorded by `jobs.encode`; empty if unknown."""
 
     def blocks(self) -> Iterator[Array]:
-        """Yields [n, W] vectors, all in their order; see `readable_errors`."""
+        """Yields vectors [n, W] in order; see `readable_errors`."""
 
     def rows(self, numbers: Sequence[int]) -> Mapping[int, Row]:
-        """Returns `id`, `text` and perhaps `text_b` of some texts, by number, counted from 0; see `readable_errors`."""
+        """Returns `id`, `text` and perhaps `text_b` by number from 0; see `readable_errors`."""
 
 
 def opened(path: str, source: str | None) -> VectorIndex:
-    """Opens a file of vectors.
+    """Opens .npz, .parquet or .npy; `source` is the file of texts that an .npy was made from.
 
-    Args:
-      path: .npz, .parquet or .npy.
-      source: the file of texts that an .npy was encoded from; None if it is not given.
-
-    Raises:
-      DataError: it cannot be read, or holds no vectors of texts; or the texts are not its own.
-      FlagError: texts are given for an index that holds them.
+    DataError if unreadable or the texts do not belong to it, FlagError if it has texts of its own.
     """
     why = files.missing(Path(path))
     if why:
@@ -78,7 +72,7 @@ def opened(path: str, source: str | None) -> VectorIndex:
 
 @contextlib.contextmanager
 def readable_errors(path: str) -> Iterator[None]:
-    """Turns what a damaged index raises within the block into a `DataError` about it."""
+    """Converts errors of a damaged index to `DataError`."""
     try:
         yield
     except OSError as error:
@@ -89,15 +83,9 @@ def readable_errors(path: str) -> Iterator[None]:
 
 
 def _mapped(path: str, start: int, size: int) -> Array:
-    """Returns the array of an .npy in place; its header is checked before anything is mapped or allocated.
+    """Maps an .npy at a byte offset and size of a file; checks its header before any mapping or allocation.
 
-    Args:
-      path: of the file that holds it.
-      start: of the .npy in it.
-      size: of the .npy.
-
-    Raises:
-      ValueError: it is not an array of vectors, or has another size than its header says.
+    ValueError unless it holds vectors and has the size that its header states.
     """
     with open(path, "rb") as file:
         file.seek(start)
@@ -129,11 +117,6 @@ def _blocks_of(vectors: Array) -> Iterator[Array]:
 
 
 def _encoding(said: Any) -> Mapping[str, Any]:
-    """Returns what made vectors, once a search can use it.
-
-    Raises:
-      ValueError: it cannot.
-    """
     if said == {}:
         return {}
     try:
@@ -156,7 +139,7 @@ def _row(said: Any) -> Row:
 
 
 class _Npy:
-    """An .npy; its texts are in the file that was encoded."""
+    """An .npy; its texts are in the encoded file."""
 
     def __init__(self, path: str) -> None:
         size = Path(path).stat().st_size
@@ -170,11 +153,7 @@ class _Npy:
         self.encoding = _encoding(state.get("settings", {}) if is_of_this else {})
 
     def take(self, source: str) -> None:
-        """Takes the texts of a file, which is read as it was encoded.
-
-        Raises:
-          DataError: it cannot be read, or is another one than was encoded.
-        """
+        """Reads texts as encoded; DataError if the file is another one."""
         self._source = source
         wanted = self.encoding.get("input_sha256")
         if wanted is None:
@@ -204,7 +183,7 @@ class _Npy:
 
 
 class _Npz:
-    """An .npz of `vectors.files`, whose vectors are read in place."""
+    """An .npz of `vectors.files`, mapped in place."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -251,7 +230,6 @@ class _Npz:
 
 
 def _start(path: str, member: zipfile.ZipInfo) -> int:
-    """Returns where the contents of a member of a zip file begin."""
     with open(path, "rb") as file:
         file.seek(member.header_offset)
         return file.seek(sum(_LOCAL_HEADER.unpack(file.read(_LOCAL_HEADER.size))), 1)

@@ -1,4 +1,4 @@
-"""The nearest of many vectors by cosine, exactly, block by block.
+"""Exact nearest neighbours by cosine, block by block.
 
 Shapes: N vectors, W numbers of each, Q queries, n vectors of a block, K wanted, C candidates.
 """
@@ -18,29 +18,17 @@ _USUAL = 2.0**-60, 2.0**60  # squared lengths that float32 computes to all its d
 
 
 class Nearest(NamedTuple):
-    """The nearest vectors of one query, the nearest first; of equally near ones the first first.
+    """Neighbours of one query, nearest first; ties in the order of the index."""
 
-    Attributes:
-      scores: [K] cosines.
-      numbers: [K] of the vectors, counted from 0.
-    """
-
-    scores: npt.NDArray[np.float64]
-    numbers: npt.NDArray[np.int64]
+    scores: npt.NDArray[np.float64]  # [K] cosines
+    numbers: npt.NDArray[np.int64]  # [K] from 0
 
 
 def nearest(queries: Vectors, blocks: Iterable[Vectors], top: int) -> list[Nearest]:
-    """Returns the nearest vectors of each query; the same as those of all cosines in float64.
+    """Neighbours of queries [Q, W] among blocks [n, W]; equal to the result of all cosines in float64.
 
-    Products in float32 leave out what is surely farther; the rest is computed again in float64.
-
-    Args:
-      queries: [Q, W].
-      blocks: the [N, W] vectors, as [n, W] one after the other.
-      top: K, how many are wanted; all of them where there are fewer.
-
-    Raises:
-      ValueError: a number of a vector is NaN or infinite.
+    float32 products exclude vectors that are surely farther; the rest is recomputed in float64. Returns `top` (K), or
+    all N if fewer. ValueError for NaN or infinity.
     """
     units = _units(queries)  # [Q, W]
     found = [_Candidates(query, top) for query in units]
@@ -56,7 +44,7 @@ def nearest(queries: Vectors, blocks: Iterable[Vectors], top: int) -> list[Neare
 
 
 class _Candidates:
-    """What may be among the nearest of one query."""
+    """Possible neighbours of one query."""
 
     def __init__(self, query: npt.NDArray[np.float64], top: int) -> None:
         self._query, self._top = query, top
@@ -64,13 +52,7 @@ class _Candidates:
         self._scores, self._numbers = np.empty(0), np.empty(0, np.int64)
 
     def add(self, values: Vectors, scores: Vectors, before: int) -> None:
-        """Takes a block in.
-
-        Args:
-          values: [n, W] vectors, all their digits.
-          scores: [n] their cosines, in float32.
-          before: how many vectors there were before.
-        """
+        """Adds vectors [n, W] with float32 cosines [n]; `before` counts earlier vectors."""
         near = np.flatnonzero(scores >= max(_last(scores, self._top), _last(self._scores, self._top)) - self._margin)
         exact = (_units(values[near]) * self._query).sum(axis=1)  # row by row, so that equal vectors have equal scores
         self._scores = np.concatenate([self._scores, exact])
@@ -79,25 +61,16 @@ class _Candidates:
         self._scores, self._numbers = self._scores[order], self._numbers[order]
 
     def nearest(self) -> Nearest:
-        """Returns what is left."""
         return Nearest(self._scores, self._numbers)
 
 
 def _last(scores: Vectors, top: int) -> float:
-    """Returns the lowest of the highest scores; below all where there are no more than these."""
+    """Lowest of the `top` highest scores; below all if there are no more."""
     return float(np.partition(scores, len(scores) - top)[len(scores) - top]) if len(scores) >= top else -np.inf
 
 
 def _float32(block: Vectors, before: int) -> tuple[Vectors, Vectors]:
-    """Returns the vectors of a block, of any length other than 0 where float32 has no room for their own, and its square.
-
-    Args:
-      block: [n, W] vectors.
-      before: how many vectors there were before.
-
-    Raises:
-      ValueError: a number is NaN or infinite.
-    """
+    """float32 vectors [n, W], rescaled if out of range, and squared norms [n]; ValueError for NaN or infinity."""
     with np.errstate(over="ignore", under="ignore"):
         values = block.astype(np.float32, copy=False)
         squares = np.einsum("nw,nw->n", values, values)  # [n]
@@ -111,7 +84,7 @@ def _float32(block: Vectors, before: int) -> tuple[Vectors, Vectors]:
 
 
 def _scaled(vectors: Vectors) -> npt.NDArray[np.float64]:
-    """Returns vectors whose largest number is about 1: each times a power of two, which changes no digit; zeros stay."""
+    """Scales each vector by a power of two, which is exact, so that its largest number is about 1; zeros stay."""
     exact = vectors.astype(np.float64)
     _, exponents = np.frexp(np.abs(exact).max(axis=1, initial=0.0, keepdims=True))
     scaled: npt.NDArray[np.float64] = np.ldexp(exact, -exponents)

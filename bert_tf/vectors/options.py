@@ -1,4 +1,4 @@
-"""What the vector of a text is; a module that imports no TensorFlow."""
+"""Options for the vector of a text; imports no TensorFlow."""
 
 from __future__ import annotations
 
@@ -24,30 +24,18 @@ SETTINGS = (
 
 @dataclasses.dataclass(frozen=True)
 class VectorOptions:
-    """What the vector of a text is.
+    """Defines the vector of a text."""
 
-    Attributes:
-      pooling: of `head_spec.POOLINGS`.
-      layers: whose vectors stand side by side; 0 is the first, -1 the last.
-      normalize: whether vectors have length 1, so that their products are cosines.
-      tokens: whether each token has a vector, and `pooling` counts for nothing.
-    """
-
-    pooling: str = MEAN
-    layers: tuple[int, ...] = (-1,)
-    normalize: bool = False
-    tokens: bool = False
+    pooling: str = MEAN  # of `head_spec.POOLINGS`
+    layers: tuple[int, ...] = (-1,)  # concatenated; 0 is the first, -1 the last
+    normalize: bool = False  # to length 1, so that products are cosines
+    tokens: bool = False  # one vector per token; `pooling` is ignored
 
     def width(self, config: BertConfig) -> int:
-        """Returns how many numbers a vector has."""
         return config.hidden_size * len(self.layers)
 
     def head(self, config: BertConfig) -> HeadSpec:
-        """Returns what a model computes.
-
-        Raises:
-          FlagError: it has no such layers.
-        """
+        """Raises FlagError if the model lacks a layer."""
         most = config.num_hidden_layers
         wrong = [layer for layer in self.layers if not -most <= layer < most]
         if wrong:
@@ -58,11 +46,7 @@ class VectorOptions:
 
 
 def layer_numbers(layers: Layers) -> tuple[int, ...]:
-    """Returns the numbers that --layers names, or that a program gives.
-
-    Raises:
-      FlagError: they are no whole numbers with commas between them, or one is named twice.
-    """
+    """Parses --layers, or a program's value; FlagError for duplicates."""
     given: Iterable[Any] = layers.split(",") if isinstance(layers, str) else (layers,) if isinstance(layers, int) else layers
     try:
         numbers = tuple(int(layer) if isinstance(layer, str) else operator.index(layer) for layer in given)

@@ -1,4 +1,4 @@
-"""Texts become vectors.
+"""Encodes texts as vectors.
 
 Shapes: E texts, D hidden size, W = D times the number of layers, K all tokens of all texts.
 """
@@ -29,34 +29,16 @@ _LEAST_LENGTH = 1e-12  # of a vector that is divided by its length
 
 
 class Vectors(NamedTuple):
-    """Vectors of texts.
-
-    Attributes:
-      values: [E, W] of texts, or [K, W] of tokens, text after text.
-      lengths: [E] how many tokens each text has; None where texts have one vector each.
-      pieces: [K] the tokens, those that are put around texts included; None likewise.
-    """
-
-    values: Floats
-    lengths: IntArray | None = None
-    pieces: Sequence[str] | None = None
+    values: Floats  # [E, W] of texts, or [K, W] of tokens in text order
+    lengths: IntArray | None = None  # [E] tokens per text; None for text vectors
+    pieces: Sequence[str] | None = None  # [K] tokens with special ones; None for text vectors
 
 
 class TextEncoder:
-    """A model that is loaded; to be closed."""
+    """A loaded model; must be closed."""
 
     def __init__(self, trained: Trained, inference: InferenceOptions, options: VectorOptions) -> None:
-        """Loads the model.
-
-        Args:
-          trained: the model; of its head nothing is read.
-          inference: how to compute.
-          options: what is computed.
-
-        Raises:
-          CheckpointError: the weights are damaged.
-          FlagError: the model has no such layers, or reads texts in windows and their tokens are asked for.
-        """
+        """Loads the model without its head; FlagError for a missing layer, or for tokens of texts read in windows."""
         if options.tokens and trained.long_text == WINDOWS:
             raise FlagError(f"--long_text={WINDOWS}: a token is in several windows; give another, or leave --tokens out")
         self.truncated = 0
@@ -66,7 +48,7 @@ class TextEncoder:
         self._computer.load(self._trained)
 
     def read(self, texts: Sequence[SentenceExample]) -> Features:
-        """Returns texts as the model reads them; may run beside `vectors` in another thread."""
+        """Makes features; can run in another thread beside `vectors`."""
         return sentences.build(
             ((text.text_a, text.text_b) for text in texts),
             None,
@@ -76,11 +58,7 @@ class TextEncoder:
         )
 
     def vectors(self, features: Features) -> Vectors:
-        """Returns the vectors of texts; that of one in windows is the mean over these.
-
-        Raises:
-          BertError: memory is out, or the model computes what is no number.
-        """
+        """A text in windows gets their mean; BertError if memory runs out or outputs are not finite."""
         self.truncated += features.truncated
         found = averaged(self._computer.outputs(features)[OUTPUT], None if self._options.tokens else features.example_ids)
         if self._options.normalize:
@@ -92,20 +70,8 @@ class TextEncoder:
         return Vectors(found, features.lengths, [vocabulary[piece] for piece in features.token_ids.tolist()])
 
     def lines(self, number: int, texts: Sequence[SentenceExample], features: Features, form: Any) -> bytes:
-        """Returns a part of a file.
-
-        Args:
-          number: of the chunk, from 0.
-          texts: of the chunk.
-          features: of the texts, from `read`.
-          form: what to write, see `vectors.files`.
-
-        Raises:
-          BertError: as `vectors`.
-        """
         del number
         return form.part(texts, self.vectors(features))  # type: ignore[no-any-return]
 
     def close(self) -> None:
-        """Frees session and memory."""
         self._computer.close()

@@ -1,4 +1,4 @@
-"""Files of texts without labels: a text a line, or columns of a table."""
+"""Files of unlabelled texts: one per line, or columns of a table."""
 
 from __future__ import annotations
 
@@ -26,32 +26,25 @@ _TEXT = "text"  # column of a file without columns
 class TextInputs:
     """How to read files of texts; see `inputs.Inputs`.
 
-    The name of a file says what it is: .tsv, .csv, .jsonl; any other has a text a line, or a pair with ` ||| ` in between.
-
-    Attributes:
-      columns: given; its format may be one of `FORMATS`.
-      skip_bad_rows: leaves out rows that cannot be used.
-      chunk: texts that are computed together; None for `inputs.CHUNK`.
+    The suffix tells the format: .tsv, .csv, .jsonl; any other has a text per line, or a pair separated by ` ||| `.
     """
 
-    columns: Columns
-    skip_bad_rows: bool = False
-    chunk: int | None = None
+    columns: Columns  # format may be one of `FORMATS`
+    skip_bad_rows: bool = False  # leaves out unusable rows
+    chunk: int | None = None  # texts computed together; None for `inputs.CHUNK`
 
     @property
     def chunk_size(self) -> int:
-        """See `inputs.Inputs`."""
         return self.chunk or CHUNK
 
     @property
     def numbers(self) -> str | None:
-        """See `inputs.Inputs`."""
         return None if self.columns.id_column else r"\d+"
 
     def chunks(
         self, source: str, *, patience_s: float | None = None, report: tables.Report | None = None
     ) -> Iterator[list[Any]]:
-        """See `inputs.Inputs.chunks`; ids are those of the file, else numbers of lines."""
+        """Ids are those of the file, else line numbers."""
         report = report or left_out_or_refused(source, skip_bad_rows=self.skip_bad_rows)
         return chunked(self._stream, source, report=report, patience_s=patience_s, size=self.chunk)
 

@@ -1,1 +1,1 @@
-"""A folder that transformers, and for vectors sentence-transformers, loads."""
+"""Exports a folder for transformers and, for text vectors, sentence-transformers."""

@@ -1,4 +1,4 @@
-"""The model card: what was learned, how well, from which data and how."""
+"""The model card: task, results, data and training."""
 
 from __future__ import annotations
 
@@ -22,12 +22,6 @@ _DIGESTS = {
 
 
 def text(exported: Exported, architecture: Architecture) -> str:
-    """Returns the card.
-
-    Args:
-      exported: the model.
-      architecture: the class that loads it.
-    """
     labels = ", ".join(" ".join(label.split()) for label in exported.family.labels)  # a line break would end the line
     library = "sentence-transformers" if architecture.makes_vectors else "transformers"
     lines = [
@@ -53,7 +47,7 @@ def _section(title: str, lines: Iterator[str]) -> list[str]:
 
 
 def _metrics(exported: Exported) -> Iterator[str]:
-    """Yields rows of a table, of the results that the run has of this step."""
+    """Table rows of the run's results at this step."""
     results = _results(exported)
     if results.get("global_step") != exported.step:
         return
@@ -64,7 +58,7 @@ def _metrics(exported: Exported) -> Iterator[str]:
 
 
 def _row(split: str, name: str, found: Any) -> str | None:
-    """Returns the row of a metric; None where it is missing, undefined, or another program's."""
+    """None if the metric is missing, undefined, or written by another program."""
     try:
         ends = found.get("intervals_95", {}).get(name)
         within = "" if ends is None else f"{ends[0]:.4f} to {ends[1]:.4f}"
@@ -74,7 +68,7 @@ def _row(split: str, name: str, found: Any) -> str | None:
 
 
 def _results(exported: Exported) -> Mapping[str, Any]:
-    """Returns what `eval_results.json` of the run says; nothing where there is none, or another program's."""
+    """Content of the run's `eval_results.json`; empty if it is missing or written by another program."""
     try:
         found = documents.json_value(documents.read_text(exported.trained.folder / run_layout.RESULTS))
     except (OSError, ValueError):

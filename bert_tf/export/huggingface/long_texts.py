@@ -1,7 +1,8 @@
-"""How transformers cuts long texts otherwise than the training, measured on real ones, for the model card.
+"""Measures for the model card how transformers truncates real long texts differently from training.
 
-No setting of `tokenizers` has the published rule. Both take pieces from the longer text; on a tie the rule shortens the second,
-`longest_first` the first. If an odd number of pieces fits, as in sequences of 64 or 128, the odd one goes to the other text.
+No setting of `tokenizers` matches the published rule. Both remove pieces from the longer text; on a tie the rule
+shortens the second, `longest_first` the first. If an odd number of pieces fits, as in sequences of 64 or 128, the
+odd one goes to the other text.
 """
 
 from __future__ import annotations
@@ -50,27 +51,16 @@ def encode(tokenizer, first, second, length={length}):
 
 
 class Difference(NamedTuple):
-    """What another way to cut long texts changes.
+    """Effect of another truncation."""
 
-    Attributes:
-      long: texts or pairs that are cut.
-      others: of these, how many get other ids.
-      largest: change of a probability, or of the number that is predicted.
-      labels: how many get another label.
-    """
-
-    long: int
-    others: int
-    largest: float
-    labels: int
+    long: int  # number of texts or pairs that are truncated
+    others: int  # number of those with different ids
+    largest: float  # change of a probability or of the predicted number
+    labels: int  # number of changed labels
 
 
 def lines(exported: Exported) -> Iterator[str]:
-    """Yields what the card says of long texts; nothing if transformers cuts them as the training did.
-
-    Args:
-      exported: the model.
-    """
+    """The card's lines on long texts; none if transformers truncates as training did."""
     limits = exported.trained.limits
     if exported.family.kind not in KINDS or (limits.long_text == TRUNCATE and not _may_read_pairs(exported)):
         return
@@ -104,14 +94,14 @@ def _measured(exported: Exported) -> str:
 
 
 def _examples(exported: Exported) -> Labelled:
-    """Returns labelled examples by split; none if they are not asked for and the task has none here."""
+    """Labelled examples by split; empty if none were requested and the task has none here."""
     with contextlib.suppress(*([] if exported.options.gate_data else [BertError])):
         return exported.labelled()
     return {}
 
 
 def _longer(exported: Exported, examples: Sequence[SentenceExample]) -> tuple[Sequence[SentenceExample], int]:
-    """Returns those that are cut, and of how many rows each was joined: neighbours are, until one is long enough."""
+    """Examples that are truncated, and the number of adjacent rows joined to make each long enough."""
     trained, joined = exported.trained, 1
     while examples:
         sizes = [[len(trained.tokenizer.ids(text)) for text in example.texts] for example in examples]
@@ -128,12 +118,7 @@ def _joined(one: SentenceExample, other: SentenceExample) -> SentenceExample:
 
 
 def measure(exported: Exported, examples: Sequence[SentenceExample]) -> Difference:
-    """Returns what changes if `tokenizers` cuts examples.
-
-    Args:
-      exported: the model.
-      examples: longer than it reads.
-    """
+    """Changes if `tokenizers` truncates `examples`, all of which exceed the model's length."""
     trained, family = exported.trained, exported.family
     texts = [(example.text_a, example.text_b) for example in examples]
     as_trained, as_library = (
@@ -154,13 +139,13 @@ def measure(exported: Exported, examples: Sequence[SentenceExample]) -> Differen
 
 
 def _decided(found: Sequence[Any]) -> tuple[npt.NDArray[np.float64], list[Any]]:
-    """Returns [E, L] probabilities, or [E, 1] numbers, and labels."""
+    """Probabilities [E, L] or numbers [E, 1], and labels."""
     labels = [one.label for one in found]
     return np.array([list(one.probabilities.values()) or [one.label] for one in found], np.float64), labels
 
 
 def _rows(features: Features, examples: int) -> list[tuple[tuple[int, ...], ...]]:
-    """Returns the rows of ids of each example, behind the length of its first text, which tells segments."""
+    """Rows of ids per example, after the length of its first text, which defines the segments."""
     rows: list[tuple[tuple[int, ...], ...]] = [()] * examples
     ends = np.cumsum(features.lengths)
     for number, (first, end) in enumerate(zip(features.first_lengths, ends)):

@@ -1,4 +1,4 @@
-"""What sentence-transformers reads beside a model: vectors of tokens are averaged, and for similar texts scaled to length 1."""
+"""Module files of sentence-transformers: mean pooling and, for similarity models, scaling to length 1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ _POOLINGS = {"mean": "pooling_mode_mean_tokens", "cls": "pooling_mode_cls_token"
 
 
 def files(trained: Trained) -> dict[str, Any]:
-    """Returns the contents of JSON files by name."""
     options = dict(trained.head.options)
     pooling = options.get("pooling") or MEAN if trained.head.kind == VECTORS else MEAN
     modules = [("", "Transformer"), ("1_Pooling", "Pooling")]

@@ -1,4 +1,4 @@
-"""Files of the tokenizer for transformers, beside `tokenizer_json`."""
+"""Tokenizer files for transformers, besides `tokenizer_json`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ _NAMES = {"unk_token": UNK, "sep_token": SEP, "pad_token": PAD, "cls_token": CLS
 
 
 def files(trained: Trained) -> dict[str, dict[str, Any]]:
-    """Returns the contents of JSON files by name."""
     return {
         "tokenizer_config.json": {
             **_NAMES,

@@ -16,15 +16,9 @@ _POOLER = "bert/pooler/"
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes a model; the same bytes each time.
+    """Writes a model deterministically into an empty folder.
 
-    Args:
-      exported: the model.
-      folder: that is empty.
-
-    Raises:
-      CheckpointError: the weights are damaged, not finite, or of another model.
-      FlagError: transformers has no class for its head.
+    Raises CheckpointError for unusable weights, FlagError if transformers has no class for the head.
     """
     trained = exported.trained
     next_sentence = dict(trained.head.options).get("next_sentence", True)

@@ -1,1 +1,1 @@
-"""TensorFlow's own format, for TensorFlow Serving and for programs that have TensorFlow alone."""
+"""Exports TensorFlow's own format, for TensorFlow Serving and for programs that only have TensorFlow."""

@@ -1,4 +1,4 @@
-"""Files beside the graph: the vocabulary, and what a client has to know to decide as the package does."""
+"""Asset files: the vocabulary, and what a client needs to decide as the package does."""
 
 from __future__ import annotations
 
@@ -20,32 +20,23 @@ _FOLDER = "assets"
 
 
 def contents(exported: Exported) -> dict[str, str]:
-    """Returns the files by name."""
     decisions = documents.to_json(_decisions(exported.family), ensure_ascii=False, indent=2) + "\n"
     return {run_layout.VOCABULARY: exported.trained.vocabulary.to_text(), DECISIONS: decisions}
 
 
 def _decisions(family: Family) -> dict[str, Any]:
-    """Returns names of labels, thresholds and rules."""
     rules: dict[str, Any] = dataclasses.asdict(family) if dataclasses.is_dataclass(family) else {}  # type: ignore[call-overload]
     threshold = {"threshold": THRESHOLD} if family.kind == MULTI_LABEL else {}
     return {"kind": family.kind, "labels": list(family.labels), **family.record(), **rules, **threshold}
 
 
 def named(files: Mapping[str, str]) -> dict[str, tf.Tensor]:
-    """Returns a tensor of each name, in the default graph; whoever loads the model puts the path of the file in its place."""
+    """A tensor of each file name in the default graph; on loading it is replaced with the file's path."""
     return {name: tf.constant(name, name=f"asset_{number}") for number, name in enumerate(files)}
 
 
 def write(files: Mapping[str, str], tensors: Mapping[str, tf.Tensor], folder: Path, meta_graph: Any) -> None:
-    """Writes the files, and notes them in a graph.
-
-    Args:
-      files: contents by name.
-      tensors: from `named`.
-      folder: of the SavedModel.
-      meta_graph: its graph.
-    """
+    """Writes the files and registers them in `meta_graph`; `tensors` come from `named`."""
     (folder / _FOLDER).mkdir(exist_ok=True)
     for name, text in files.items():
         (folder / _FOLDER / name).write_bytes(text.encode())

@@ -1,4 +1,4 @@
-"""Characters of texts in UTF-8, and where they are in bytes.
+"""Characters of UTF-8 texts and their byte offsets.
 
 Shapes: B texts.
 """
@@ -15,50 +15,32 @@ from bert_tf.tokenization.tables import Paged
 
 
 class Text(NamedTuple):
-    """Texts and their characters.
+    """Texts and their characters."""
 
-    Attributes:
-      whole: [B] the texts.
-      points: [B, (characters)] code points; U+FFFD where the bytes are none.
-      offsets: [B, (characters)] first byte of each character.
-    """
-
-    whole: tf.Tensor
-    points: tf.RaggedTensor
-    offsets: tf.RaggedTensor
+    whole: tf.Tensor  # [B] texts
+    points: tf.RaggedTensor  # [B, (characters)] code points; U+FFFD for invalid bytes
+    offsets: tf.RaggedTensor  # [B, (characters)] first byte of each character
 
     @classmethod
     def of(cls, texts: tf.Tensor) -> Text:
-        """Returns the characters of [B] texts."""
         return cls(texts, *tf.strings.unicode_decode_with_offsets(texts, "UTF-8"))
 
     def are_blank(self) -> tf.Tensor:
-        """Returns [B] whether a text has nothing but blanks."""
+        """[B], whether a text has only whitespace."""
         is_blank = look_up(_blanks(), self.points.flat_values)
         return tf.math.unsorted_segment_min(is_blank, self.points.value_rowids(), self.points.nrows()) > 0
 
     def cut(self, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-        """Returns a part of each text.
-
-        Args:
-          starts: [B] first characters.
-          ends: [B] the ones after the last.
-        """
+        """A substring of each text, from character `starts` [B] up to `ends` [B], exclusive."""
         return self.parts(tf.range(tf.size(self.whole)), starts, ends)
 
     def parts(self, texts: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor) -> tf.Tensor:
-        """Returns [W] parts of texts.
-
-        Args:
-          texts: [W] which text each is of.
-          starts: [W] first characters.
-          ends: [W] the ones after the last.
-        """
+        """Substrings [W]: of text number `texts` [W], from character `starts` [W] up to `ends` [W], exclusive."""
         first, after = (self._byte(texts, place) for place in (starts, ends))
         return tf.strings.substr(tf.gather(self.whole, texts), first, after - first)
 
     def _byte(self, texts: tf.Tensor, places: tf.Tensor) -> tf.Tensor:
-        """Returns [W] the first byte of a character of a text, for the place after the last the byte after the last."""
+        """[W] byte offset of a character; the end of the text for the position after the last one."""
         places = tf.cast(places, tf.int64)
         is_end = places >= tf.gather(self.offsets.row_lengths(), texts)
         at = tf.gather(self.offsets.row_starts(), texts) + tf.where(is_end, tf.zeros_like(places), places)

@@ -1,4 +1,4 @@
-"""Questions with options, as clients send them.
+"""Signature for multiple choice.
 
 Shapes: B questions, K options of each, R = B K, N rows.
 """
@@ -25,12 +25,7 @@ _SPECIAL = 3  # [CLS] and two [SEP]
 
 
 def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The most probable of `options` [B, K], by `context` and `question`, which may be empty.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """The most probable of `options` [B, K] given `context` and `question`, either of which may be empty."""
     trained = exported.trained
     inputs = {**strings("context", "question"), "options": tf1.placeholder(tf.string, [None, None], "options")}
     shape = tf.shape(inputs["options"])
@@ -45,7 +40,7 @@ def chosen(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature
 def _read(
     exported: Exported, tokenizer: GraphTokenizer, inputs: dict[str, tf.Tensor], shape: tf.Tensor
 ) -> tuple[dict[str, tf.Tensor], tf.Tensor]:
-    """Returns `INPUTS` of rows, and [N] the option of each, see `features.choices.build`."""
+    """`INPUTS` of rows, and the option of each row [N], see `features.choices.build`."""
     trained, (questions, count) = exported.trained, tf.unstack(shape)
     given, question = aligned(inputs["context"], inputs["question"])
     has_none = Text.of(given).are_blank()  # then the question is read first
@@ -71,7 +66,7 @@ def _read(
 
 
 def _around(question: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns what stands before the option and behind it, see `ChoiceExample.around`."""
+    """Text before and after the option, see `ChoiceExample.around`."""
     parts = tf.strings.split(tf.strings.regex_replace(question, "_+", "_"), "_")  # [B, (parts)]
     has_blank = tf.equal(parts.row_lengths(), 2)
     pairs = parts.to_tensor("", shape=[None, 2])
@@ -79,7 +74,7 @@ def _around(question: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
 
 
 def _divided(spans: Sequence[Span], before: tf.Tensor) -> tuple[list[Span], list[Span]]:
-    """Returns which pieces of a question stand before its option, and which behind, see `features.choices`."""
+    """Pieces of a question before and after its option, see `features.choices`."""
     front, back = [], []
     for start, length in spans:
         end = start + length

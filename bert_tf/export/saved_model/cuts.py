@@ -1,6 +1,6 @@
-"""Cuts of long texts in a graph: the same as `features.long_text` makes.
+"""Cuts long texts in a graph as `features.long_text` does.
 
-Shapes: E examples, N rows; all is int32.
+Shapes: E examples, N rows; everything is int32.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _HEAD_PARTS, _WINDOW_PARTS = 4, 2  # as there
 
 
 class Span(NamedTuple):
-    """A piece of the text of each row, [N] each."""
+    """A range of pieces in each row's text, [N] each."""
 
     starts: tf.Tensor
     lengths: tf.Tensor
 
 
 class Cut(NamedTuple):
-    """What each row has of the texts of its example, see `long_text.Cut`; `example_ids` is [N]."""
+    """The pieces of both texts in each row, see `long_text.Cut`; `example_ids` is [N]."""
 
     first: Sequence[Span]
     second: Sequence[Span]
@@ -31,25 +31,19 @@ class Cut(NamedTuple):
 
 
 def truncate(first: tf.Tensor, second: tf.Tensor, limit: tf.Tensor) -> Cut:
-    """Keeps the beginning of each text.
-
-    Args:
-      first: [E] pieces of the first texts.
-      second: [E] of the second.
-      limit: [E] how many fit.
-    """
+    """Keeps the beginning of each text: `first` and `second` [E] are numbers of pieces, `limit` [E] how many fit."""
     kept_first, kept_second = _lengths(first, second, limit)
     return Cut((_head(kept_first),), (_head(kept_second),), tf.range(tf.size(first)))
 
 
 def head_tail(first: tf.Tensor, second: tf.Tensor, limit: tf.Tensor) -> Cut:
-    """Keeps beginning and end of each text; arguments as for `truncate`."""
+    """Keeps the beginning and the end of each text; arguments as for `truncate`."""
     kept_first, kept_second = _lengths(first, second, limit)
     return Cut(_ends(first, kept_first), _ends(second, kept_second), tf.range(tf.size(first)))
 
 
 def windows(first: tf.Tensor, second: tf.Tensor, limit: tf.Tensor) -> Cut:
-    """Moves a window over the longer text; arguments as for `truncate`."""
+    """Slides a window over the longer text; arguments as for `truncate`."""
     longer, other = tf.maximum(first, second), tf.minimum(first, second)
     kept = tf.where(longer + other > limit, tf.minimum(other, limit // 2), other)
     size = tf.minimum(longer, limit - kept)
@@ -63,11 +57,7 @@ def windows(first: tf.Tensor, second: tf.Tensor, limit: tf.Tensor) -> Cut:
 
 
 def numbered(counts: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns [N] the example of each row, and the number of the row in it.
-
-    Args:
-      counts: [E] rows of each example.
-    """
+    """The example of each row and the row's index in it, [N] each; `counts` [E] is the rows per example."""
     example_ids = tf.repeat(tf.range(tf.size(counts)), counts)
     return example_ids, tf.range(tf.size(example_ids)) - tf.gather(tf.cumsum(counts, exclusive=True), example_ids)
 

@@ -1,4 +1,4 @@
-"""Computes with a SavedModel, as whoever has TensorFlow alone does."""
+"""Runs a SavedModel with TensorFlow alone."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ tf1 = tf.compat.v1
 
 
 def open_folder(folder: Path) -> Compute:
-    """Returns what computes the outputs of the head, by ids."""
+    """Returns a function from ids to the head's outputs."""
     session = tf1.Session(graph=tf.Graph(), config=session_config())
     with session.graph.as_default():
         signature = tf1.saved_model.load(session, ["serve"], os.fspath(folder)).signature_def[IDS]

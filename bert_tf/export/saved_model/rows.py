@@ -1,4 +1,4 @@
-"""Word pieces become what the model reads: [CLS] A [SEP], or [CLS] A [SEP] B [SEP].
+"""Builds model inputs from word pieces: [CLS] A [SEP], or [CLS] A [SEP] B [SEP].
 
 Shapes: N rows, T tokens of the longest.
 """
@@ -17,33 +17,20 @@ from bert_tf.tokenization.vocabulary import Vocabulary
 
 
 class Part(NamedTuple):
-    """What stands in each row, one behind the other.
+    """A segment of each row: concatenated spans of texts."""
 
-    Attributes:
-      ids: of all texts.
-      texts: [N] which of them is read.
-      spans: what is read of it.
-    """
-
-    ids: tf.RaggedTensor
-    texts: tf.Tensor
-    spans: Sequence[Span]
+    ids: tf.RaggedTensor  # of all texts
+    texts: tf.Tensor  # [N] index of the text
+    spans: Sequence[Span]  # ranges of that text
 
 
 def lengths(ids: tf.RaggedTensor) -> tf.Tensor:
-    """Returns how many pieces each text has, int32."""
+    """Pieces per text, int32."""
     return tf.cast(ids.row_lengths(), tf.int32)
 
 
 def lay_out(first: Part, second: Sequence[Part], is_pair: tf.Tensor, vocabulary: Vocabulary) -> dict[str, tf.Tensor]:
-    """Returns `INPUTS` by name, [N, T] each.
-
-    Args:
-      first: of the first text.
-      second: of the second; parts of several texts may stand there.
-      is_pair: [N] int32, 1 where there is a second text, which [SEP] ends.
-      vocabulary: has the special tokens.
-    """
+    """`INPUTS` by name, [N, T] each; `is_pair` [N] int32 is 1 for a second segment, the concatenation of `second`."""
     one = tf.ones_like(is_pair)
     before = [marks(vocabulary.cls_id, one), *_read(first), marks(vocabulary.sep_id, one)]
     after = [*(ids for part in second for ids in _read(part)), *([marks(vocabulary.sep_id, is_pair)] if second else [])]
@@ -55,10 +42,10 @@ def lay_out(first: Part, second: Sequence[Part], is_pair: tf.Tensor, vocabulary:
 
 
 def side_by_side(parts: Sequence[tf.RaggedTensor]) -> tf.Tensor:
-    """Returns [N, T] what each row has of several parts, one behind the other, and 0 behind them.
+    """Concatenates parts in each row, padded with 0: [N, T].
 
-    As `tf.concat`, without its assertions: these are functions, whose names differ from export to export.
-    Without rows T is 1: the highest of no tokens is an error.
+    Like `tf.concat` without its assertions, which are functions whose names differ between exports.
+    Without rows T is 1, since the maximum of no tokens is an error.
     """
     sizes = [lengths(part) for part in parts]
     before = tf.cumsum(tf.stack(sizes), exclusive=True)  # [parts, N]
@@ -68,19 +55,14 @@ def side_by_side(parts: Sequence[tf.RaggedTensor]) -> tf.Tensor:
 
 
 def _places(part: tf.RaggedTensor, shift: tf.Tensor) -> tf.Tensor:
-    """Returns row and column of each value, where a row begins at its shift."""
+    """Row and column of each value; `shift` is the first column of each row."""
     row = tf.cast(part.value_rowids(), tf.int32)
     column = tf.range(tf.size(part.values)) + tf.gather(shift - tf.cast(part.row_starts(), tf.int32), row)
     return tf.stack([row, column], axis=1)
 
 
 def marks(token: int, counts: tf.Tensor) -> tf.RaggedTensor:
-    """Returns the same token in each row, [N, (count)].
-
-    Args:
-      token: its id.
-      counts: [N] how often.
-    """
+    """Repeats a token id in each row: [N, (count)], from `counts` [N]."""
     return tf.RaggedTensor.from_row_lengths(tf.fill([tf.reduce_sum(counts)], token), tf.cast(counts, tf.int64), validate=False)
 
 
@@ -90,12 +72,7 @@ def _read(part: Part) -> list[tf.RaggedTensor]:
 
 
 def picked(values: tf.Tensor, span: Span) -> tf.RaggedTensor:
-    """Returns [N, (length)] the values that spans point to.
-
-    Args:
-      values: of all texts.
-      span: counted from the first of all values.
-    """
+    """Values [N, (length)] at spans, which count from the first of all values."""
     places = tf.ragged.range(span.starts, span.starts + span.lengths)
     return tf.RaggedTensor.from_row_splits(
         tf.gather(values, places.values), tf.cast(places.row_splits, tf.int64), validate=False
@@ -103,11 +80,8 @@ def picked(values: tf.Tensor, span: Span) -> tf.RaggedTensor:
 
 
 def averaged(outputs: Tensors, rows: tf.Tensor, is_cut: bool) -> Tensors:
-    """Returns the means over the rows of each example.
+    """Means over the rows of each example; `rows` [N] is the example of each row, ascending from 0.
 
-    Args:
-      outputs: of N rows, by name.
-      rows: [N] which example each is of, rising from 0 on.
-      is_cut: whether an example may have several.
+    `is_cut` tells whether an example may have several rows.
     """
     return {name: tf.math.segment_mean(values, rows) for name, values in outputs.items()} if is_cut else outputs

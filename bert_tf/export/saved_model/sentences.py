@@ -1,4 +1,4 @@
-"""Texts and pairs of texts, as clients send them.
+"""Signatures for texts and text pairs.
 
 Shapes: B examples, N rows, L labels, D hidden size.
 """
@@ -25,26 +25,14 @@ from bert_tf.tokenization.graph import GraphTokenizer
 
 
 class Read(NamedTuple):
-    """Examples as rows.
+    """Examples as rows."""
 
-    Attributes:
-      features: `INPUTS` by name.
-      examples: [N] which example each row is of.
-    """
-
-    features: Tensors
-    examples: tf.Tensor
+    features: Tensors  # `INPUTS` by name
+    examples: tf.Tensor  # [N] example of each row
 
 
 def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: tf.Tensor | None) -> Read:
-    """Returns texts as the model reads them, see `features.sentences.build`.
-
-    Args:
-      trained: says how long a row may be.
-      tokenizer: of its vocabulary.
-      first: [B] texts.
-      second: [B] texts; None where there is one only.
-    """
+    """Builds model inputs from texts [B] as `features.sentences.build`; `second` is None for single texts."""
     texts = tf.range(tf.size(first))
     ids = tokenizer.pieces(first if second is None else tf.concat([first, second], axis=0)).ids
     found = lengths(ids)
@@ -58,12 +46,7 @@ def read(trained: Trained, tokenizer: GraphTokenizer, first: tf.Tensor, second: 
 
 
 def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """Classes, numbers, and any of several labels: `text_a`, and `text_b` where the model reads pairs.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """Classification, regression and multi-label: `text_a`, and `text_b` if the model reads pairs."""
     trained, head = exported.trained, heads.of(exported.trained.head)
     inputs = strings("text_a", "text_b") if exported.reads_pairs else strings("text_a")
     found = read(trained, tokenizer, inputs["text_a"], inputs.get("text_b"))
@@ -72,7 +55,7 @@ def labelled(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
 
 
 def _decided(exported: Exported, served: Tensors) -> Tensors:
-    """Returns [B] the name of the most probable class, or [B, L] whether each label applies; nothing of a number."""
+    """[B] name of the most probable class, or [B, L] whether each label applies; empty for regression."""
     kind = exported.trained.head.kind
     if kind == CLASSIFICATION:
         return {"label": tf.gather(tf.constant(exported.family.labels), tf.argmax(served["probabilities"], axis=-1))}
@@ -80,12 +63,7 @@ def _decided(exported: Exported, served: Tensors) -> Tensors:
 
 
 def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """How alike two texts are, by their vectors: `text_a`, `text_b`.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """Similarity of `text_a` and `text_b` by their vectors."""
     inputs = strings("text_a", "text_b")
     size = tf.size(inputs["text_a"])
     vectors = _directions(exported.trained, tokenizer, tf.concat(aligned(*inputs.values()), axis=0))  # [2 B, D]
@@ -95,12 +73,7 @@ def alike(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]
 
 
 def vectors(exported: Exported, tokenizer: GraphTokenizer) -> Signature:
-    """The vector of each `text`: as it was learned, scaled to length 1; of other models the mean over its tokens.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """The vector of each `text`: as trained, scaled to length 1; for other models the mean over its tokens."""
     inputs, trained = strings("text"), exported.trained
     if trained.head.kind in (SIMILARITY, CONTRASTIVE):
         return Signature(inputs, {"vectors": _directions(trained, tokenizer, inputs["text"])})
@@ -109,10 +82,10 @@ def vectors(exported: Exported, tokenizer: GraphTokenizer) -> Signature:
 
 
 def _directions(trained: Trained, tokenizer: GraphTokenizer, texts: tf.Tensor) -> tf.Tensor:
-    """Returns [B, D] vectors of length 1."""
+    """[B, D] vectors of length 1."""
     return heads.of(trained.head).serving(_outputs(trained, read(trained, tokenizer, texts, None)))["vectors"]
 
 
 def _outputs(trained: Trained, found: Read) -> Tensors:
-    """Returns [B, ...] outputs of the head: of texts in windows their means."""
+    """[B, ...] head outputs, averaged over the windows of a text."""
     return averaged(graph.compute(trained, found.features).logits, found.examples, trained.long_text == WINDOWS)

@@ -1,4 +1,4 @@
-"""A way to call an exported model: what goes in, and what comes out."""
+"""Inputs and outputs of one signature of an exported model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ DEFAULT = "serving_default"  # that is called where none is named
 
 
 class Signature(NamedTuple):
-    """Tensors by the names that clients know them by."""
+    """Tensors by their public names."""
 
     inputs: Tensors
     outputs: Tensors
 
 
 def aligned(*texts: tf.Tensor) -> list[tf.Tensor]:
-    """Returns [B] strings of several inputs; a request in which they differ in number fails, in place of mixing its rows up."""
+    """[B] strings of several inputs; the request fails if their lengths differ, instead of mixing up rows."""
     found: list[tf.Tensor] = tf.unstack(tf.stack(texts), num=len(texts))
     return found
 
 
 def strings(*names: str) -> dict[str, tf.Tensor]:
-    """Returns placeholders of [B] strings in UTF-8."""
+    """Placeholders of [B] UTF-8 strings."""
     return {name: tf1.placeholder(tf.string, [None], name) for name in names}

@@ -1,4 +1,4 @@
-"""All ways to call an exported model, by name."""
+"""All signatures of an exported model, by name."""
 
 from __future__ import annotations
 
@@ -37,7 +37,6 @@ _CLIENTS: Mapping[str, Client] = {
 
 
 def build(exported: Exported) -> dict[str, Signature]:
-    """Builds all signatures in the default graph."""
     trained = exported.trained
     made = {IDS: _ids(trained), EXAMPLES: _examples(trained)}
     client = _CLIENTS.get(trained.head.kind)
@@ -48,13 +47,13 @@ def build(exported: Exported) -> dict[str, Signature]:
 
 
 def _ids(trained: Trained) -> Signature:
-    """Ids of word pieces, as any tokenizer makes them."""
+    """Word piece ids, from any tokenizer."""
     inputs = graph.inputs(trained)
     return Signature(inputs, _outputs(trained, inputs))
 
 
 def _examples(trained: Trained) -> Signature:
-    """The same in serialized `tf.train.Example`s; without a mask all ids are real, without segments of the first text."""
+    """The same from serialized `tf.train.Example`s; a missing mask is all ones, missing segments all zeros."""
     serialized = tf1.placeholder(tf.string, [None], EXAMPLES)
     fields = (*INPUTS, *heads.of(trained.head).inputs)
     found = tf.io.parse_example(serialized, {field.name: tf.io.RaggedFeature(tf.int64) for field in fields})
@@ -66,15 +65,15 @@ def _examples(trained: Trained) -> Signature:
 
 
 def _outputs(trained: Trained, features: Tensors) -> dict[str, tf.Tensor]:
-    """Returns what a client wants, and beside it what the head computes."""
+    """Outputs for clients, and the raw head outputs."""
     found = graph.compute(trained, {**features, _SEGMENTS: _known(features[_SEGMENTS], trained.config.type_vocab_size)})
     return {**{raw(name) if name in found.served else name: logits for name, logits in found.logits.items()}, **found.served}
 
 
 def _known(segments: tf.Tensor, count: int) -> tf.Tensor:
-    """Returns segments once it is sure that the model has a vector for each; without one it would compute all the same.
+    """Segments with an assertion that the model has an embedding for each; an invalid one would go unnoticed.
 
-    The operation itself, not `tf.debugging`, whose functions have other names in each export.
+    Uses the operation itself, since the functions of `tf.debugging` get different names in each export.
     """
     message = f"segment_ids are 0 to {count - 1}: 0 for the first text, 1 for the second"
     is_known = tf.reduce_all((segments >= 0) & (segments < count))
@@ -83,12 +82,12 @@ def _known(segments: tf.Tensor, count: int) -> tf.Tensor:
 
 
 def raw(name: str) -> str:
-    """Returns the name of an output of the head, where clients know another by its own."""
+    """Name of a raw head output whose own name is taken by a client output."""
     return f"raw_{name}"
 
 
 def _padded(values: tf.RaggedTensor, field: Field, tokens: tf.Tensor) -> tf.Tensor:
-    """Returns [B], [B, T] or [B, S] values, as the axis of the field is, padded where there are fewer."""
+    """[B], [B, T] or [B, S] values, depending on the field's axis, padded."""
     widths: dict[str, int | tf.Tensor] = {ROW: 1, TOKEN: tokens, SLOT: -1}
     padded = values.to_tensor(int(field.padding), shape=tf.stack([-1, widths[field.axis]]))
     return tf.cast(padded[:, 0] if field.axis == ROW else padded, field.dtype)

@@ -1,6 +1,6 @@
-"""Questions about texts, as clients send them.
+"""Signature for extractive question answering.
 
-Shapes: B questions, N rows (windows), T tokens of the longest row, n logits that are looked at of each row.
+Shapes: B questions, N rows (windows), T tokens of the longest row, n top logits considered per row.
 """
 
 from __future__ import annotations
@@ -33,23 +33,16 @@ _OF_LENGTH = 0.01  # as published: of windows that show as much around a token, 
 
 
 class _Rows(NamedTuple):
-    """Windows of contexts.
+    """Windows of contexts."""
 
-    Attributes:
-      question: [N] which question each is of.
-      starts: [N, T] first characters of tokens, `_NONE` of those of no context.
-      ends: [N, T] the characters after their last.
-      is_widest: [N, T] whether no other window shows more around a token.
-    """
-
-    question: tf.Tensor
-    starts: tf.Tensor
-    ends: tf.Tensor
-    is_widest: tf.Tensor
+    question: tf.Tensor  # [N] question of each window
+    starts: tf.Tensor  # [N, T] first characters; `_NONE` outside the context
+    ends: tf.Tensor  # [N, T] exclusive end characters
+    is_widest: tf.Tensor  # [N, T] no other window has more context of a token
 
 
 class _Best(NamedTuple):
-    """The best answer of each row, or of each question."""
+    """The best answer of each row or question."""
 
     score: tf.Tensor
     start: tf.Tensor
@@ -57,12 +50,7 @@ class _Best(NamedTuple):
 
 
 def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The answer to each `question` in its `context`; and what is said of the tokens of each window.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """The answer to each `question` in its `context`, and the token logits of each window."""
     trained, inputs = exported.trained, strings("question", "context")
     features, rows = _read(exported, tokenizer, inputs)
     logits = graph.compute(trained, features).logits
@@ -77,7 +65,7 @@ def answered(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signatu
 
 
 def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tuple[dict[str, tf.Tensor], _Rows]:
-    """Returns `INPUTS` of windows, and what they are, see `features.spans.build`."""
+    """`INPUTS` of windows and their description, see `features.spans.build`."""
     family, most = cast("SpanFamily", exported.family), exported.trained.max_seq_length
     size = tf.size(inputs["question"])
     found = tokenizer.pieces(tf.concat([inputs["question"], inputs["context"]], axis=0))
@@ -103,10 +91,9 @@ def _read(exported: Exported, tokenizer: GraphTokenizer, inputs: Tensors) -> tup
 
 
 def _widest(pieces: tf.RaggedTensor) -> tf.Tensor:
-    """Returns 1 for tokens of windows around which no other window shows more, else 0; see `features.spans`.
+    """1 for tokens with the most context in this window, else 0, see `features.spans`.
 
-    Args:
-      pieces: [N, (pieces)] numbers of the pieces of windows.
+    `pieces` [N, (pieces)] are piece indices of the windows.
     """
     of_row, number = pieces.value_rowids(), tf.range(tf.size(pieces.values))
     left = number - tf.cast(tf.gather(pieces.row_starts(), of_row), tf.int32)
@@ -119,13 +106,9 @@ def _widest(pieces: tf.RaggedTensor) -> tf.Tensor:
 
 
 def _answers(family: SpanFamily, logits: tf.Tensor, rows: _Rows, contexts: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Returns the [B] best answers: text, characters, score; see `tasks.span.decoding`.
+    """[B] best answers: text, characters, score; see `tasks.span.decoding`.
 
-    Args:
-      family: has the rules.
-      logits: [N, T, 2].
-      rows: the windows.
-      contexts: [B].
+    `logits` is [N, T, 2], `contexts` [B].
     """
     best = _of_questions(_of_rows(family, logits, rows), rows.question)
     text = Text.of(contexts)
@@ -141,7 +124,7 @@ def _answers(family: SpanFamily, logits: tf.Tensor, rows: _Rows, contexts: tf.Te
 
 
 def _of_rows(family: SpanFamily, logits: tf.Tensor, rows: _Rows) -> _Best:
-    """Returns [N] the best pair of a first and a last token in each row, among the highest logits of each."""
+    """[N] best pair of start and end token in each row, among the highest logits of each."""
     most = tf.minimum(family.n_best_size, tf.shape(logits)[1])
     (start_logit, first), (end_logit, last) = (tf.math.top_k(logits[:, :, end], most) for end in (0, 1))  # [N, n]
     may_begin = tf.gather(rows.is_widest, first, axis=1, batch_dims=1)
@@ -157,7 +140,7 @@ def _of_rows(family: SpanFamily, logits: tf.Tensor, rows: _Rows) -> _Best:
 
 
 def _of_questions(best: _Best, question: tf.Tensor) -> _Best:
-    """Returns [B] the best of the rows of each question, of equals the first."""
+    """[B] best row of each question; the first on a tie."""
     highest = tf.gather(tf.math.segment_max(best.score, question), question)
     number = tf.range(tf.size(question))
     row = tf.math.segment_min(tf.where(best.score < highest, tf.int32.max, number), question)
@@ -165,7 +148,7 @@ def _of_questions(best: _Best, question: tf.Tensor) -> _Best:
 
 
 def _with_marks(text: Text, end: tf.Tensor) -> tf.Tensor:
-    """Returns [B] the ends of answers with the accents that follow, which belong to no word piece."""
+    """[B] ends of answers, extended by the combining accents that follow, which belong to no word piece."""
     points = text.points.to_tensor(0)  # [B, C]
     is_end = tf.equal(look_up(_marks(), points), 0) & (tf.range(tf.shape(points)[1]) >= end[:, None])
     after = tf.concat([is_end, tf.fill([tf.shape(points)[0], 1], True)], axis=1)

@@ -1,4 +1,4 @@
-"""Texts whose words get tags, as clients send them.
+"""Signature for token classification.
 
 Shapes: B texts, W words of all of them, P pieces, N rows, T tokens, L tags, K places of words in rows.
 """
@@ -28,38 +28,22 @@ _NONE = -1  # in the place of characters: of words that pad
 
 
 class _Windows(NamedTuple):
-    """Rows of texts, [N] each.
+    """Rows of texts, [N] each."""
 
-    Attributes:
-      text: which text each is of.
-      first: number of its first word, among all W.
-      end: number of the one after its last.
-    """
-
-    text: tf.Tensor
-    first: tf.Tensor
-    end: tf.Tensor
+    text: tf.Tensor  # text of each row
+    first: tf.Tensor  # first word, index into W
+    end: tf.Tensor  # index after its last word
 
 
 class _Cut(NamedTuple):
-    """Words of texts in pieces.
+    """Words of texts in pieces."""
 
-    Attributes:
-      begins: [B + 1] first word of each text.
-      pieces: [W + 1] first piece of each word.
-    """
-
-    begins: tf.Tensor
-    pieces: tf.Tensor
+    begins: tf.Tensor  # [B + 1] first word of each text
+    pieces: tf.Tensor  # [W + 1] first piece of each word
 
 
 def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature]:
-    """The tag of each word of a `text`, and the characters that it stands for.
-
-    Args:
-      exported: the model.
-      tokenizer: of its vocabulary.
-    """
+    """The tag and character range of each word of a `text`."""
     trained, inputs = exported.trained, strings("text")
     text = Text.of(inputs["text"])
     words = split(text)
@@ -78,14 +62,7 @@ def tagged(exported: Exported, tokenizer: GraphTokenizer) -> dict[str, Signature
 
 
 def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.Tensor) -> dict[str, tf.Tensor]:
-    """Returns [B, (words)] what is said of words, padded.
-
-    Args:
-      labels: L tags.
-      logits: [W, L].
-      words: of the texts.
-      counts: [B] words of each text.
-    """
+    """[B, (words)] outputs per word, padded, from `logits` [W, L] and `counts` [B] of words."""
 
     def by_text(values: tf.Tensor, padding: str | float) -> tf.Tensor:
         return tf.RaggedTensor.from_row_lengths(values, counts, validate=False).to_tensor(padding)
@@ -99,12 +76,7 @@ def _said(labels: tuple[str, ...], logits: tf.Tensor, words: Words, counts: tf.T
 
 
 def _windows(cut: _Cut, room: int) -> _Windows:
-    """Returns the rows of all texts: one each, but for those of more pieces than fit, see `features.tags.overlapping`.
-
-    Args:
-      cut: the words.
-      room: pieces of a row.
-    """
+    """One row per text, several for a text of more than `room` pieces, see `features.tags.overlapping`."""
     pieces, words = cut.pieces, tf.range(tf.size(cut.pieces))  # [W + 1]
     begins, ends = cut.begins[:-1], cut.begins[1:]
     last = tf.gather(cut.begins, tf.minimum(tf.searchsorted(cut.begins, words, side="right"), tf.size(ends)))  # of the text
@@ -121,11 +93,9 @@ def _windows(cut: _Cut, room: int) -> _Windows:
 
 
 def _reached(begins: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
-    """Returns [W + 1] whether a window begins at a word.
+    """[W + 1] whether a window begins at a word.
 
-    Args:
-      begins: [B] where the first ones begin.
-      following: [W + 1] where the next one begins after one that begins at a word.
+    `begins` [B] holds the first windows, `following` [W + 1] the next window after one that begins at a word.
     """
     size = tf.size(following)
     reached = tf.math.bincount(begins, minlength=size, maxlength=size)
@@ -136,13 +106,9 @@ def _reached(begins: tf.Tensor, following: tf.Tensor) -> tf.Tensor:
 
 
 def _of_words(logits: tf.Tensor, windows: _Windows, cut: _Cut, usual_tag: int) -> tf.Tensor:
-    """Returns [W, L] the logits of words: of the first piece of each, in the window of most context.
+    """[W, L] logits of the first piece of each word, from the window with the most context.
 
-    Args:
-      logits: [N, T, L].
-      windows: the rows.
-      cut: the words.
-      usual_tag: of words without pieces.
+    `logits` is [N, T, L]; words without pieces get `usual_tag`.
     """
     pieces, total = cut.pieces, tf.size(cut.pieces) - 1
     places = tf.ragged.range(windows.first, windows.end)  # [N, (words)]

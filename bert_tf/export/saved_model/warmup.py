@@ -1,7 +1,7 @@
-"""Requests that TensorFlow Serving makes itself when it loads a model, so that the first client need not wait.
+"""Warm-up requests that TensorFlow Serving runs on loading a model, so that the first client does not wait.
 
-They are records of `tensorflow.serving.PredictionLog`, of which so little is needed that no package is asked for: numbers of
-fields are those of prediction_log.proto, predict.proto and model.proto of TensorFlow Serving.
+They are records of `tensorflow.serving.PredictionLog`, written without its package because little of it is needed:
+field numbers are those of prediction_log.proto, predict.proto and model.proto of TensorFlow Serving.
 """
 
 from __future__ import annotations
@@ -26,13 +26,7 @@ _IDS, _MASK, _ = (field.name for field in INPUTS)
 
 
 def write(folder: Path, exported: Exported, built: Mapping[str, Signature]) -> None:
-    """Writes requests for each signature: a short text, and one that is cut.
-
-    Args:
-      folder: of the SavedModel.
-      exported: the model.
-      built: its signatures.
-    """
+    """Writes two requests per signature: a short text and one that is truncated."""
     place = folder / "assets.extra" / _FILE
     place.parent.mkdir()
     with tf.io.TFRecordWriter(str(place)) as writer:
@@ -42,7 +36,7 @@ def write(folder: Path, exported: Exported, built: Mapping[str, Signature]) -> N
 
 
 def _value(name: str, tensor: tf.Tensor, tokens: int) -> Any:
-    """Returns a value of one example for an input, of so many tokens."""
+    """An input value of one example with `tokens` tokens."""
     if name == "examples":
         ids = tf.train.Feature(int64_list=tf.train.Int64List(value=[0] * tokens))
         return [tf.train.Example(features=tf.train.Features(feature={_IDS: ids})).SerializeToString(deterministic=True)]
@@ -68,7 +62,7 @@ def _joined(fields: Iterable[tuple[int, bytes]]) -> bytes:
 
 
 def _field(number: int, value: bytes) -> bytes:
-    """Returns a field of bytes in the wire format of protocol buffers."""
+    """A length-delimited field in the protocol buffers wire format."""
     return bytes([number << 3 | 2, *_varint(len(value))]) + value
 
 

@@ -1,6 +1,6 @@
-"""Plain text as words in a graph: the same as `tasks.tags.words` makes.
+"""Splits plain text into words in a graph, as `tasks.tags.words` does.
 
-Shapes: B texts; N characters that are not blank, W words, of all texts one after the other.
+Shapes: B texts; N non-blank characters and W words of all texts, concatenated.
 """
 
 from __future__ import annotations
@@ -23,21 +23,14 @@ _LETTERS = sorted(set("".join(rules.CLITICS)))
 
 
 class Words(NamedTuple):
-    """The words of texts, [W] each.
+    """The words of texts, [W] each."""
 
-    Attributes:
-      text: number of the text.
-      start: first character.
-      end: the one after the last.
-    """
-
-    text: tf.Tensor
-    start: tf.Tensor
-    end: tf.Tensor
+    text: tf.Tensor  # index of the text
+    start: tf.Tensor  # first character
+    end: tf.Tensor  # exclusive
 
 
 def split(texts: Text) -> Words:
-    """Returns the words of [B] texts."""
     all_points, of_text = texts.points.flat_values, tf.cast(texts.points.value_rowids(), tf.int32)
     place = tf.range(tf.size(all_points)) - tf.gather(tf.cast(texts.points.row_starts(), tf.int32), of_text)
     traits = look_up(_traits(), all_points)
@@ -52,12 +45,9 @@ def split(texts: Text) -> Words:
 
 
 def _begins(points: tf.Tensor, traits: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor:
-    """Returns [N] whether a word begins at a character.
+    """[N] whether a word begins at a character.
 
-    Args:
-      points: [N] characters.
-      traits: [N] of each, see `_traits`.
-      chunk: [N] rises where a blank or another text is between two.
+    `points` [N] are characters, `traits` [N] from `_traits`; `chunk` [N] increases at each blank or new text.
     """
     at = functools.partial(_at, chunk)
     is_word = _has(traits, _WORD)
@@ -72,7 +62,7 @@ def _begins(points: tf.Tensor, traits: tf.Tensor, chunk: tf.Tensor) -> tf.Tensor
 
 
 def _clitics(traits: tf.Tensor, chunk: tf.Tensor, is_word: tf.Tensor) -> tf.Tensor:
-    """Returns [N] how many letters the clitic has that begins with the apostrophe at each place; 0 where there is none."""
+    """[N] length of the clitic that begins with an apostrophe here; 0 if there is none."""
     first, second, third = (_at(chunk, is_word, step) for step in (1, 2, 3))
     letter, following = (_at(chunk, traits // _LETTER, step) for step in (1, 2))
     of_one = first & ~second & _is_any(letter, [_number(clitic[0]) for clitic in rules.CLITICS if len(clitic) == 1])
@@ -83,7 +73,7 @@ def _clitics(traits: tf.Tensor, chunk: tf.Tensor, is_word: tf.Tensor) -> tf.Tens
 
 
 def _is_short(points: tf.Tensor, traits: tf.Tensor, begins: tf.Tensor) -> tf.Tensor:
-    """Returns [N] whether a period after the word of a character belongs to it: U.S., J., Dr."""
+    """[N] whether a period after the character's word belongs to it: U.S., J., Dr."""
     word = tf.cumsum(tf.cast(begins, tf.int32)) - 1  # [N]
     first = tf.cast(tf.where(begins)[:, 0], tf.int32)
     number = tf.range(tf.size(points)) - tf.gather(first, word)  # of the character in its word
@@ -98,12 +88,12 @@ def _is_short(points: tf.Tensor, traits: tf.Tensor, begins: tf.Tensor) -> tf.Ten
 
 
 def _key(short: str) -> int:
-    """Returns a number that no other text of ASCII letters has, nor a longer one."""
+    """Packs ASCII letters into an integer that no other text has, not even a longer one."""
     return sum(ord(c) << _BITS * number for number, c in enumerate(short))
 
 
 def _at(chunk: tf.Tensor, values: tf.Tensor, step: int) -> tf.Tensor:
-    """Returns [N] the values so many characters further in the same chunk; False or 0 where there is none."""
+    """[N] values `step` characters further in the same chunk; False or 0 if there is none."""
     size = tf.size(chunk)
     place = tf.range(size) + step
     there = tf.clip_by_value(place, 0, tf.maximum(size - 1, 0))
@@ -122,7 +112,6 @@ def _has(traits: tf.Tensor, trait: int) -> tf.Tensor:
 
 @functools.cache
 def _traits() -> Paged:
-    """Returns what the rules see of each character."""
     return Paged.of(_trait)
 
 
@@ -142,5 +131,5 @@ def _trait(c: str) -> int:
 
 
 def _number(letter: str) -> int:
-    """Returns the number of a letter of clitics, from 1 on; 0 of others."""
+    """Index of a clitic letter from 1; 0 for others."""
     return _LETTERS.index(letter) + 1 if letter in _LETTERS else 0

@@ -1,4 +1,4 @@
-"""Writes a SavedModel by the parts that Estimator's own export is made of."""
+"""Writes a SavedModel with the building blocks of Estimator's own export."""
 
 from __future__ import annotations
 
@@ -22,22 +22,12 @@ _GRADIENT = "_gradient_op_type"  # names a function of the process that built th
 
 
 class _Built(NamedTuple):
-    """What a graph holds."""
-
     signatures: Mapping[str, Signature]
     assets: Mapping[str, tf.Tensor]
 
 
 def write(exported: Exported, folder: Path) -> None:
-    """Writes a model; the same bytes each time.
-
-    Args:
-      exported: the model.
-      folder: that is empty.
-
-    Raises:
-      CheckpointError: the weights are damaged, not finite, or of another model.
-    """
+    """Writes a model deterministically into an empty folder; raises CheckpointError for unusable weights."""
     files = assets.contents(exported)
     with graph.loaded(exported.trained, lambda: _Built(signatures.build(exported), assets.named(files))) as (session, built):
         builder = tf1.saved_model.Builder(os.fspath(folder))
@@ -66,7 +56,7 @@ def _definitions(built: Mapping[str, Signature]) -> dict[str, Any]:
 
 
 def _complete(path: Path, files: Mapping[str, str], tensors: Mapping[str, tf.Tensor]) -> None:
-    """Adds the assets to a graph, and takes out what other processes do not know."""
+    """Adds the assets to a graph and removes what depends on this process."""
     model = saved_model_pb2.SavedModel.FromString(path.read_bytes())
     (meta_graph,) = model.meta_graphs
     for node in meta_graph.graph_def.node:

@@ -1,1 +1,1 @@
-"""Task heads: what the encoder's vectors become, and what that costs."""
+"""Task heads: outputs, losses and memory cost on top of the encoder."""

@@ -27,31 +27,26 @@ SCOPE = "head"  # of the names of operations; variables have their published nam
 
 @dataclasses.dataclass(frozen=True)
 class LossOptions:
-    """How the loss of training differs from the plain one; a head says which of these it can take.
+    """Modifications of the training loss; a head declares which it supports."""
 
-    Attributes:
-      class_weights: a factor for each label; none for 1.
-      label_smoothing: share of the target that is spread over all labels.
-    """
-
-    class_weights: tuple[float, ...] = ()
-    label_smoothing: float = 0.0
+    class_weights: tuple[float, ...] = ()  # a factor for each label; empty for 1
+    label_smoothing: float = 0.0  # share of the target spread over all labels
 
 
 class Head(Protocol):
-    """Outputs of rows, and the loss that they are trained by.
+    """Outputs of rows, and the loss that trains them.
 
-    The loss of a step is a sum over the rows of all replicas, divided by what all these rows weigh; features say what a row
-    weighs (`Features.weights`), so that no replica has to ask another before it goes backward.
+    The loss of a step is a sum over the rows of all replicas, divided by the total weight of these rows. Weights are features
+    (`Features.weights`), so that no replica has to ask another before the backward pass.
     """
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """What is computed of a batch."""
+        """Outputs computed for a batch."""
 
     @property
     def inputs(self) -> tuple[Field, ...]:
-        """Features that outputs need beside `fields.INPUTS`, as the places that are read."""
+        """Features required besides `fields.INPUTS`, such as the places that are read."""
 
     @property
     def targets(self) -> tuple[str, ...]:
@@ -59,78 +54,67 @@ class Head(Protocol):
 
     @property
     def reads_pooled(self) -> bool:
-        """Whether `Encoded.pooled` is read; else the pooler is not trained."""
+        """Whether `Encoded.pooled` is read; if not, the pooler is not trained."""
 
     @property
     def reads_tokens(self) -> bool:
-        """Whether the vectors of all tokens are read; else the last layer computes only what is."""
+        """Whether the vectors of all tokens are read; if not, the last layer computes only what is read."""
 
     @property
     def reads_places(self) -> str | None:
-        """Name of the [B, S] feature of the places whose vectors are read beside those of first tokens; None for none."""
+        """Name of the [B, S] feature with the places read besides the first tokens; None if there are none."""
 
     @property
     def reads_word_table(self) -> bool:
-        """Whether outputs are computed with the table of words, whose updates then cannot be put off."""
+        """Whether outputs use the word embedding table, whose updates then cannot be deferred."""
 
     @property
     def fewest_examples(self) -> int:
-        """How many examples of one batch the loss needs: 2 where it compares them with each other."""
+        """Minimum number of examples per batch for the loss: 2 if it compares examples with each other."""
 
     @property
     def memory(self) -> HeadMemory:
-        """What the forecast of memory counts of it."""
+        """Memory costs for the forecast."""
 
     @property
     def loss_options(self) -> frozenset[str]:
-        """Names of the fields of `LossOptions` that the loss takes."""
+        """Names of the supported fields of `LossOptions`."""
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of its variables by name; names begin with `head_spec.VARIABLE_SCOPES`."""
+        """Returns variable shapes by name; names begin with `head_spec.VARIABLE_SCOPES`."""
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Builds its variables and returns `outputs` by name.
+        """Builds the variables and returns `outputs` by name.
 
         Args:
-          encoded: what the encoder says of the batch.
-          features: of the batch.
-          config: how to initialize.
+          encoded: encoder outputs of the batch.
+          features: features of the batch.
+          config: sizes and initialization.
           execution: how to compute.
         """
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Returns [B] what each row adds to the loss, before that is divided by what all rows weigh.
+        """Returns [B], each row's contribution to the loss before division by the total weight.
 
         Args:
-          outputs: of the head, by name.
-          features: the batch, with its targets.
-          options: how the loss of training differs from that of evaluation.
+          outputs: outputs of the head, by name.
+          features: features of the batch, including the targets.
+          options: how the training loss differs from that of evaluation.
         """
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns what a client of an exported model wants: probabilities in the place of logits."""
+        """Returns the outputs of an exported model: probabilities instead of logits."""
 
 
 @runtime_checkable
 class SamplesWords(Protocol):
-    """A head that is trained with some words of the vocabulary, in the place of all."""
+    """A head trained with a sample of the vocabulary instead of all words."""
 
     def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
-        """Returns ids of the words that become `Encoded.words`; None where all are read.
-
-        Args:
-          features: of the batch.
-          config: size of the vocabulary.
-          seed: [2] integers that what is random depends on.
-        """
+        """Ids of the words that become `Encoded.words`, by a seed [2]; None if all words are read."""
 
 
 def part_of_mean(losses: tf.Tensor, weight: tf.Tensor) -> tf.Tensor:
-    """Returns what a replica adds to the loss of a step: from [B] losses of its rows, and what those of all replicas weigh.
-
-    Args:
-      losses: [B] of the rows of this replica.
-      weight: [] of the rows of all replicas.
-    """
+    """A replica's share of the step's loss: [B] losses of its rows, [] total weight over all replicas."""
     with tf1.name_scope(SCOPE):
         return tf.reduce_sum(losses) / tf.cast(weight, tf.float32)

@@ -27,7 +27,7 @@ _DROPOUT_RATE = 0.1  # as of the published classifier
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceHead:
-    """A score for each option, whatever the others are."""
+    """Scores each option independently of the others."""
 
     num_labels: int
 
@@ -42,34 +42,28 @@ class ChoiceHead:
     loss_options = frozenset({"label_smoothing"})
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of the variables, which have the names of the published classifier."""
         return {_WEIGHTS: (1, config.hidden_size), _BIAS: (1,)}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Scores the rows; see `base.Head`."""
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, _WEIGHTS, _BIAS, 1)
             return {_LOGITS: tf.squeeze(score(execution.dropout(encoded.pooled, _DROPOUT_RATE)), axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """See `choice_loss`."""
         groups = features[GROUPS.name]
         return choice_loss(outputs[_LOGITS], features[_IS_ANSWER], groups, label_smoothing=options.label_smoothing)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B] scores: a client knows which rows are of one question, the graph does not."""
+        """Scores [B] instead of probabilities: only the client knows which rows form a question."""
         return {"scores": outputs[_LOGITS]}
 
 
 def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, label_smoothing: float = 0.0) -> tf.Tensor:
-    """Cross-entropy in nats of the options of each question, [B] to [B]; the rows of a question have one term together.
+    """Cross-entropy in nats of each question's options, [B] to [B]; its rows sum to one term.
 
-    Args:
-      logits: scores.
-      is_answer: 1 for the right option of a question, else 0.
-      groups: which question a row is of, rising from 0 on.
-      label_smoothing: share of the target that is spread evenly over the options of a question.
+    `is_answer` [B] is 1 for the right option, `groups` [B] counts questions from 0 up. `label_smoothing` is the share of the
+    target spread evenly over the options of a question.
     """
     with tf1.name_scope(SCOPE):
         target = is_answer
@@ -80,12 +74,7 @@ def choice_loss(logits: tf.Tensor, is_answer: tf.Tensor, groups: tf.Tensor, *, l
 
 
 def log_softmax(logits: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
-    """Returns [B] logarithms of probabilities over the rows of each group.
-
-    Args:
-      logits: [B] scores.
-      groups: [B] numbers of groups, rising from 0 on.
-    """
+    """Log-probabilities [B] over the rows of each group; `groups` [B] rises from 0."""
     largest = tf.stop_gradient(tf.math.segment_max(logits, groups))  # [G]; what is taken off all scores changes nothing
     shifted = logits - tf.gather(largest, groups)
     total = tf.math.segment_sum(tf.exp(shifted), groups)  # [G]

@@ -1,4 +1,4 @@
-"""Head of pre-training: the words that [MASK] covers, and whether the second text follows the first.
+"""Pre-training head: words covered by [MASK], and whether the second text follows the first.
 
 Shapes: B rows, T tokens, S slots of the row that has most, P real slots of all rows, D hidden size, V words, K best words.
 """
@@ -35,17 +35,11 @@ _NEXT_WEIGHTS, _NEXT_BIAS = "cls/seq_relationship/output_weights", "cls/seq_rela
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingHead:
-    """Logits of all words at the places that a row names, and two of the pair.
+    """Word logits at the places that a row names, and two logits of the pair."""
 
-    Attributes:
-      num_labels: of the pair.
-      next_sentence: whether there are such logits.
-      sampled_softmax: how many words training draws for the whole batch, in the place of all; 0 for all.
-    """
-
-    num_labels: int = 2
-    next_sentence: bool = True
-    sampled_softmax: int = 0
+    num_labels: int = 2  # of the pair
+    next_sentence: bool = True  # computes pair logits
+    sampled_softmax: int = 0  # words sampled per batch for training; 0 for all
 
     inputs = (SLOTS, _POSITIONS, _IDS)
     reads_tokens = False
@@ -55,7 +49,7 @@ class PretrainingHead:
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """Of each slot the log-probability of its word, in nats, and the best K with theirs; [B, 2] logits of the pair."""
+        """Per slot the true word's log-probability in nats and the K best words with theirs; [B, 2] pair logits."""
         of_words = (
             Field(_LOG_PROBS, SLOT, np.float32),
             Field(_TOP_IDS, SLOT, np.int32, width=BEST_WORDS),
@@ -65,27 +59,23 @@ class PretrainingHead:
 
     @property
     def memory(self) -> HeadMemory:
-        """The transformed states, and the logits, which become their gradient where they are."""
+        """Transformed states, and logits, which their gradient replaces in place."""
         of_words = {"place_numbers": self.sampled_softmax} if self.sampled_softmax else {"scores": 1}
         return HeadMemory(Sizes(rows=3, places=5, **of_words), Sizes(places=2), Sizes(places=2))
 
     @property
     def targets(self) -> tuple[str, ...]:
-        """The label of the pair; words are among `inputs`."""
         return (_LABELS,) if self.next_sentence else ()
 
     @property
     def reads_pooled(self) -> bool:
-        """Whether the vector of the pair is read."""
         return self.next_sentence
 
     @property
     def reads_word_table(self) -> bool:
-        """Whether training reads all words."""
         return not self.sampled_softmax
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of the published variables."""
         width = config.hidden_size
         of_words: dict[str, tuple[int, ...]] = {
             _WORD_BIAS: (config.vocab_size,),
@@ -98,7 +88,6 @@ class PretrainingHead:
         return {**of_words, **of_pairs} if self.next_sentence else of_words
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Scores words and pairs; see `base.Head`."""
         with tf1.name_scope(SCOPE):
             rows, layout = encoded.read
             with tf1.variable_scope(_TRANSFORM):
@@ -117,7 +106,7 @@ class PretrainingHead:
             return found
 
     def draw(self, features: Features, config: BertConfig, seed: tf.Tensor) -> tf.Tensor | None:
-        """Returns ids of the words drawn, and of the true ones: [n + B S]; see `base.SamplesWords`."""
+        """Ids of the n drawn and the true words: [n + B S]."""
         if not self.sampled_softmax:
             return None
         with tf.device(HOST):
@@ -125,9 +114,9 @@ class PretrainingHead:
             return tf.concat([drawn, tf.reshape(features[_IDS.name], [-1])], axis=0)
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Returns [B] the cross-entropy of the words of each row, in nats, and its share of the mean of pairs.
+        """[B] word cross-entropy of each row in nats, plus its share of the pair loss.
 
-        A step divides all by how many words it has; what a row adds of its pair is as much larger as words are more than rows.
+        A step divides all by its number of words, so a row's pair loss is scaled by words / rows.
         """
         del options
         with tf1.name_scope(SCOPE):
@@ -142,7 +131,7 @@ class PretrainingHead:
             )
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, S, K] ids and probabilities of the best words, and [B, 2] probabilities that the text follows, or not."""
+        """[B, S, K] ids and probabilities of the best words, [B, 2] probabilities that the text follows or not."""
         served = {"word_ids": outputs[_TOP_IDS], "word_probabilities": tf.exp(outputs[_TOP_LOG_PROBS])}
         if self.next_sentence:
             served["next_sentence_probabilities"] = tf.nn.softmax(outputs[_NEXT_LOGITS])
@@ -150,7 +139,7 @@ class PretrainingHead:
 
 
 def _word_table(config: BertConfig) -> tf.Variable:
-    """Returns the [V, D] vectors of words, which are those of the inputs."""
+    """The word vectors [V, D], shared with the inputs."""
     with tf1.variable_scope(tf1.get_variable_scope(), reuse=True):
         return tf1.get_variable(_WORDS, [config.vocab_size, config.hidden_size])
 
@@ -158,16 +147,9 @@ def _word_table(config: BertConfig) -> tf.Variable:
 def _of_all_words(
     rows: tf.Tensor, ids: tf.Tensor, words: tf.Variable, bias: tf.Variable, dtype: tf.DType
 ) -> dict[str, tf.Tensor]:
-    """Returns outputs of P places by name; of these training reads, and computes, the first alone.
+    """Outputs of P places by name: rows [P, D], true ids [P], words [V, D], bias [V]; training uses only the first.
 
-    The kernel of the loss writes its gradient where the logits were, so that [P, V] is in memory once.
-
-    Args:
-      rows: [P, D] what vectors of words are multiplied by.
-      ids: [P] true words.
-      words: [V, D].
-      bias: [V].
-      dtype: of the product.
+    The kernel of the loss overwrites the logits with their gradient, so that [P, V] is in memory once.
     """
     product = tf.matmul(tf.cast(rows, dtype), tf.cast(words, dtype), transpose_b=True)
     logits = tf.nn.bias_add(tf.cast(product, tf.float32), bias)  # [P, V]
@@ -178,12 +160,6 @@ def _of_all_words(
 
 
 def _true_and_drawn(words: Words, places: tf.Tensor, count: int) -> tuple[Words, Words]:
-    """Splits what `PretrainingHead.draw` asked for: the words of P places, and those drawn.
-
-    Args:
-      words: with their vectors.
-      places: [P] their numbers among the [B S].
-      count: how many are drawn.
-    """
+    """Splits the words of `PretrainingHead.draw` into those of P places (`places` [P] within [B S]) and those drawn."""
     (drawn_ids, ids), (drawn, vectors) = ((values[:count], values[count:]) for values in words)
     return Words(tf.gather(ids, places), tf.gather(vectors, places)), Words(drawn_ids, drawn)

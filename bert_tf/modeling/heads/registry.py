@@ -44,11 +44,11 @@ _HEADS: dict[str, MakeHead] = {
 
 
 def register(kind: str, make: MakeHead) -> None:
-    """Adds a head; the family that wants it is to be registered under the same kind, see `tasks.families`.
+    """Registers a head; its task family must be registered under the same kind, see `tasks.families`.
 
     Args:
-      kind: a name that no other head has.
-      make: makes the head of a number of labels, and of options.
+      kind: unique name of the head.
+      make: creates the head from a number of labels and options.
 
     Raises:
       ValueError: the name is taken.
@@ -58,11 +58,7 @@ def register(kind: str, make: MakeHead) -> None:
 
 
 def of(spec: HeadSpec) -> Head:
-    """Returns the head that a task wants.
-
-    Raises:
-      FlagError: none of its kind is registered.
-    """
+    """Head for a specification; FlagError if its kind is not registered."""
     if spec.kind not in _HEADS:
         raise FlagError(f"{unknown_name('kind of head', spec.kind, _HEADS)}; register it (modeling.heads.registry.register)")
     return _HEADS[spec.kind](spec.num_labels, **dict(spec.options))

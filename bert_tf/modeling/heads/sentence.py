@@ -1,4 +1,4 @@
-"""Heads over one vector a sequence: one of several classes, a number, any of several labels.
+"""Heads over one vector per sequence: classification, regression, multi-label.
 
 Shapes: B batch, D hidden size, L labels.
 """
@@ -28,7 +28,7 @@ _DROPOUT_RATE = 0.1  # the published classifier has this rate whatever the confi
 
 @dataclasses.dataclass(frozen=True)
 class _SentenceHead:
-    """L logits from the vector of each sequence; subclasses know what they mean."""
+    """L logits from the vector of each sequence; subclasses define their meaning."""
 
     num_labels: int
 
@@ -43,15 +43,12 @@ class _SentenceHead:
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """[B, L] logits."""
         return (Field(_LOGITS, dtype=np.float32, width=self.num_labels),)
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of the published variables."""
         return {PUBLISHED_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Scores the labels of each sequence; see `base.Head`."""
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, PUBLISHED_WEIGHTS, _BIAS, self.num_labels)
@@ -63,27 +60,21 @@ class ClassificationHead(_SentenceHead):
     """One of several classes."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """See `classification_loss`."""
         return classification_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, L] probabilities of classes."""
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}
 
 
 @dataclasses.dataclass(frozen=True)
 class RegressionHead(_SentenceHead):
-    """A number."""
-
     loss_options = frozenset()
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """See `regression_loss`."""
         del options
         return regression_loss(outputs[_LOGITS], features[_LABELS])
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B] numbers."""
         return {"scores": tf.squeeze(outputs[_LOGITS], axis=-1)}
 
 
@@ -92,24 +83,19 @@ class MultiLabelHead(_SentenceHead):
     """Any of several labels."""
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """See `multi_label_loss`."""
         return multi_label_loss(outputs[_LOGITS], features[_LABELS], **dataclasses.asdict(options))
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, L] probabilities of each label."""
         return {"probabilities": tf.sigmoid(outputs[_LOGITS])}
 
 
 def classification_loss(
     logits: tf.Tensor, label_ids: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
 ) -> tf.Tensor:
-    """Cross-entropy of each example in nats: [B, L] and [B] to [B].
+    """Cross-entropy of each example in nats: logits [B, L] and classes [B] to [B].
 
-    Args:
-      logits: scores.
-      label_ids: classes.
-      class_weights: L factors, the loss of an example is multiplied by that of its class; none for 1.
-      label_smoothing: share of the target that is spread evenly over all classes (Szegedy et al., 2016).
+    `class_weights` are L factors by class, empty for 1. `label_smoothing` is the share of the target spread evenly over all
+    classes (Szegedy et al., 2016).
     """
     with tf1.name_scope(SCOPE):
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=label_ids, logits=logits)
@@ -120,12 +106,7 @@ def classification_loss(
 
 
 def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
-    """Squared error of each example: [B, 1] and [B] to [B].
-
-    Args:
-      logits: [B, 1] predictions.
-      numbers: [B] labels.
-    """
+    """Squared error of each example: [B, 1] and [B] to [B]."""
     with tf1.name_scope(SCOPE):
         return tf.math.squared_difference(tf.squeeze(logits, axis=-1), numbers)
 
@@ -133,13 +114,10 @@ def regression_loss(logits: tf.Tensor, numbers: tf.Tensor) -> tf.Tensor:
 def multi_label_loss(
     logits: tf.Tensor, hot: tf.Tensor, *, class_weights: Sequence[float] = (), label_smoothing: float = 0.0
 ) -> tf.Tensor:
-    """Binary cross-entropy in nats, its mean over labels: [B, L] and [B, L] of 0 and 1 to [B].
+    """Binary cross-entropy in nats, averaged over labels: [B, L] and [B, L] of 0 and 1 to [B].
 
-    Args:
-      logits: scores.
-      hot: 1 where a label applies.
-      class_weights: L factors of the terms of labels that apply; none for 1.
-      label_smoothing: targets are moved by half of it from 0 and 1 towards each other.
+    `class_weights` are L factors for the terms of applicable labels, empty for 1. `label_smoothing` moves targets by half of it
+    from 0 and 1 towards each other.
     """
     with tf1.name_scope(SCOPE):
         target = hot * (1.0 - label_smoothing) + 0.5 * label_smoothing

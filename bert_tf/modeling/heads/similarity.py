@@ -1,4 +1,4 @@
-"""Vectors of texts in pairs, trained to be alike as far as their texts are; no variables.
+"""Text vectors trained in pairs to reflect the similarity of their texts; no variables.
 
 Shapes: B rows, T tokens, D hidden size, G pairs of a batch.
 """
@@ -27,7 +27,7 @@ _, _MASK, _ = INPUTS
 
 @dataclasses.dataclass(frozen=True)
 class _PairsHead:
-    """The mean of the vectors of a text's tokens; subclasses know what they are trained for."""
+    """Mean token vector of a text; subclasses define the training goal."""
 
     num_labels: int = 1
 
@@ -41,29 +41,26 @@ class _PairsHead:
     loss_options = frozenset[str]()
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns none."""
         del config
         return {}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Pools the tokens of each row; see `base.Head`."""
         del config, execution
         with tf1.name_scope(SCOPE):
             return {_VECTORS: pooled(cast("tf.Tensor", encoded.sequence), features[_MASK.name], MEAN)}
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, D] vectors of length 1, whose products are cosines."""
+        """[B, D] vectors of length 1, whose products are cosines."""
         return {_VECTORS: tf.nn.l2_normalize(outputs[_VECTORS], axis=-1)}
 
 
 @dataclasses.dataclass(frozen=True)
 class CosineHead(_PairsHead):
-    """Trained so that cosines are the scores of pairs."""
+    """Trained so that cosines match the scores of pairs."""
 
     targets = (_SIDES, _SCORES, GROUPS.name)
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Squared error of each pair's cosine; see `cosine_loss`."""
         del options
         groups = features[GROUPS.name]
         return cosine_loss(outputs[_VECTORS], features[_SCORES], features[_SIDES], groups)
@@ -71,31 +68,23 @@ class CosineHead(_PairsHead):
 
 @dataclasses.dataclass(frozen=True)
 class ContrastiveHead(_PairsHead):
-    """Trained so that a text is nearer to its own than to those of the other pairs.
+    """Trained so that a text is nearer to its partner than to those of other pairs."""
 
-    Attributes:
-      temperature: that cosines are divided by.
-    """
-
-    temperature: float = 1.0
+    temperature: float = 1.0  # divides cosines
 
     targets = (_SIDES, GROUPS.name)
     fewest_examples = 2
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """See `contrastive_loss`."""
         del options
         return contrastive_loss(outputs[_VECTORS], features[_SIDES], features[GROUPS.name], temperature=self.temperature)
 
 
 def cosine_loss(vectors: tf.Tensor, scores: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tf.Tensor:
-    """Squared error of the cosine of each pair, [B] for its rows, which have one term together.
+    """Squared error of each pair's cosine against `scores` [B]; the [B] rows of a pair sum to one term.
 
-    Args:
-      vectors: [B, D] of rows; those of one text are averaged.
-      scores: [B] what the cosine of a pair should be.
-      sides: [B] whether a row is of the first text of its pair, 0, or of the second, 1.
-      groups: [B] which pair a row is of, rising from 0 on.
+    Row `vectors` [B, D] of one text are averaged; `sides` [B] is 0 for the first text of a pair, 1 for the second; `groups` [B]
+    counts pairs from 0 up.
     """
     with tf1.name_scope(SCOPE):
         first, second = _directions(vectors, sides, groups)
@@ -104,13 +93,10 @@ def cosine_loss(vectors: tf.Tensor, scores: tf.Tensor, sides: tf.Tensor, groups:
 
 
 def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *, temperature: float) -> tf.Tensor:
-    """Cross-entropy in nats of the second text of each pair among those of all pairs, [B] for its rows.
+    """Cross-entropy in nats of each pair's second text among those of all pairs, [B] for its rows.
 
-    Args:
-      vectors: [B, D] of rows; those of one text are averaged.
-      sides: [B] 0 for a row of the first text of its pair, 1 for one of the second.
-      groups: [B] which pair a row is of, rising from 0 on.
-      temperature: that cosines are divided by.
+    Row `vectors` [B, D] of one text are averaged; `sides` [B] is 0 for the first text of a pair, 1 for the second; `groups` [B]
+    counts pairs from 0 up. Cosines are divided by `temperature`.
     """
     with tf1.name_scope(SCOPE):
         first, second = _directions(vectors, sides, groups)
@@ -120,7 +106,7 @@ def contrastive_loss(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor, *,
 
 
 def _directions(vectors: tf.Tensor, sides: tf.Tensor, groups: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns the vectors of first and second texts, [G, D] each, scaled to length 1."""
+    """Unit vectors [G, D] of first and of second texts."""
     texts = tf.nn.l2_normalize(tf.math.segment_mean(vectors, 2 * groups + sides), axis=-1)  # [2 G, D]
     return texts[::2], texts[1::2]
 

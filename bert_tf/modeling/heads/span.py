@@ -1,4 +1,4 @@
-"""Head over all tokens: where an answer begins and where it ends.
+"""Head over all tokens: where an answer begins and ends.
 
 Shapes: B batch, T tokens, D hidden size.
 """
@@ -30,7 +30,7 @@ _PADDING = -1e30  # logit of what is no token
 
 @dataclasses.dataclass(frozen=True)
 class SpanHead:
-    """Two logits for each token: that the answer begins there, and that it ends there."""
+    """Two logits for each token: the answer begins there, and ends there."""
 
     num_labels: int = 2
 
@@ -45,22 +45,19 @@ class SpanHead:
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """[B, T, 2] logits."""
         return (Field(_LOGITS, TOKEN, np.float32, width=self.num_labels),)
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of the published variables."""
         return {_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Scores all tokens of each row; see `base.Head`."""
         del execution
         with tf1.name_scope(SCOPE):
             logits = encoded.of_tokens(layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels))  # [B, T, 2]
             return {_LOGITS: tf.where(tf.cast(features["input_mask"], tf.bool)[:, :, None], logits, _PADDING)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Returns [B] the mean cross-entropy of both ends over the tokens of the row, in nats; 0 of rows that do not count."""
+        """[B] mean cross-entropy of both ends over the row's tokens, in nats; 0 for rows without weight."""
         del options
         with tf1.name_scope(SCOPE):
             ends = [
@@ -70,6 +67,5 @@ class SpanHead:
             return tf.add_n(ends) / len(ends) * features[_COUNTED]
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, T] probabilities that the answer begins, and that it ends, at each token."""
         probabilities = tf.nn.softmax(outputs[_LOGITS], axis=1)
         return {"start_probabilities": probabilities[:, :, 0], "end_probabilities": probabilities[:, :, 1]}

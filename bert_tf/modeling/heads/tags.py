@@ -1,4 +1,4 @@
-"""Head for a tag of each word, computed of all tokens; those that stand for a word count.
+"""Head for a tag per word, computed for all tokens; only tokens that represent a word count.
 
 Shapes: B rows, T tokens, N tokens of all rows, D hidden size, L tags.
 """
@@ -50,15 +50,12 @@ class TagHead:
 
     @property
     def outputs(self) -> tuple[Field, ...]:
-        """[B, T, L] logits."""
         return (Field(_LOGITS, TOKEN, np.float32, width=self.num_labels),)
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns the shapes of its variables."""
         return {_WEIGHTS: (self.num_labels, config.hidden_size), _BIAS: (self.num_labels,)}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Scores the tags of each token; see `base.Head`."""
         del features
         with tf1.name_scope(SCOPE):
             score = layers.scorer(config, _WEIGHTS, _BIAS, self.num_labels)
@@ -69,12 +66,11 @@ class TagHead:
             return {_LOGITS: encoded.of_tokens(scores)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Returns [B] sums of the cross-entropy of the tokens that have a tag, see `classification_loss`."""
+        """[B] sums of the cross-entropy of tagged tokens, see `classification_loss`."""
         with tf1.name_scope(SCOPE):
             tags = features[_TAGS]  # [B, T], negative where there is none
             each = classification_loss(outputs[_LOGITS], tf.maximum(tags, 0), **dataclasses.asdict(options))
             return tf.reduce_sum(tf.where(tags >= 0, each, tf.zeros_like(each)), axis=1)
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns [B, T, L] probabilities of tags."""
         return {"probabilities": tf.nn.softmax(outputs[_LOGITS])}

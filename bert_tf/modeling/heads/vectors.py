@@ -1,4 +1,4 @@
-"""Vectors of texts, or of their tokens, out of any layers of the encoder; it has no variables, and is not trained.
+"""Vectors of texts or tokens from any encoder layers; no variables, no training.
 
 Shapes: B batch, T tokens, D hidden size, W = D times the number of layers.
 """
@@ -26,17 +26,11 @@ _, _MASK, _ = INPUTS
 
 @dataclasses.dataclass(frozen=True)
 class VectorsHead:
-    """The vectors of some layers, side by side.
+    """The vectors of some layers, concatenated."""
 
-    Attributes:
-      num_labels: W, numbers of a vector.
-      layers: their numbers; 0 is the first, -1 the last.
-      pooling: of `head_spec.POOLINGS`, how those of tokens become one; None keeps them.
-    """
-
-    num_labels: int
-    layers: tuple[int, ...] = (-1,)
-    pooling: str | None = MEAN
+    num_labels: int  # W, size of a vector
+    layers: tuple[int, ...] = (-1,)  # 0 is the first, -1 the last
+    pooling: str | None = MEAN  # of head_spec.POOLINGS; None keeps token vectors
 
     inputs = ()
     targets = ()
@@ -49,7 +43,6 @@ class VectorsHead:
 
     @property
     def reads_tokens(self) -> bool:
-        """Whether a vector is made of more than [CLS]."""
         return self.pooling != CLS
 
     @property
@@ -58,12 +51,10 @@ class VectorsHead:
         return (Field(OUTPUT, TOKEN if self.pooling is None else ROW, dtype=np.float32, width=self.num_labels),)
 
     def variables(self, config: BertConfig) -> dict[str, tuple[int, ...]]:
-        """Returns none."""
         del config
         return {}
 
     def compute(self, encoded: Encoded, features: Features, config: BertConfig, execution: Execution) -> dict[str, tf.Tensor]:
-        """Pools each layer; see `base.Head`."""
         del config, execution
         with tf1.name_scope(SCOPE):
             found = [encoded.layers[number] for number in self.layers]  # [B, T, D]
@@ -72,14 +63,9 @@ class VectorsHead:
             return {OUTPUT: tf.concat(found, axis=-1)}
 
     def losses(self, outputs: Outputs, features: Features, options: LossOptions) -> tf.Tensor:
-        """Is not called: nothing is learned.
-
-        Raises:
-          ValueError: it is.
-        """
+        """Raises ValueError: nothing is learned."""
         del outputs, features, options
         raise ValueError("vectors have no loss")
 
     def serving(self, outputs: Outputs) -> dict[str, tf.Tensor]:
-        """Returns the vectors."""
         return dict(outputs)
